@@ -1,0 +1,1 @@
+"""Whom to compare with: rational, best-response, rule, level-k and embedded players."""

@@ -1,0 +1,32 @@
+"""How a chat becomes the text that the tiny model reads: the same as its Jinja chat template.
+
+The model was trained on single turns, so only the system text and the last user message are
+kept; earlier rounds of a dialogue are dropped here and not by the callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+SYSTEM, USER, ASSISTANT, END = "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"
+SPECIAL = (END, SYSTEM, USER, ASSISTANT)
+"""The special tokens in the order of their ids."""
+
+TEMPLATE = (
+    "{%- set system = messages | selectattr('role', 'equalto', 'system')"
+    " | map(attribute='content') | join('\\n') -%}"
+    "{%- set users = messages | selectattr('role', 'equalto', 'user')"
+    " | map(attribute='content') | list -%}"
+    "<|system|>{{ system | trim }}<|end|><|user|>{{ (users | last | default('')) | trim }}<|end|>"
+    "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+)
+
+
+def render(messages: Sequence[Mapping[str, str]]) -> tuple[str, str]:
+    """Return the two parts of the prompt: the system text, and the last user message with the cue.
+
+    The first part is the same for all seats that hear the same rules, so its work is shared.
+    """
+    system = "\n".join(m["content"] for m in messages if m["role"] == "system")
+    last = next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
+    return f"{SYSTEM}{system.strip()}{END}", f"{USER}{last.strip()}{END}{ASSISTANT}"

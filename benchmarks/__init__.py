@@ -1,0 +1,1 @@
+"""Experiments: who plays what, run, record, resume, score, report."""

@@ -1,0 +1,37 @@
+"""Every error a user can cause: one family, each naming the value, what is allowed and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LLMGamesError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class UnknownName(LLMGamesError, KeyError):
+    """A game, player, prompt version or option that does not exist."""
+
+    def __str__(self) -> str:  # KeyError would print the message's repr
+        return str(self.args[0])
+
+
+class BadParameter(LLMGamesError, ValueError):
+    """A parameter of the wrong type or outside its range."""
+
+
+class IllegalAction(LLMGamesError, ValueError):
+    """An action of the wrong shape or type, or one the rules do not allow now."""
+
+
+class NotReady(LLMGamesError, RuntimeError):
+    """Something was asked of a game that was never reset or is over."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:
+    """Build the error for a name that does not exist, with the nearest ones that do."""
+    names = sorted(known)
+    near = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return UnknownName(f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}")

@@ -1,0 +1,1 @@
+"""One file a game: parameters, a state of arrays, and pure functions."""

@@ -1,0 +1,424 @@
+"""What a seat is asked, and which answers are legal: one small class for each kind of answer.
+
+A question knows its JSON key, the schema of a legal reply, how to read the value under the key
+(strictly, or with a paper's leniencies where a game's options say so), how to write an action as
+the canonical reply, and which texts can still become a legal reply (for constrained decoding).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+MISSING = int(np.iinfo(np.int64).min)
+"""The action of a seat that gave no answer."""
+
+Action = int | tuple[int, ...]
+_INTEGER = re.compile(r"[+-]?\d{1,30}")
+_NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,60})?")
+
+
+class BadReply(Exception):
+    """An answer that is not legal. Caught where replies are read; never reaches a user.
+
+    Attributes:
+        kind: ``"format"`` or ``"range"``.
+        action: the readable action that is out of range, for games whose rules use it.
+    """
+
+    def __init__(self, kind: str, why: str, action: Action = MISSING) -> None:
+        super().__init__(why)
+        self.kind, self.action = kind, action
+
+
+@dataclass(frozen=True)
+class Question(ABC):
+    """Base: the reply is a JSON object in which only `key` counts."""
+
+    key: str
+
+    @abstractmethod
+    def value_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the value under the key."""
+
+    @abstractmethod
+    def read(self, value: Any) -> Action:
+        """Turn the JSON value (floats as Decimal) into an action.
+
+        Raises:
+            BadReply: it is not a legal answer; says why, in words for the one who answered.
+        """
+
+    @abstractmethod
+    def value_of(self, action: Action) -> Any:
+        """Turn an action into the JSON value that means it."""
+
+    @abstractmethod
+    def _allows(self, text: str) -> bool:
+        """Return whether `text` begins some legal value's canonical JSON and what ends it."""
+
+    @abstractmethod
+    def wanted(self) -> str:
+        """Describe the legal answers in a few words, such as ``a whole number from 0 to 20``."""
+
+    def form(self, reasoning: bool = False) -> str:
+        """Show the form of a legal reply, such as ``{"bid": <a whole number from 0 to 9>}``."""
+        explanation = '"explanation": <your reasoning>, ' if reasoning else ""
+        return f'{{{explanation}"{self.key}": {self._value_form()}}}'
+
+    def _value_form(self) -> str:
+        return f"<{self.wanted()}>"
+
+    def schema(self, reasoning: bool = False) -> dict[str, Any]:
+        """Return the JSON schema of a whole reply, with the explanation first if asked for."""
+        properties: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
+        properties[self.key] = self.value_schema()
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+
+    def reply(self, action: Action) -> str:
+        """Write an action as the canonical reply."""
+        return json.dumps({self.key: self.value_of(action)})
+
+    def allows(self, text: str) -> bool:
+        """Return whether `text` is the beginning of some legal canonical reply."""
+        head = f'{{"{self.key}": '
+        return head.startswith(text) or (text.startswith(head) and self._allows(text[len(head) :]))
+
+
+@dataclass(frozen=True)
+class Integer(Question):
+    """A whole number in ``low..high`` (None: no limit). `truncate` cuts fractions towards zero."""
+
+    low: int | None
+    high: int | None
+    truncate: bool = False
+
+    def value_schema(self) -> dict[str, Any]:
+        limits = {"minimum": self.low, "maximum": self.high}
+        return {"type": "integer"} | {k: v for k, v in limits.items() if v is not None}
+
+    def read(self, value: Any) -> int:
+        number = read_integer(value, self.truncate)
+        if number is None:
+            raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        if (self.low is not None and number < self.low) or (
+            self.high is not None and number > self.high
+        ):
+            raise BadReply("range", f"{number} is not {self.wanted()}", _within_int64(number))
+        return _within_int64(number)
+
+    def value_of(self, action: Action) -> int:
+        assert isinstance(action, (int, np.integer))
+        return int(action)
+
+    def wanted(self) -> str:
+        if self.low is None or self.high is None:
+            return "a whole number"
+        return f"a whole number from {self.low} to {self.high}"
+
+    def _allows(self, text: str) -> bool:
+        digits = text.removesuffix("}")
+        if not re.fullmatch(r"-?(0|[1-9]\d*)?", digits):
+            return False
+        if digits in ("", "-"):
+            return digits == text and (digits == "" or self.low is None or self.low < 0)
+        low = -(10**12) if self.low is None else self.low
+        high = 10**12 if self.high is None else self.high
+        if low <= int(digits) <= high and digits != "-0":
+            return True
+        return digits == text and _extends(digits, low, high)
+
+
+@dataclass(frozen=True)
+class Real(Question):
+    """A decimal number; the action is the number in units of ``10**-decimals``, half-even."""
+
+    low: int
+    high: int
+    decimals: int
+
+    def value_schema(self) -> dict[str, Any]:
+        unit = 10**self.decimals
+        return {"type": "number", "minimum": self.low / unit, "maximum": self.high / unit}
+
+    def read(self, value: Any) -> int:
+        number = read_number(value)
+        if number is None:
+            raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        unit = Decimal(10) ** -self.decimals
+        units = int((number / unit).to_integral_value(ROUND_HALF_EVEN))
+        if not self.low <= number / unit <= self.high:  # the exact number, before it is rounded
+            raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
+        return units
+
+    def value_of(self, action: Action) -> float | int:
+        assert isinstance(action, (int, np.integer))
+        whole, rest = divmod(int(action), 10**self.decimals)
+        return whole if rest == 0 else int(action) / 10**self.decimals
+
+    def wanted(self) -> str:
+        return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
+
+    def _allows(self, text: str) -> bool:
+        digits = text.removesuffix("}")
+        match = re.fullmatch(r"(-?)((?:0|[1-9]\d*)?)(?:\.(\d{0,9}))?", digits)
+        if match is None or len(match[3] or "") > self.decimals:
+            return False
+        if match[2] == "":
+            return digits == text and match[3] is None and (digits == "" or self.low < 0)
+        if digits != text and match[3] == "":
+            return False
+        low, high = Decimal(self.low), Decimal(self.high)
+        number = Decimal(digits.rstrip(".")).scaleb(self.decimals)
+        if low <= number <= high:
+            return True
+        if digits != text or match[3] is not None:
+            return False
+        whole = self.low // 10**self.decimals, self.high // 10**self.decimals
+        return _extends(digits, *whole) or whole[0] <= int(digits) <= whole[1]
+
+
+@dataclass(frozen=True)
+class Choice(Question):
+    """One of some words. `words` maps a word to its action, in the order they are offered.
+
+    `other` is the action that any other word counts as (a paper's leniency), or None.
+    `contains` looks for the first word, then the next, anywhere in the text (likewise).
+    """
+
+    words: Mapping[str, int]
+    other: int | None = None
+    contains: bool = False
+
+    def value_schema(self) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words)}
+
+    def read(self, value: Any) -> int:
+        if isinstance(value, str):
+            if self.other is not None:  # the lenient reading lowers the case but keeps blanks
+                return self.words.get(value.lower(), self.other)
+            if self.contains:
+                for word, action in self.words.items():
+                    if word in value or word.capitalize() in value:
+                        return action
+            elif value.strip().lower() in self.words:
+                return self.words[value.strip().lower()]
+        raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+
+    def value_of(self, action: Action) -> str:
+        return next(word for word, a in self.words.items() if a == action)
+
+    def wanted(self) -> str:
+        return " or ".join(f'"{word}"' for word in self.words)
+
+    def _allows(self, text: str) -> bool:
+        return any(f'"{word}"}}'.startswith(text) for word in self.words)
+
+
+@dataclass(frozen=True)
+class Target(Question):
+    """One of the other players by name, or null for nobody. Actions are seat numbers, null is -1.
+
+    `lenient` accepts names that are no legal target as the seat they name (``wasted_shot``);
+    `substring` searches the answer inside the legal names in order.
+    """
+
+    names: Mapping[str, int]
+    others: Mapping[str, int]
+    lenient: bool = False
+    substring: bool = False
+    nowhere: int = -2
+
+    def value_schema(self) -> dict[str, Any]:
+        return {"enum": [*self.names, None]}
+
+    def read(self, value: Any) -> int:
+        if value is None or (isinstance(value, str) and value.strip().lower() == "null"):
+            return -1
+        whole = read_integer(value)
+        text = str(whole) if whole is not None else value
+        if not isinstance(text, str):
+            raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        text = text.strip()
+        if self.substring:
+            seat = next((seat for name, seat in self.names.items() if text and text in name), None)
+        else:
+            seat = self.names.get(text, self.names.get(f"player_{text}"))
+        if seat is not None:
+            return seat
+        if re.fullmatch(r"(player_)?\d{1,9}", text):
+            seat = self.others.get(text, self.others.get(f"player_{text}", self.nowhere))
+            if self.lenient:
+                return seat
+            raise BadReply("range", f"{_show(value)} is not {self.wanted()}", seat)
+        if self.lenient:
+            return self.nowhere
+        raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+
+    def value_of(self, action: Action) -> str | None:
+        if action == -1:
+            return None
+        return next(name for name, a in self.names.items() if a == action)
+
+    def wanted(self) -> str:
+        return f"null or one of {', '.join(self.names)}"
+
+    def _allows(self, text: str) -> bool:
+        return any(f"{json.dumps(name)}}}".startswith(text) for name in (None, *self.names))
+
+
+@dataclass(frozen=True)
+class Plan(Question):
+    """A share for each living pirate by rank, adding up to `total`. The action is by seat.
+
+    `loose` ignores the keys and checks only number and sum (a paper's leniency).
+    """
+
+    ranks: tuple[int, ...]
+    total: int
+    players: int
+    loose: bool = False
+
+    def value_schema(self) -> dict[str, Any]:
+        share = {"type": "integer", "minimum": 0, "maximum": self.total}
+        keys = [str(rank) for rank in self.ranks]
+        return {
+            "type": "object",
+            "properties": dict.fromkeys(keys, share),
+            "required": keys,
+            "additionalProperties": False,
+        }
+
+    def read(self, value: Any) -> tuple[int, ...]:
+        if not isinstance(value, Mapping):
+            raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        shares = self._by_rank(value)
+        plan = [0] * self.players
+        for rank, share in zip(self.ranks, shares, strict=True):
+            plan[rank - 1] = _within_int64(share)
+        if sum(shares) != self.total:
+            why = f"the shares add up to {sum(shares)}, not to {self.total}"
+            raise BadReply("range", why, tuple(plan))
+        if min(shares) < 0 and not self.loose:
+            raise BadReply("range", f"a share of {min(shares)} is negative", tuple(plan))
+        return tuple(plan)
+
+    def _by_rank(self, value: Mapping[str, Any]) -> list[int]:
+        found: dict[int, int] = {}
+        for place, (key, share) in enumerate(value.items()):
+            match = re.fullmatch(r"\s*(\d{1,9})(-?th|st|nd|rd)?\s*", str(key), re.IGNORECASE)
+            rank = self.ranks[min(place, len(self.ranks) - 1)] if self.loose else None
+            rank = rank if self.loose else int(match[1]) if match else None
+            number = read_integer(share)
+            if rank is None or rank not in self.ranks or (rank in found and not self.loose):
+                raise BadReply("format", f"{_show(key)} is not one of the ranks {self._span()}")
+            if number is None:
+                raise BadReply("format", f"the share {_show(share)} is not a whole number")
+            found[rank if not self.loose else place] = number
+        if len(found) != len(self.ranks):
+            raise BadReply("format", f"the plan must have one share for each rank {self._span()}")
+        return list(found.values()) if self.loose else [found[rank] for rank in self.ranks]
+
+    def value_of(self, action: Action) -> dict[str, int]:
+        assert not isinstance(action, int)
+        return {str(rank): int(action[rank - 1]) for rank in self.ranks}
+
+    def _span(self) -> str:
+        return f"{self.ranks[0]} to {self.ranks[-1]}"
+
+    def _value_form(self) -> str:
+        shares = ", ".join(f'"{rank}": <coins>' for rank in self.ranks)
+        return f"{{{shares}}}"
+
+    def wanted(self) -> str:
+        return f"whole shares for the ranks {self._span()} that add up to {self.total}"
+
+    def _allows(self, text: str) -> bool:
+        left, rest = self.total, text
+        for place, rank in enumerate(self.ranks):
+            head = f'{"{" if place == 0 else ", "}"{rank}": '
+            if not rest.startswith(head):
+                return head.startswith(rest)
+            digits = re.match(r"\d*", rest[len(head) :])[0]  # type: ignore[index]
+            rest = rest[len(head) + len(digits) :]
+            last = place == len(self.ranks) - 1
+            if digits == "":
+                return rest == ""
+            if not re.fullmatch(r"0|[1-9]\d*", digits) or int(digits) > left:
+                return False
+            if last:
+                if rest == "":
+                    return str(left).startswith(digits)
+                return int(digits) == left and "}}".startswith(rest)
+            left -= int(digits)
+            if rest == "":
+                return True
+        return False
+
+
+def read_integer(value: Any, truncate: bool = False) -> int | None:
+    """Read a whole number from a JSON integer, a whole-valued number or a string of just one.
+
+    Returns None if it is none of these. `truncate` cuts fractions towards zero and lets true be 1.
+    """
+    if isinstance(value, bool):
+        return int(value) if truncate else None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        value = read_number(text)
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < Decimal(10) ** 30:
+        return int(value) if truncate or value == value.to_integral_value() else None
+    return None
+
+
+def read_number(value: Any) -> Decimal | None:
+    """Read a finite number from a JSON number or a string of just one plain number, or None."""
+    if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
+        return None
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        return None
+    try:
+        number = Decimal(value.strip() if isinstance(value, str) else value)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and abs(number) < Decimal(10) ** 30 else None
+
+
+def _within_int64(number: int) -> int:
+    # A number too large for the arrays is as far out of range as any: keep its sign.
+    return max(-(2**62), min(2**62, number))
+
+
+def _extends(digits: str, low: int, high: int) -> bool:
+    """Return whether some integer in ``low..high`` is written with `digits` and at least one more."""
+    if digits in ("0", "-0"):
+        return False
+    sign, size = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
+    below, above = int(size), int(size)
+    while below <= max(abs(low), abs(high)):
+        below, above = below * 10, above * 10 + 9
+        first, last = sorted((sign * below, sign * above))
+        if first <= high and last >= low:
+            return True
+    return False
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=True)
+    return text if len(text) <= 60 else text[:57] + "..."

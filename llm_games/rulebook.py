@@ -1,0 +1,314 @@
+"""What a game is: parameters, a state of arrays, and pure functions on it.
+
+Every array is players-first: actions, rewards and the like have shape ``(players, *batch)``,
+other parts of a state have their batch axes last. One table is batch ``()``; ten thousand
+tables are batch ``(10000,)`` and run through the same lines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_games.errors import BadParameter, IllegalAction
+from llm_games.questions import MISSING, Question
+
+Array = NDArray[Any]
+
+
+class Column(NamedTuple):
+    """One column of the numeric observation: its name, range and meaning (with unit)."""
+
+    name: str
+    low: float
+    high: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class State:
+    """Base of all states. Array fields have their batch axes last.
+
+    Attributes:
+        round: rounds (or shots) finished so far, int64 ``(*batch)``.
+        over: True where the game has ended, ``(*batch)``.
+        void: True where it ended without a score (``failed_reply="void_run"``), ``(*batch)``.
+    """
+
+    round: Array
+    over: Array
+    void: Array
+
+    def table(self, index: int | tuple[int, ...]) -> Self:
+        """Take one table (or several, by slices) out of a batch."""
+        index = index if isinstance(index, tuple) else (index,)
+        return dataclasses.replace(
+            self, **{name: value[(..., *index)] for name, value in self.arrays().items()}
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all array fields by name."""
+        pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {name: value for name, value in pairs if isinstance(value, (np.ndarray, np.generic))}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one step brought.
+
+    Attributes:
+        rewards: the game's own payoffs of this step, float64 ``(players, *batch)``.
+        finished: seats that have nothing more to do, bool ``(players, *batch)``.
+        record: what happened, everything included, for logs and scores (not for players):
+            arrays with their batch axes last; always has ``"actions"`` as they were played.
+        broke: seats whose action broke a rule, so that the declared treatment applied, bool
+            (filled in by `step`).
+    """
+
+    rewards: Array
+    finished: Array
+    record: Mapping[str, Array] = field(default_factory=dict)
+    broke: Array = field(default_factory=lambda: np.zeros((), np.bool_))
+
+
+@dataclass(frozen=True)
+class Rulebook(ABC):
+    """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
+
+    ``reset``, ``asked``, ``play``, ``observe``, ``told``, ``question`` and ``bounds`` are what a
+    game must say; the rest has defaults.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str]
+    turns: ClassVar[bool] = False
+    """False: all seats move at the same time. True: seats take turns."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    players: int = 10
+    """number of players, at least 2"""
+    failed_reply: str = "fallback"
+    """an action missing or against the rules: ``fallback`` plays the declared move, ``void_run``
+    ends the run without a score"""
+
+    def __post_init__(self) -> None:
+        """Check the parameters; a game extends this and calls it first."""
+        check_integer("players", self.players, 2)
+        check_choice("failed_reply", self.failed_reply, ("fallback", "void_run"))
+
+    # -- the rules, written by each game ---------------------------------------------------
+
+    @abstractmethod
+    def bounds(self) -> tuple[int, int]:
+        """Return the smallest and largest legal action any seat can ever have (own units)."""
+
+    @abstractmethod
+    def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> Any:
+        """Return the first state, with all chance drawn that the rules call for at the start."""
+
+    @abstractmethod
+    def asked(self, state: Any) -> Array:
+        """Return who has to move now, bool ``(players, *batch)``; nobody once a table is over."""
+
+    @abstractmethod
+    def play(
+        self, state: Any, actions: Array, rng: np.random.Generator, broke: Array
+    ) -> tuple[Any, Outcome]:
+        """Resolve one step from mended actions; `step` does the rest.
+
+        The rest: checks, `mend`, ``Outcome.broke``, void runs, and tables that were over before.
+        """
+
+    @abstractmethod
+    def observe(self, state: Any) -> Array:
+        """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``."""
+
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of `observe`, in order."""
+
+    @abstractmethod
+    def told(self, state: Any, player: int) -> dict[str, Any]:
+        """Return what one seat of one table (batch ``()``) knows, as plain Python values.
+
+        It holds the same information as that seat's row of `observe`.
+        """
+
+    @abstractmethod
+    def question(self, state: Any, player: int) -> Question | None:
+        """Return what this seat of one table is asked now; None if it is not its move."""
+
+    # -- what follows from them --------------------------------------------------------------
+
+    def legal(self, state: Any) -> tuple[Array, Array]:
+        """Return the lowest and highest legal action now, int64 ``(players, *batch)`` each."""
+        low, high = self.bounds()
+        shape = self.asked(state).shape
+        return np.full(shape, low, np.int64), np.full(shape, high, np.int64)
+
+    def breaks(self, state: Any, actions: Array) -> Array:
+        """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
+        low, high = self.legal(state)
+        return self.asked(state) & ((actions < low) | (actions > high))
+
+    def fallback(self, state: Any) -> Array:
+        """Return the declared move in place of a missing or illegal one, ``(players, *batch)``."""
+        return np.zeros(self.asked(state).shape, np.int64)
+
+    def mend(self, state: Any, actions: Array, broke: Array) -> Array:
+        """Put the fallback in place of actions that broke a rule."""
+        return np.where(broke, self.fallback(state), actions) if broke.any() else actions
+
+    def step(self, state: Any, actions: Array, rng: np.random.Generator) -> tuple[Any, Outcome]:
+        """Resolve one step. Pure: neither argument is changed.
+
+        Args:
+            state: a state of this game.
+            actions: int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
+                `MISSING` means that a seat gave no answer. An action against the rules gets the
+                game's declared treatment (`mend`) and is reported in ``Outcome.broke``.
+            rng: for chance that the rules call for in the middle of a game.
+
+        Raises:
+            IllegalAction: `actions` has another shape than `asked`, or is not of integers.
+        """
+        actions = np.asarray(actions)
+        shape = (self.players, *np.shape(state.round))
+        if actions.shape != shape or actions.dtype.kind not in "iu":
+            raise IllegalAction(
+                f"{self.name}: actions must be integers of shape {shape} (players first), "
+                f"got {actions.dtype} of shape {actions.shape}"
+            )
+        broke = self.breaks(state, actions)
+        after, outcome = self.play(state, self.mend(state, actions, broke), rng, broke)
+        outcome = dataclasses.replace(outcome, broke=broke)
+        if self.failed_reply == "void_run" and broke.any():
+            after, outcome = self._void(after, outcome)
+        return self._freeze(state, after, outcome) if np.any(state.over) else (after, outcome)
+
+    def _void(self, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
+        """End the tables at which somebody broke a rule, without payoff or score."""
+        void = outcome.broke.any(axis=0)
+        after = dataclasses.replace(after, over=after.over | void, void=after.void | void)
+        return after, dataclasses.replace(
+            outcome,
+            rewards=np.where(void, 0.0, outcome.rewards),
+            finished=outcome.finished | void,
+        )
+
+    def _freeze(self, before: Any, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
+        """Keep tables that were over before this step exactly as they were."""
+        over = before.over
+        kept = {k: np.where(over, v, getattr(after, k)) for k, v in before.arrays().items()}
+        return dataclasses.replace(after, **kept), dataclasses.replace(
+            outcome,
+            rewards=np.where(over, 0.0, outcome.rewards),
+            finished=outcome.finished | over,
+            broke=outcome.broke & ~over,
+        )
+
+    def alive(self, state: Any) -> Array:
+        """Return the seats still in the game, bool ``(players, *batch)``."""
+        return np.broadcast_to(~np.asarray(state.over), (self.players, *np.shape(state.over)))
+
+    def terms(self) -> dict[str, Any]:
+        """Return the values that the rules' wording needs: the parameters and what they imply."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def length(self) -> int | None:
+        """Return the largest number of steps an episode can take, or None if there is none."""
+        return getattr(self, "rounds", None)
+
+    def names(self) -> list[str]:
+        """Return the seats' names, as the players hear them."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [f"player_{i}" for i in range(self.players)]
+
+    @cached_property
+    def column_index(self) -> dict[str, int]:
+        """Return where each column of `observe` stands."""
+        return {column.name: i for i, column in enumerate(self.columns())}
+
+    def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
+        """Return a caption, headers and rows that show one whole table to a spectator."""
+        seats = [[name] for name in self.names()]
+        return f"{self.title}, round {int(state.round)}", ["seat"], seats
+
+
+# -- checks of parameters, one line each where a game uses them ---------------------------------
+
+
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
+    """Raise BadParameter unless `value` is an integer in ``low..high``."""
+    allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
+    ok = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not ok or value < low or (high is not None and value > high):
+        raise BadParameter(f"{name} must be {allowed}, got {value!r}")
+
+
+def check_number(name: str, value: Any, low: float | None = None) -> None:
+    """Raise BadParameter unless `value` is a finite real number, at least `low`."""
+    ok = isinstance(value, (numbers.Real, Fraction)) and not isinstance(value, bool)
+    if not ok or not np.isfinite(float(value)) or (low is not None and value < low):
+        limit = "" if low is None else f" of at least {low}"
+        raise BadParameter(f"{name} must be a finite number{limit}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise BadParameter unless `value` is one of `choices`."""
+    if not any(value is c or (type(value) is type(c) and value == c) for c in choices):
+        raise BadParameter(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def ratio_of(name: str, value: Any, low: int = 0, high: int | None = None) -> Fraction:
+    """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"`` or ``(2, 3)``.
+
+    A float is refused unless it is a whole number, since 2/3 is not a double.
+
+    Raises:
+        BadParameter: it is none of these, or outside ``low..high``.
+    """
+    allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, float) and not value.is_integer():
+            raise BadParameter(
+                f'{name} must be exact: write it as "2/3", "0.6" or (2, 3), not as the float {value!r}'
+            )
+        ratio = Fraction(*value) if isinstance(value, (tuple, list)) else Fraction(value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise BadParameter(
+            f'{name} must be {allowed}, such as "2/3" or (2, 3), got {value!r}'
+        ) from None
+    if ratio < low or (high is not None and ratio > high):
+        raise BadParameter(f"{name} must be {allowed}, got {value!r}")
+    return ratio
+
+
+__all__ = [
+    "MISSING",
+    "Array",
+    "Column",
+    "Outcome",
+    "Question",
+    "Rulebook",
+    "State",
+    "check_choice",
+    "check_integer",
+    "check_number",
+    "ratio_of",
+]

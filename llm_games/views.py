@@ -1,0 +1,46 @@
+"""What a player gets to see when it has to decide: one seat's knowledge, as numbers and as words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_games.questions import Question
+from llm_games.rulebook import Array, Rulebook
+
+
+@dataclass(frozen=True)
+class View:
+    """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
+
+    Attributes:
+        game: the rules, which everybody knows.
+        seat: the player's seat.
+        numbers: float32 ``(*batch, columns)``, see ``game.columns()``.
+        low, high: lowest and highest legal action, int64 ``(*batch)``.
+        told: the same knowledge as plain values; None for a batch.
+        question: what is asked; None for a batch, or if it is not this seat's move.
+    """
+
+    game: Rulebook
+    seat: int
+    numbers: Array
+    low: Array
+    high: Array
+    told: dict[str, Any] | None = None
+    question: Question | None = None
+
+    @classmethod
+    def of(cls, game: Rulebook, state: Any, seat: int) -> View:
+        """Return a seat's view of a state; of a batch of tables, the numbers alone."""
+        low, high = game.legal(state)
+        told, question = None, None
+        if np.ndim(state.round) == 0:
+            told, question = game.told(state, seat), game.question(state, seat)
+        return cls(game, seat, game.observe(state)[seat], low[seat], high[seat], told, question)
+
+    def number(self, column: str) -> Array:
+        """Return one column of the numbers by name, ``(*batch)``."""
+        return self.numbers[..., self.game.column_index[column]]

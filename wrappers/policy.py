@@ -1,0 +1,79 @@
+"""The one protocol that every kind of player follows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from llm_games.questions import Action
+from llm_games.rulebook import Rulebook
+from llm_games.views import View
+
+ReplyOutcome = Literal["valid", "unparsable", "out_of_range", "refused", "truncated", "failed"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One completion that a policy asked for, with what came of it.
+
+    Attributes:
+        messages: the chat as sent, each ``{"role": …, "content": …}``.
+        text: the completion as received ("" if the call failed).
+        outcome: how it was read.
+        why: for a reply that is not valid, what was wrong, in words.
+        tokens_in, tokens_out: as the server counted them (0 if it did not).
+        latency: seconds.
+        seed: the sampling seed sent.
+        model: the model's name as the server gave it.
+    """
+
+    messages: tuple[dict[str, str], ...]
+    text: str
+    outcome: ReplyOutcome
+    why: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latency: float = 0.0
+    seed: int = 0
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a policy decided, and how it came to it.
+
+    `action` is `MISSING`, or an action out of range, when no attempt gave a legal one: the rules
+    then apply the game's declared treatment, and the step's ``broke`` counts it.
+    """
+
+    action: Action
+    attempts: tuple[Attempt, ...] = field(default=())
+
+    @property
+    def outcome(self) -> ReplyOutcome:
+        """Return how the last attempt was read ("valid" for a player without a model)."""
+        return self.attempts[-1].outcome if self.attempts else "valid"
+
+
+class Policy(ABC):
+    """A player. It keeps no mutable state of its own: all it remembers is in its memory.
+
+    One policy can sit on many seats of many tables at once. `start` gives the memory of one seat
+    in one episode; `act` takes an observation and a memory and returns a decision and the new
+    memory, so that a game can be replayed and a run resumed.
+    """
+
+    name: str
+
+    @abstractmethod
+    def start(self, game: Rulebook, seat: int, seed: int) -> Any:
+        """Return the memory at the start of an episode. All randomness comes from `seed`."""
+
+    @abstractmethod
+    def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
+        """Decide. Called only when the seat is asked."""
+
+    async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
+        """Decide without blocking the event loop; policies that wait for a model override it."""
+        return self.act(view, memory)
