@@ -1,4 +1,4 @@
-"""Every error a user can cause: one family, each naming the value, what is allowed and the way out."""
+"""Every error a user can cause: each names the value, what is allowed and the way out."""
 
 from __future__ import annotations
 

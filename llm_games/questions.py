@@ -406,7 +406,7 @@ def _within_int64(number: int) -> int:
 
 
 def _extends(digits: str, low: int, high: int) -> bool:
-    """Return whether some integer in ``low..high`` is written with `digits` and at least one more."""
+    """Return whether `digits` and at least one more digit write some integer in ``low..high``."""
     if digits in ("0", "-0"):
         return False
     sign, size = (-1, digits[1:]) if digits[0] == "-" else (1, digits)

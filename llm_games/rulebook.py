@@ -17,12 +17,15 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_games.errors import BadParameter, IllegalAction
-from llm_games.questions import MISSING, Question
+from llm_games.questions import MISSING, Action, Question
 
 Array = NDArray[Any]
+LARGEST_DISCRETE = 10_000
+"""A seat's action space is Discrete up to this many actions, a Box of integers beyond."""
 
 
 class Column(NamedTuple):
@@ -217,6 +220,66 @@ class Rulebook(ABC):
             broke=outcome.broke & ~over,
         )
 
+    # -- how one seat's action looks outside ---------------------------------------------------
+
+    unit: ClassVar[int] = 1
+    """actions count in units of ``1 / unit``; 1 for whole numbers"""
+    masked: ClassVar[bool] = False
+    """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+
+    def space(self, seat: int) -> spaces.Space[Any]:
+        """Return a new Gymnasium space of one seat's actions.
+
+        Discrete where the numbers are few; their values are the actions of the rules.
+        """
+        low, high = self.bounds()
+        if self.unit > 1:
+            limits = np.float64(low / self.unit), np.float64(high / self.unit)
+            return spaces.Box(*limits, (1,), np.float64)  # type: ignore[arg-type]
+        if high - low < LARGEST_DISCRETE:
+            return spaces.Discrete(high - low + 1, start=low)
+        return spaces.Box(low, high, (1,), np.int64)
+
+    def mask(self, state: Any) -> Array:
+        """Return the legal actions, bool ``(players, *batch, actions)``, in the space's order.
+
+        Only for games whose space is Discrete; all False for seats that are not asked.
+        """
+        first, last = self.bounds()
+        low, high = (limit[..., None] for limit in self.legal(state))
+        actions = np.arange(first, last + 1)
+        return self.asked(state)[..., None] & (actions >= low) & (actions <= high)
+
+    def decode(self, state: Any, seat: int, action: Any) -> Action:
+        """Turn an action of `space` into one of the rules; None is `MISSING`.
+
+        Raises:
+            IllegalAction: it is not of the space: wrong type or shape, or beyond its limits.
+        """
+        if action is None:
+            return MISSING
+        value = np.asarray(action)
+        kinds = "iuf" if self.unit > 1 else "iu"
+        if value.size != 1 or value.dtype.kind not in kinds or not np.isfinite(value.item()):
+            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
+        low, high = self.bounds()
+        whole = int(round(Fraction(repr(value.item())) * self.unit))
+        if not low <= whole <= high:
+            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
+        return whole
+
+    def _span(self) -> str:
+        low, high = self.bounds()
+        kind = "a number" if self.unit > 1 else "an integer"
+        return f"{kind} from {low / self.unit:g} to {high / self.unit:g}"
+
+    def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
+        """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
+        actions = np.full(self.players, MISSING, np.int64)
+        for seat, move in moves.items():
+            actions[seat] = move
+        return actions
+
     def alive(self, state: Any) -> Array:
         """Return the seats still in the game, bool ``(players, *batch)``."""
         return np.broadcast_to(~np.asarray(state.over), (self.players, *np.shape(state.over)))
@@ -287,7 +350,7 @@ def ratio_of(name: str, value: Any, low: int = 0, high: int | None = None) -> Fr
             raise TypeError
         if isinstance(value, float) and not value.is_integer():
             raise BadParameter(
-                f'{name} must be exact: write it as "2/3", "0.6" or (2, 3), not as the float {value!r}'
+                f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
             )
         ratio = Fraction(*value) if isinstance(value, (tuple, list)) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):

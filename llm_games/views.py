@@ -1,4 +1,4 @@
-"""What a player gets to see when it has to decide: one seat's knowledge, as numbers and as words."""
+"""What a player sees when it has to decide: one seat's knowledge, as numbers and as words."""
 
 from __future__ import annotations
 
