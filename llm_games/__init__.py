@@ -1,0 +1,27 @@
+"""Economic and strategic games where language models, learners, rules and equilibria share a table.
+
+``llm_games.make("public_goods-v0")`` makes a PettingZoo environment, ``llm_games.games()`` lists
+what there is, ``llm_games.rulebook("public_goods")`` gives the pure rules. Importing this package
+registers every game with PettingZoo and Gymnasium, and imports no language model.
+"""
+
+from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
+from llm_games.registry import GAMES, games, make, register, rulebook
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadParameter",
+    "IllegalAction",
+    "LLMGamesError",
+    "NotReady",
+    "UnknownName",
+    "__version__",
+    "games",
+    "make",
+    "register",
+    "rulebook",
+]
+
+for _name, _entry_point in tuple(GAMES.items()):
+    register(_name, _entry_point)

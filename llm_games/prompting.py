@@ -30,8 +30,7 @@ PERSONAS = ("cooperative", "selfish", "mathematician")
 def number(value: Any) -> str:
     """Write a number as people do: whole without a point, a ratio as 2/3, else two decimals."""
     if isinstance(value, Fraction):
-        exact = 10**6 % value.denominator == 0
-        return number(float(value)) if exact and value.denominator <= 100 else str(value)
+        return number(float(value)) if 100 % value.denominator == 0 else str(value)
     rounded = round(float(value), 2)
     return str(int(rounded)) if rounded == int(rounded) else f"{rounded:.2f}"
 
@@ -116,13 +115,13 @@ def versions(game: str, folder: str | Path | None = None) -> list[str]:
 
 
 def _render(template: jinja2.Template, block: str, values: Mapping[str, Any]) -> str:
-    text = "".join(template.blocks[block](template.new_context(values)))
+    text = "".join(template.blocks[block](template.new_context(dict(values))))
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
-    folders = [folder, FOLDER] if folder else [FOLDER]
+    folders = [str(FOLDER)] if folder is None else [folder, str(FOLDER)]
     environment = ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,

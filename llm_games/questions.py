@@ -61,6 +61,10 @@ class Question(ABC):
         """Turn an action into the JSON value that means it."""
 
     @abstractmethod
+    def sample(self, rng: np.random.Generator) -> Action:
+        """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
+
+    @abstractmethod
     def _allows(self, text: str) -> bool:
         """Return whether `text` begins some legal value's canonical JSON and what ends it."""
 
@@ -119,6 +123,10 @@ class Integer(Question):
             raise BadReply("range", f"{number} is not {self.wanted()}", _within_int64(number))
         return _within_int64(number)
 
+    def sample(self, rng: np.random.Generator) -> int:
+        low = 0 if self.low is None else self.low
+        return int(rng.integers(low, low + 100 if self.high is None else self.high, endpoint=True))
+
     def value_of(self, action: Action) -> int:
         assert isinstance(action, (int, np.integer))
         return int(action)
@@ -162,6 +170,9 @@ class Real(Question):
         if not self.low <= number / unit <= self.high:  # the exact number, before it is rounded
             raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
         return units
+
+    def sample(self, rng: np.random.Generator) -> int:
+        return int(rng.integers(self.low, self.high, endpoint=True))
 
     def value_of(self, action: Action) -> float | int:
         assert isinstance(action, (int, np.integer))
@@ -217,6 +228,9 @@ class Choice(Question):
                 return self.words[value.strip().lower()]
         raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
 
+    def sample(self, rng: np.random.Generator) -> int:
+        return int(rng.choice(list(self.words.values())))
+
     def value_of(self, action: Action) -> str:
         return next(word for word, a in self.words.items() if a == action)
 
@@ -266,6 +280,9 @@ class Target(Question):
         if self.lenient:
             return self.nowhere
         raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+
+    def sample(self, rng: np.random.Generator) -> int:
+        return int(rng.choice([-1, *self.names.values()]))
 
     def value_of(self, action: Action) -> str | None:
         if action == -1:
@@ -330,6 +347,13 @@ class Plan(Question):
         if len(found) != len(self.ranks):
             raise BadReply("format", f"the plan must have one share for each rank {self._span()}")
         return list(found.values()) if self.loose else [found[rank] for rank in self.ranks]
+
+    def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
+        bars = np.sort(rng.choice(self.total + len(self.ranks) - 1, len(self.ranks) - 1, False))
+        edges = np.concatenate([[-1], bars, [self.total + len(self.ranks) - 1]])
+        plan = np.zeros(self.players, np.int64)
+        plan[np.asarray(self.ranks) - 1] = np.diff(edges) - 1
+        return tuple(plan.tolist())
 
     def value_of(self, action: Action) -> dict[str, int]:
         assert not isinstance(action, int)

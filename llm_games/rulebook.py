@@ -53,15 +53,13 @@ class State:
 
     def table(self, index: int | tuple[int, ...]) -> Self:
         """Take one table (or several, by slices) out of a batch."""
-        index = index if isinstance(index, tuple) else (index,)
-        return dataclasses.replace(
-            self, **{name: value[(..., *index)] for name, value in self.arrays().items()}
-        )
+        where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
+        return dataclasses.replace(self, **{k: value[where] for k, value in self.arrays().items()})
 
     def arrays(self) -> dict[str, Array]:
         """Return all array fields by name."""
-        pairs = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
-        return {name: value for name, value in pairs if isinstance(value, (np.ndarray, np.generic))}
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}
 
 
 @dataclass(frozen=True)
@@ -235,7 +233,7 @@ class Rulebook(ABC):
         low, high = self.bounds()
         if self.unit > 1:
             limits = np.float64(low / self.unit), np.float64(high / self.unit)
-            return spaces.Box(*limits, (1,), np.float64)  # type: ignore[arg-type]
+            return spaces.Box(*limits, (1,), np.float64)
         if high - low < LARGEST_DISCRETE:
             return spaces.Discrete(high - low + 1, start=low)
         return spaces.Box(low, high, (1,), np.int64)
@@ -263,7 +261,7 @@ class Rulebook(ABC):
         if value.size != 1 or value.dtype.kind not in kinds or not np.isfinite(value.item()):
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
         low, high = self.bounds()
-        whole = int(round(Fraction(repr(value.item())) * self.unit))
+        whole = round(Fraction(repr(value.item())) * self.unit)
         if not low <= whole <= high:
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
         return whole
@@ -362,6 +360,19 @@ def ratio_of(name: str, value: Any, low: int = 0, high: int | None = None) -> Fr
     return ratio
 
 
+def exact_of(name: str, value: Any) -> int | Fraction:
+    """Read a finite number exactly; a float counts as the decimal it is written as.
+
+    Raises:
+        BadParameter: it is not a finite number.
+    """
+    try:
+        exact = value if isinstance(value, Fraction) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise BadParameter(f"{name} must be a finite number, got {value!r}") from None
+    return exact.numerator if exact.denominator == 1 else exact
+
+
 __all__ = [
     "MISSING",
     "Array",
@@ -373,5 +384,6 @@ __all__ = [
     "check_choice",
     "check_integer",
     "check_number",
+    "exact_of",
     "ratio_of",
 ]

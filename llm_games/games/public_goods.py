@@ -137,18 +137,20 @@ class PublicGoods(Rulebook):
         return (p * state.contributions.sum(axis=0) - share * state.contributions) / share
 
     def columns(self) -> tuple[Column, ...]:
-        inf = np.inf
+        low, high, most = 0.0, float(self.tokens), float(self.tokens * (1 + self.ratio))
+        if self.endowment == "carry" or self.contribution_range == "unbounded":
+            low, high, most = -np.inf, np.inf, np.inf
         own = (
             Column("round", 0, self.rounds, "rounds finished"),
-            Column("own", -inf, inf, "own endowment this round, tokens"),
-            Column("contribution", -inf, inf, "own contribution last round, tokens"),
-            Column("gain", -inf, inf, "own net gain from the pot last round, tokens"),
-            Column("held", -inf, inf, "own tokens after the last round"),
-            Column("pot", -inf, inf, "sum of the contributions last round, tokens"),
+            Column("own", low, high, "own endowment this round, tokens"),
+            Column("contribution", low, high, "own contribution last round, tokens"),
+            Column("gain", -high, most, "own net gain from the pot last round, tokens"),
+            Column("held", low, most, "own tokens after the last round"),
+            Column("pot", low, high * self.players, "sum of last round's contributions, tokens"),
         )
         seats = range(self.players)
-        given = (Column(f"contribution_{i}", -inf, inf, f"seat {i}, last round") for i in seats)
-        held = (Column(f"held_{i}", -inf, inf, f"tokens of seat {i} after it") for i in seats)
+        given = (Column(f"contribution_{i}", low, high, f"seat {i}, last round") for i in seats)
+        held = (Column(f"held_{i}", low, most, f"tokens of seat {i} after it") for i in seats)
         return (*own, *given, *held)
 
     def observe(self, state: PublicGoodsState) -> Array:

@@ -1,0 +1,21 @@
+"""PettingZoo's customary modules: ``from llm_games.envs import public_goods_v0``.
+
+Each has ``env`` and ``raw_env`` (AEC form) and ``parallel_env``; all take `llm_games.make`'s
+arguments. Nothing is written out for a game: they follow from the registry.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from types import SimpleNamespace
+
+from llm_games.registry import GAMES, VERSION, make_aec, make_parallel
+
+
+@cache
+def __getattr__(name: str) -> SimpleNamespace:
+    bare = name.removesuffix(f"_{VERSION}")
+    if bare not in GAMES:
+        raise AttributeError(f"there is no environment {name!r}; see llm_games.games()")
+    aec = partial(make_aec, bare)
+    return SimpleNamespace(env=aec, raw_env=aec, parallel_env=partial(make_parallel, bare))

@@ -1,0 +1,158 @@
+"""All games by name: build their rules, make environments of them, register them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from llm_games.errors import BadParameter, unknown
+
+if TYPE_CHECKING:
+    from llm_games.env import SequentialGame, SimultaneousGame
+    from llm_games.rulebook import Rulebook
+
+VERSION = "v0"
+GAMES: dict[str, str] = {
+    "beauty_contest": "llm_games.games.beauty_contest:BeautyContest",
+    "el_farol_bar": "llm_games.games.el_farol_bar:ElFarolBar",
+    "divide_dollar": "llm_games.games.divide_dollar:DivideDollar",
+    "public_goods": "llm_games.games.public_goods:PublicGoods",
+    "diners_dilemma": "llm_games.games.diners_dilemma:DinersDilemma",
+    "sealed_bid_auction": "llm_games.games.sealed_bid_auction:SealedBidAuction",
+    "battle_royale": "llm_games.games.battle_royale:BattleRoyale",
+    "pirate_game": "llm_games.games.pirate_game:PirateGame",
+}
+"""Where each game's rulebook is; `register` adds your own."""
+
+
+def game_class(name: str) -> type[Rulebook]:
+    """Return a game's class. ``public_goods``, ``public_goods-v0`` and ``_v0`` are the same.
+
+    Raises:
+        UnknownName: there is no such game; names the nearest.
+    """
+    bare = name.removeprefix("llm_games/").removesuffix(f"-{VERSION}").removesuffix(f"_{VERSION}")
+    if bare not in GAMES:
+        raise unknown("game", name, GAMES)
+    module, _, attribute = GAMES[bare].partition(":")
+    found: type[Rulebook] = getattr(import_module(module), attribute)
+    return found
+
+
+def rulebook(name: str, *, preset: str | None = None, **parameters: Any) -> Rulebook:
+    """Build the rules of a game with the given parameters.
+
+    Args:
+        name: the game.
+        preset: a named set of parameters of that game; `parameters` come on top.
+        parameters: see the game's class.
+
+    Raises:
+        UnknownName: no such game, preset or parameter; names the nearest.
+        BadParameter: a value outside its range.
+    """
+    found = game_class(name)
+    if preset is not None:
+        if preset not in found.presets:
+            raise unknown(f"preset of {found.name}", preset, found.presets)
+        parameters = {**found.presets[preset], **parameters}
+    known = [field.name for field in dataclasses.fields(found)]
+    for key in parameters:
+        if key not in known:
+            raise unknown(f"parameter of {found.name}", key, known)
+    return found(**parameters)
+
+
+def make(
+    name: str,
+    *,
+    form: Literal["parallel", "aec"] | None = None,
+    obs_mode: str | Mapping[str, str] = "text",
+    render_mode: str | None = None,
+    max_cycles: int | None = None,
+    prompts: str = "v1",
+    prompt_folder: str | None = None,
+    on_illegal: str = "fallback",
+    preset: str | None = None,
+    **parameters: Any,
+) -> SimultaneousGame | SequentialGame:
+    """Make a PettingZoo environment of a game.
+
+    Args:
+        name: a game, such as ``"public_goods-v0"``.
+        form: ``"parallel"`` or ``"aec"``; the default is the game's native form: parallel if all
+            move at the same time, AEC if they take turns.
+        obs_mode: ``"text"``, ``"numeric"`` or ``"both"``, or one of these for each agent.
+        render_mode: None, ``"ansi"`` (`render` returns a table) or ``"human"`` (prints it).
+        max_cycles: truncate after so many steps of the rules; None for the game's own length.
+        prompts, prompt_folder: wording of the text observations, see `Prompts`.
+        on_illegal: ``"fallback"`` plays the declared move for an action that is in the space but
+            against the rules, and says so in ``infos``; ``"raise"`` raises IllegalAction.
+        preset, parameters: see `rulebook`.
+
+    Raises:
+        UnknownName, BadParameter: as `rulebook`, or a bad value of the arguments above.
+    """
+    from llm_games.env import SequentialGame, SimultaneousGame
+
+    game = rulebook(name, preset=preset, **parameters)
+    form = form or ("aec" if game.turns else "parallel")
+    forms: dict[str, Any] = {"parallel": SimultaneousGame, "aec": SequentialGame}
+    if form not in forms:
+        raise BadParameter(f'form must be "parallel" or "aec", got {form!r}')
+    return forms[form](
+        game,
+        obs_mode=obs_mode,
+        render_mode=render_mode,
+        max_cycles=max_cycles,
+        prompts=prompts,
+        prompt_folder=prompt_folder,
+        on_illegal=on_illegal,
+    )
+
+
+def games() -> list[dict[str, str]]:
+    """Return a table of all games: name, title, players, moves, actions and source."""
+    rows = []
+    for name in GAMES:
+        game = rulebook(name)
+        rows.append(
+            {
+                "name": f"{name}-{VERSION}",
+                "title": game.title,
+                "players": str(game.players),
+                "moves": "turns" if game.turns else "simultaneous",
+                "actions": str(game.space(0)),
+                "source": game.source,
+            }
+        )
+    return rows
+
+
+def register(name: str, entry_point: str) -> None:
+    """Add a game: its rulebook class as ``"module:Class"``, here, in PettingZoo and Gymnasium."""
+    import gymnasium
+    import pettingzoo
+
+    GAMES[name] = entry_point
+    known = {"id": f"llm_games/{name}-{VERSION}", "kwargs": {"name": name}}
+    pettingzoo.register("aec", entry_point="llm_games.registry:make_aec", **known)
+    pettingzoo.register("parallel", entry_point="llm_games.registry:make_parallel", **known)
+    title = "".join(word.capitalize() for word in name.split("_"))
+    gymnasium.register(
+        f"llm_games/{title}-{VERSION}",
+        entry_point="llm_games.wrappers.single_agent:SingleAgentEnv",
+        kwargs={"game": name},
+    )
+
+
+def make_aec(name: str, **settings: Any) -> SequentialGame:
+    """Make the AEC form; what PettingZoo's registry calls."""
+    return make(name, form="aec", **settings)
+
+
+def make_parallel(name: str, **settings: Any) -> SimultaneousGame:
+    """Make the parallel form; what PettingZoo's registry calls."""
+    return make(name, form="parallel", **settings)
