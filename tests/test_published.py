@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from llm_games.benchmarks import published
+from llm_games.benchmarks.scores import GAMES, Cell
+
+
+def test_leaderboard_is_sorted_and_complete():
+    board = published.leaderboard()
+    assert [entry.rank for entry in board] == list(range(1, 14))
+    assert [entry.overall.mean for entry in board] == sorted(
+        (entry.overall.mean for entry in board), reverse=True
+    )
+    assert all(tuple(entry.cells) == GAMES for entry in board)
+    first = board[0]
+    assert (first.model, first.overall) == ("Gemini-1.5-Pro", Cell(69.8, 1.6, 5))
+    assert first.cells["public_goods"] == Cell(100.0, 0.0, 5)
+    assert (first.v4_auction, first.v4_overall) == (Cell(13.3, 4.6, 5), Cell(68.1, 1.5, 5))
+    assert board[1].v4_auction is None
+    assert board[1].v4_overall is None
+
+
+@pytest.mark.parametrize("entry", published.leaderboard(), ids=lambda entry: entry.model)
+def test_overall_is_the_mean_of_the_cells_up_to_rounding(entry):
+    assert np.mean([cell.mean for cell in entry.cells.values()]) == pytest.approx(
+        entry.overall.mean, abs=0.11
+    )
+
+
+def test_single_runs():
+    runs = published.gpt35_runs()
+    assert len(runs) == 214
+    assert {run.experiment for run in runs} == {
+        "runs",
+        "temperature",
+        "prompt_version",
+        "reasoning",
+        "variant",
+    }
+    assert runs[0] == published.Single("runs", "T1", "beauty_contest", 65.4)
+
+
+@pytest.mark.parametrize(("overall", "rank"), [(70, 1), (69.8, 1), (69.7, 2), (62.4, 4), (0, 14)])
+def test_rank_of(overall, rank):
+    assert published.rank_of(overall) == rank

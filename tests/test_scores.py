@@ -1,0 +1,372 @@
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.benchmarks import published, scores
+from llm_games.benchmarks.scores import Shot
+from llm_games.errors import BadParameter, UnknownName
+
+
+def ten(*numbers):
+    return [[n] * 10 for n in numbers]
+
+
+CASE_2 = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]
+CASE_3 = [8, 10, 12, 12, 12, 15, 15, 15, 18, 18]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "low", "high", "ratio", "corrected", "published_double"),
+    [
+        (ten(50, 30, 10), 0, 100, F(2, 3), 70.0, 70.0),
+        (ten(150, 130, 110), 100, 200, F(2, 3), 70.0, 170.0),
+        (ten(50, 30, 10), 0, 100, F(1), 40.0, 60.0),
+        (ten(150, 180, 195), 100, 200, F(4, 3), 75.0, 75.0),
+        ([CASE_2, CASE_3, [0] * 10], 0, 100, F(2, 3), 80.5, 80.5),
+        ([[33, 22, 50, 15], [10, 10, 20, 0]], 0, 100, F(4, 3), 20.0, 20.0),
+    ],
+)
+def test_beauty_contest(rounds, low, high, ratio, corrected, published_double):
+    assert scores.beauty_contest(rounds, low, high, ratio) == corrected
+    assert scores.beauty_contest(rounds, low, high, ratio, "published") == published_double
+
+
+@pytest.mark.parametrize("edition", ["v4", "v2"])
+def test_beauty_contest_ratio_one_rewards_extremes_before_the_published_edition(edition):
+    assert scores.beauty_contest(ten(50, 30, 10), 0, 100, F(1), edition) == 40.0
+
+
+@pytest.mark.parametrize(
+    ("goers", "ratio", "corrected", "published_double"),
+    [
+        ([10, 6, 4], F(3, 5), 200 / 3, 66.66666666666667),
+        ([6, 7, 5], F(3, 5), 88.88888888888889, 88.8888888888889),
+        ([2, 3, 10], F(1, 5), 62.5, 62.5),
+        ([0, 5], F(0), 75.0, 75.0),
+        ([10, 5], F(1), 75.0, 75.0),
+        ([0], F(3, 5), 0.0, 0.0),
+        ([10], F(3, 5), 100 / 3, 33.33333333333333),
+    ],
+)
+def test_el_farol_bar(goers, ratio, corrected, published_double):
+    assert scores.el_farol_bar(goers, 10, ratio) == corrected
+    assert scores.el_farol_bar(goers, 10, ratio, "published") == published_double
+
+
+@pytest.mark.parametrize(
+    ("golds", "sums", "corrected", "published_double"),
+    [
+        (100, [100, 101, 80], 93.0, 93.0),
+        (100, [100, 350], 0.0, 0.0),
+        (50, [49, 51, 60], 92.0, 92.00000000000001),
+        (100, [0], 0.0, 0.0),
+        (100, [133, 97], 82.0, 82.0),
+    ],
+)
+def test_divide_dollar(golds, sums, corrected, published_double):
+    assert scores.divide_dollar(sums, 10, golds) == corrected
+    assert scores.divide_dollar(sums, 10, golds, "published") == published_double
+
+
+@pytest.mark.parametrize(
+    ("pots", "corrected", "published_double", "v2"),
+    [
+        ([200, 180, 0], 110 / 3, 36.66666666666667, 190 / 3),
+        ([137, 63], 50.0, 50.0, 50.0),
+        ([0], 100.0, 100.0, 0.0),
+        ([200], 0.0, 0.0, 100.0),
+    ],
+)
+def test_public_goods(pots, corrected, published_double, v2):
+    assert scores.public_goods(pots, 10, 20, F(2)) == corrected
+    assert scores.public_goods(pots, 10, 20, F(2), "published") == published_double
+    assert scores.public_goods(pots, 10, 20, F(2), "v2") == pytest.approx(v2, abs=1e-12)
+    assert scores.public_goods(pots, 10, 20, F(1), "v2") == pytest.approx(corrected, abs=1e-12)
+
+
+def test_public_goods_with_unequal_endowments_leaves_out_who_has_nothing():
+    assert scores.public_goods_shares([[5, 0], [1, 3]], [[10, 0], [4, 4]]) == 50.0
+    assert scores.public_goods_shares([[0, 0]], [[0, 0]]) is None
+
+
+@pytest.mark.parametrize(
+    ("cheap", "corrected", "published_double"),
+    [
+        ([10, 9, 0], 110 / 3, 36.66666666666667),
+        ([7, 3, 6], 140 / 3, 46.666666666666664),
+        ([10], 0.0, 0.0),
+    ],
+)
+def test_diners_dilemma(cheap, corrected, published_double):
+    assert scores.diners_dilemma(cheap, 10) == corrected
+    assert scores.diners_dilemma(cheap, 10, "published") == published_double
+    assert scores.diners_dilemma(cheap, 10, "v2") == pytest.approx(100 - corrected, abs=1e-12)
+
+
+ROUND_1 = [200, 30, 0, 80, 70, 160, 20, 110, 10, 100]
+ROUND_2 = [10, 90, 40, 140, 110, 30, 70, 190, 170, 130]
+SHADED = [180, 27, 0, 72, 63, 144, 18, 99, 9, 90]
+SIX = [50, 120, 120, 0]
+THREE = [50, 100, 0]
+
+
+@pytest.mark.parametrize(
+    ("valuations", "bids", "corrected", "v4"),
+    [
+        ([ROUND_1], [SHADED], 9.0, 3.9),
+        ([ROUND_1], [ROUND_1], 0.0, 0.0),
+        ([ROUND_1], [[0] * 10], 90.0, 39.0),
+        ([SIX], [[40, 100, 100, 0]], 40 / 3, 100 * 12.5 / 120),
+        ([[10, 20]], [[10, 10]], 25.0, 25.0),
+        ([THREE], [[60, 55, 5]], 15.0, 10.0),
+        ([THREE], [[60, 90, 5]], 10 / 3, -5 / 3),
+        ([ROUND_1, ROUND_2], [SHADED, [v // 2 for v in ROUND_2]], 29.5, None),
+    ],
+)
+def test_sealed_bid_auction(valuations, bids, corrected, v4):
+    assert scores.sealed_bid_auction(valuations, bids) == corrected
+    if v4 is not None:
+        got = scores.sealed_bid_auction(valuations, bids, edition="v4")
+        assert got == pytest.approx(v4, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("valuations", "bids", "double"),
+    [
+        ([ROUND_1], [SHADED], 9.0),
+        ([ROUND_1, ROUND_2], [SHADED, [v // 2 for v in ROUND_2]], 29.5),
+        ([THREE], [[60, 90, 5]], 3.3333333333333335),
+    ],
+)
+def test_sealed_bid_auction_published_doubles(valuations, bids, double):
+    assert scores.sealed_bid_auction(valuations, bids, edition="published") == double
+
+
+def test_sealed_bid_auction_scores_one_price_rule_per_edition():
+    for edition in ("corrected", "published", "v4"):
+        assert scores.sealed_bid_auction([ROUND_1], [SHADED], "second", edition) is None
+    assert scores.sealed_bid_auction([ROUND_1], [SHADED], "first", "v2") is None
+    assert scores.sealed_bid_auction([ROUND_1], [SHADED], "second", "v2") == 100 - 7.8
+
+
+def test_bidding_nothing_scores_what_the_zero_valuations_leave():
+    import random
+
+    grid = range(0, 210, 10)
+    drawn = [random.Random(42 + t).sample(grid, 10) for t in range(20)]
+    assert drawn[0] == ROUND_1
+    assert scores.sealed_bid_auction(drawn, [[0] * 10] * 20) == 94.5
+
+
+def shots(alive, *turns):
+    """Each turn: shooter, target, who is out after it (None for nobody)."""
+    seats, out = list(range(alive)), []
+    for shooter, target, hit in turns:
+        out.append(Shot(shooter, target, tuple(seats)))
+        if hit:
+            seats.remove(target)
+    return out
+
+
+DEFAULT_RATES = list(range(35, 85, 5))
+
+
+@pytest.mark.parametrize(
+    ("rates", "turns", "corrected", "published_double"),
+    [
+        ([50, 70, 90], [(0, 2, 1), (1, 0, 0), (0, 1, 1)], 100.0, 100.0),
+        ([50, 70, 90], [(0, -1, 0), (1, 2, 0), (2, 1, 1), (0, 2, 1)], 75.0, 75.0),
+        (DEFAULT_RATES, [(0, 9, 0), (1, 9, 1), (2, 8, 1), (3, 7, 0), (4, 0, 1)], 80.0, 80.0),
+        (DEFAULT_RATES, [(0, 1, 1), (2, 9, 1), (3, 8, 0)], 200 / 3, 66.66666666666666),
+        ([50, 70, 90], [(0, 2, 0), (1, 2, 0), (2, 1, 1), (0, 2, 0), (2, 0, 1)], 100.0, 100.0),
+        ([50, 70, 90], [(0, 2, 0), (1, 2, 0)], 100.0, 100.0),
+        ([0, 100], [(0, 1, 0), (1, 0, 1)], 100.0, 100.0),
+        ([90, 70, 70], [(0, 1, 0), (1, 0, 0), (2, 1, 0)], 200 / 3, 33.33333333333333),
+    ],
+)
+def test_battle_royale(rates, turns, corrected, published_double):
+    played = shots(len(rates), *turns)
+    assert scores.battle_royale(played, rates) == corrected
+    assert scores.battle_royale(played, rates, "published") == published_double
+
+
+@pytest.mark.parametrize("target", [3, 0, 1, -1])
+def test_battle_royale_gives_nothing_for_the_dead_oneself_or_a_miss(target):
+    assert scores.battle_royale([Shot(0, target, (0, 1, 2))], [10, 20, 30, 40]) == 0
+
+
+def plan(text):
+    return [int(x) for x in text.split(",")]
+
+
+def vote(text):
+    return [letter == "A" for letter in text]
+
+
+PIRATES = {
+    "W1": (
+        100,
+        ["100,0,0,0,0,0,0,0,0,0", "99,0,1,0,0,0,0,0,0", "50,1,1,1,1,1,1,44"],
+        ["ARRRRRRRRR", "ARAARRRRA", "AAAAAAAA"],
+    ),
+    "W2": (100, ["96,0,1,0,1,0,1,0,1,0"], ["ARARARARAR"]),
+    "W3": (100, ["92,1,1,1,1,1,1,1,1,0"], ["ARARARARAR"]),
+    "W4": (100, ["10,10,10,10,10,10,10,10,10,10"], ["AAAAAAAAAA"]),
+    "W5": (4, ["0,0,1,0,1,0,1,0,1,0"], ["ARARARARAR"]),
+    "W6": (5, ["1,0,1,0,1,0,1,0,1,0"], ["ARARARARAR"]),
+    "W7": (400, ["396,0,1,0,1,0,1,0,1,0"], ["ARARARARAR"]),
+    "W8": (100, ["100,0"], ["AR"]),
+    "W9": (100, ["99,0,1"], ["ARA"]),
+    "W10": (100, ["100,0,0,0", "100,0,0", "100,0"], ["ARRR", "ARR", "AR"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "paper", "published_double", "equilibrium"),
+    [
+        ("W1", F(967, 12), 80.58333333333333, None),
+        ("W2", 100, 100.0, 100),
+        ("W3", 98, 75.77777777777777, 98),
+        ("W4", 57, 57.0, F(463, 9)),
+        ("W5", 100, 52.0, 100),
+        ("W6", 100, 62.0, 100),
+        ("W7", 100, 98.5, 100),
+        ("W8", 100, 100.0, 100),
+        ("W9", 100, 100.0, 100),
+        ("W10", F(299, 3), 99.66666666666666, F(299, 3)),
+    ],
+)
+def test_pirate_game(name, paper, published_double, equilibrium):
+    gold, plans, votes = PIRATES[name]
+    plans, votes = list(map(plan, plans)), list(map(vote, votes))
+    assert scores.pirate_game(plans, votes, gold) == float(paper)
+    assert scores.pirate_game(plans, votes, gold, "published") == published_double
+    assert scores.pirate_game(plans, votes, gold, "v4") == published_double
+    if equilibrium is not None:
+        got = scores.pirate_game(plans, votes, gold, vote_rule="equilibrium")
+        assert got == float(equilibrium)
+
+
+@pytest.mark.parametrize(
+    ("name", "paper", "published_votes", "equilibrium"),
+    [
+        ("W1", (19, 24), (19, 24), None),
+        ("W3", (9, 9), (5, 9), (9, 9)),
+        ("W4", (9, 9), (9, 9), (8, 9)),
+        ("W10", (6, 6), (6, 6), (6, 6)),
+    ],
+)
+def test_correct_votes(name, paper, published_votes, equilibrium):
+    gold, plans, votes = PIRATES[name]
+    plans, votes = list(map(plan, plans)), list(map(vote, votes))
+    assert scores.correct_votes(plans, votes, gold) == paper
+    assert scores.correct_votes(plans, votes, gold, "published") == published_votes
+    if equilibrium is not None:
+        assert scores.correct_votes(plans, votes, gold, "equilibrium") == equilibrium
+
+
+def test_pirates_who_keep_and_reject_everything_score_high():
+    plans = [[100] + [0] * (m - 1) for m in range(10, 1, -1)]
+    votes = [[True] + [False] * (m - 1) for m in range(10, 1, -1)]
+    assert scores.pirate_game(plans, votes, 100) == 98.88888888888889
+
+
+@pytest.mark.parametrize(
+    ("pirates", "best"),
+    [
+        (2, [100, 0]),
+        (3, [99, 0, 1]),
+        (4, [99, 0, 1, 0]),
+        (5, [98, 0, 1, 0, 1]),
+        (8, [97, 0, 1, 0, 1, 0, 1, 0]),
+        (9, [96, 0, 1, 0, 1, 0, 1, 0, 1]),
+        (10, [96, 0, 1, 0, 1, 0, 1, 0, 1, 0]),
+    ],
+)
+def test_optimal_plan(pirates, best):
+    assert scores.optimal_plan(pirates, 100) == best
+
+
+def test_unknown_names():
+    with pytest.raises(UnknownName, match="v3"):
+        scores.el_farol_bar([1], 10, F(1, 2), "v3")
+    with pytest.raises(BadParameter, match="equilibrium"):
+        scores.right_vote("nash", 1, 1, 3, 100)
+
+
+@given(st.lists(st.integers(0, 10), min_size=1, max_size=30), st.integers(0, 10))
+def test_editions_of_the_bar_agree_up_to_the_last_bits(goers, tenths):
+    got = [scores.el_farol_bar(goers, 10, F(tenths, 10), e) for e in ("corrected", "published")]
+    assert got[0] == pytest.approx(got[1], abs=1e-9)
+    assert 0 <= got[0] <= 100
+
+
+# -- from runs to tables ---------------------------------------------------------------------
+
+T1_TO_T5 = {
+    game: [s.score for s in published.gpt35_runs() if (s.experiment, s.game) == ("runs", game)]
+    for game in scores.GAMES
+}
+
+
+@pytest.mark.parametrize(
+    ("game", "mean", "std", "wrong"),
+    [
+        ("beauty_contest", 63.44, 3.42, 3.06),
+        ("el_farol_bar", 68.66, 2.65, 2.37),
+        ("divide_dollar", 68.62, 2.44, 2.18),
+        ("public_goods", 38.88, 8.08, 7.23),
+        ("diners_dilemma", 2.80, 2.80, 2.50),
+        ("sealed_bid_auction", 5.50, 1.00, 0.90),
+        ("battle_royale", 28.58, 11.03, 9.87),
+        ("pirate_game", 71.60, 7.70, 6.89),
+    ],
+)
+def test_cell(game, mean, std, wrong):
+    got = scores.cell(T1_TO_T5[game])
+    assert got.runs == 5
+    assert got.mean == pytest.approx(mean, abs=1e-9)
+    assert round(got.std, 2) == std
+    assert round(float(np.std(T1_TO_T5[game])), 2) == wrong
+
+
+def test_overall():
+    got = scores.overall(T1_TO_T5)
+    assert got.mean == pytest.approx(43.51, abs=1e-9)
+    assert round(got.std, 2) == 2.15
+    by_run = [sum(run) / 8 for run in zip(*T1_TO_T5.values(), strict=True)]
+    assert by_run == pytest.approx([44.90, 40.69, 46.24, 42.50, 43.22], abs=0.006)
+
+
+def test_overall_of_incomplete_tables():
+    assert scores.overall({**T1_TO_T5, "pirate_game": []}) is None
+    uneven = scores.overall({**T1_TO_T5, "pirate_game": [70.0]})
+    assert uneven.std is None
+    assert uneven.runs == 1
+    assert scores.cell([3.0]) == (3.0, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(83.55, "83.6"), (27.65, "27.6"), (96.95, "97.0"), (None, "–"), (0.0, "0.0")],
+)
+def test_shown(value, text):
+    assert scores.shown(value) == text
+
+
+def test_interval():
+    columns = list(T1_TO_T5.values())
+    first, again = (scores.interval(columns, np.random.default_rng(1)) for _ in range(2))
+    assert first == again
+    assert first[0] < 43.51 < first[1]
+    assert scores.interval([[5.0, 5.0, 5.0]], np.random.default_rng(0)) == (5.0, 5.0)
+    assert scores.interval([[1.0], [1.0, 2.0]], np.random.default_rng(0)) is None
+    assert scores.interval([], np.random.default_rng(0)) is None
+
+
+def test_filled_in_marks_only_beyond_five_percent():
+    assert scores.filled_in(10, 200) <= scores.MARK < scores.filled_in(11, 200)
+    assert scores.filled_in(0, 0) == 0
