@@ -48,6 +48,14 @@ class Question(ABC):
     def value_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the value under the key."""
 
+    def check(self, whole: Mapping[str, Any]) -> None:
+        """Check what else the JSON object holds; called before its value is read.
+
+        Raises:
+            BadReply: another key contradicts the answer.
+        """
+        return
+
     @abstractmethod
     def read(self, value: Any) -> Action:
         """Turn the JSON value (floats as Decimal) into an action.
@@ -245,55 +253,101 @@ class Choice(Question):
 class Target(Question):
     """One of the other players by name, or null for nobody. Actions are seat numbers, null is -1.
 
-    `lenient` accepts names that are no legal target as the seat they name (``wasted_shot``);
-    `substring` searches the answer inside the legal names in order.
+    Attributes:
+        names: the legal targets.
+        own: the one who is asked, unless that is a legal target.
+        others: the players who are out.
+        nowhere: the action of aiming at somebody who is not in the game.
+        lenient: whoever is out or unknown may be aimed at as well (``wasted_shot``).
+        substring: the answer is searched inside the names of the living, in seat order.
+        with_action: a second key, ``"action"``, is asked for; only the target counts.
     """
 
     names: Mapping[str, int]
+    own: Mapping[str, int]
     others: Mapping[str, int]
+    nowhere: int
     lenient: bool = False
     substring: bool = False
-    nowhere: int = -2
+    with_action: bool = False
 
     def value_schema(self) -> dict[str, Any]:
         return {"enum": [*self.names, None]}
 
+    def schema(self, reasoning: bool = False) -> dict[str, Any]:
+        schema = super().schema(reasoning)
+        if self.with_action:
+            action = {"action": {"type": "string", "enum": ["shoot", "miss"]}}
+            target = {self.key: schema["properties"].pop(self.key)}
+            schema["properties"] |= action | target
+            schema["required"] = list(schema["properties"])
+        return schema
+
+    def check(self, whole: Mapping[str, Any]) -> None:
+        if self.with_action or "action" not in whole:
+            return
+        action = whole["action"]
+        wanted = "miss" if _is_null(whole.get(self.key)) else "shoot"
+        if not isinstance(action, str) or action.strip().lower() != wanted:
+            raise BadReply("format", f'"action": {_show(action)} does not agree with the target')
+
     def read(self, value: Any) -> int:
-        if value is None or (isinstance(value, str) and value.strip().lower() == "null"):
+        if _is_null(value):
             return -1
-        whole = read_integer(value)
-        text = str(whole) if whole is not None else value
-        if not isinstance(text, str):
+        number = read_integer(value)
+        text = value.strip() if isinstance(value, str) else None if number is None else str(number)
+        if text is None:
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
-        text = text.strip()
-        if self.substring:
-            seat = next((seat for name, seat in self.names.items() if text and text in name), None)
-        else:
-            seat = self.names.get(text, self.names.get(f"player_{text}"))
+        named = f"player_{text if number is None else number}"
+        seat = self._living(text, named)
+        if seat in self.own.values():
+            raise BadReply("range", f"{_show(value)} is yourself, not {self.wanted()}", seat)
         if seat is not None:
             return seat
-        if re.fullmatch(r"(player_)?\d{1,9}", text):
-            seat = self.others.get(text, self.others.get(f"player_{text}", self.nowhere))
-            if self.lenient:
-                return seat
-            raise BadReply("range", f"{_show(value)} is not {self.wanted()}", seat)
+        aimed = self.others.get(text, self.others.get(named, self.nowhere))
         if self.lenient:
-            return self.nowhere
+            return aimed
+        if re.fullmatch(r"(player_)?[+-]?\d{1,30}", text):
+            raise BadReply("range", f"{_show(value)} is not {self.wanted()}", aimed)
         raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+
+    def _living(self, text: str, named: str) -> Any:
+        living = {**self.names, **self.own}
+        if not self.substring:
+            return living.get(text, living.get(named))
+        order = sorted(living, key=lambda name: living[name])
+        return next((living[name] for name in order if text and text in name), None)
 
     def sample(self, rng: np.random.Generator) -> int:
         return int(rng.choice([-1, *self.names.values()]))
 
     def value_of(self, action: Action) -> str | None:
-        if action == -1:
-            return None
-        return next(name for name, a in self.names.items() if a == action)
+        everybody = {**self.names, **self.own, **self.others}
+        names = {seat: name for name, seat in everybody.items()} | {-1: None}
+        assert not isinstance(action, tuple)
+        return names.get(int(action), f"player_{action}")
 
     def wanted(self) -> str:
-        return f"null or one of {', '.join(self.names)}"
+        return f"null or one of {', '.join(map(json.dumps, self.names))}"
+
+    def _value_form(self) -> str:
+        return '<"name" of a living player, or null>'
+
+    def form(self, reasoning: bool = False) -> str:
+        form = super().form(reasoning)
+        action = '"action": <"shoot" or "miss">, '
+        return form.replace(f'"{self.key}"', f'{action}"{self.key}"') if self.with_action else form
+
+    def reply(self, action: Action) -> str:
+        target = {self.key: self.value_of(action)}
+        words = {"action": "miss" if action == -1 else "shoot"} if self.with_action else {}
+        return json.dumps(words | target)
+
+    def allows(self, text: str) -> bool:
+        return any(self.reply(action).startswith(text) for action in (-1, *self.names.values()))
 
     def _allows(self, text: str) -> bool:
-        return any(f"{json.dumps(name)}}}".startswith(text) for name in (None, *self.names))
+        return self.allows(f'{{"{self.key}": {text}')
 
 
 @dataclass(frozen=True)
@@ -441,6 +495,10 @@ def _extends(digits: str, low: int, high: int) -> bool:
         if first <= high and last >= low:
             return True
     return False
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.strip().lower() == "null")
 
 
 def _show(value: Any) -> str:
