@@ -1,0 +1,246 @@
+"""Guess a fraction of the average: winners, best replies and pure equilibria, in exact integers.
+
+Numbers have shape ``(players, *batch)``, int64. A domain of decimals is the same game in units of
+its last digit. The target is ``ratio`` times the mean, the own number included.
+
+For ``ratio < players`` a seat can always be among the winners, so in every pure equilibrium of
+the prize rules that pay shared wins everybody wins. With ``split`` (3 or more players,
+``2 * ratio < players``) these are all-equal profiles only; with the rules that pay every winner in
+full, all all-equal profiles and those of two numbers with the target exactly between them.
+Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, gcd
+
+import numpy as np
+
+from llm_games.rulebook import Array
+
+PRIZES: dict[str, Callable[[Array], Array]] = {
+    "each_winner": np.ones_like,
+    "independent": np.ones_like,
+    "split": lambda k: 1 / k,
+    "exclusive": lambda k: (k == 1).astype(float),
+    "amplified": lambda k: k,
+}
+"""What each of k winners gets, in prizes."""
+SHARED = ("each_winner", "independent", "amplified")
+"""Prize rules under which a shared win is worth at least a win alone."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The contest: range, exact ratio, prize rule, and how two equally close numbers are treated.
+
+    `first_number`: the first seat at the smallest distance sets the winning number.
+    """
+
+    players: int
+    ratio: Fraction
+    low: int = 0
+    high: int = 100
+    prize_rule: str = "each_winner"
+    first_number: bool = False
+
+    def pay(self, wins: Array) -> Array:
+        """Return what each seat gets in prizes, float64 ``(players, *batch)``."""
+        return wins * PRIZES[self.prize_rule](np.maximum(wins.sum(axis=0), 1).astype(float))
+
+
+def winners(numbers: Array, contest: Contest, valid: Array | None = None) -> Array:
+    """Return who wins, bool ``(players, *batch)``; seats that are not `valid` are left out."""
+    valid = np.ones(np.shape(numbers), bool) if valid is None else valid
+    numbers = np.where(valid, numbers, 0)
+    scaled = contest.ratio.denominator * valid.sum(axis=0) * numbers
+    far = np.abs(scaled - contest.ratio.numerator * numbers.sum(axis=0))
+    far = np.where(valid, far, np.iinfo(np.int64).max)
+    if not contest.first_number:
+        return valid & (far == far.min(axis=0))
+    return valid & (numbers == np.take_along_axis(numbers, far.argmin(axis=0)[None], axis=0))
+
+
+def _candidates(others: Array, valid: Array, contest: Contest) -> Array:
+    """Return replies of which one is best, ``(candidates, *batch)``.
+
+    A seat stops or starts to beat a rival only at the rival's number or at its mirror image in
+    the target, which moves with the reply; next to these every case is met.
+    """
+    p, q = contest.ratio.numerator, contest.ratio.denominator
+    scale = q * (valid.sum(axis=0) + 1)
+    slope = 2 * p - scale
+    total = np.where(valid, others, 0).sum(axis=0)
+    mirror = (scale * others - 2 * p * total) // np.where(slope == 0, 1, slope)
+    points = np.concatenate([others, np.where(slope == 0, others, mirror)])
+    ends = np.broadcast_to(np.reshape([contest.low, contest.high], (2,) + (1,) * total.ndim),
+                           (2, *total.shape))  # fmt: skip
+    return np.clip(
+        np.concatenate([points - 1, points, points + 1, ends]), contest.low, contest.high
+    )
+
+
+def best_response(
+    numbers: Array, contest: Contest, valid: Array | None = None
+) -> tuple[Array, Array]:
+    """Return each seat's best reply to the others and its payoff in prizes.
+
+    Both ``(players, *batch)``; the reply is exact for every prize rule and ratio.
+    """
+    numbers = np.asarray(numbers)
+    valid = np.ones(numbers.shape, bool) if valid is None else valid
+    replies, values = np.empty(numbers.shape, np.int64), np.empty(numbers.shape)
+    for seat in range(len(numbers)):
+        tried = _candidates(np.delete(numbers, seat, 0), np.delete(valid, seat, 0), contest)
+        shape = (len(numbers), *tried.shape)
+        profile = np.broadcast_to(numbers[:, None], shape).copy()
+        allowed = np.broadcast_to(valid[:, None], shape).copy()
+        profile[seat], allowed[seat] = tried, True
+        paid = contest.pay(winners(profile, contest, allowed))[seat]
+        best = paid.argmax(axis=0)[None]
+        replies[seat] = np.take_along_axis(tried, best, axis=0)[0]
+        values[seat] = np.take_along_axis(paid, best, axis=0)[0]
+    return replies, values
+
+
+def regret(numbers: Array, contest: Contest, valid: Array | None = None) -> Array:
+    """Return what each seat could have gained by another number, in prizes."""
+    _, best = best_response(numbers, contest, valid)
+    return best - contest.pay(winners(numbers, contest, valid))
+
+
+def nash_conv(numbers: Array, contest: Contest) -> Array:
+    """Return the sum of the seats' regrets, in prizes, ``(*batch)``."""
+    return regret(numbers, contest).sum(axis=0)
+
+
+def is_nash(numbers: Array, contest: Contest) -> Array:
+    """Return whether no seat gains by another number, bool ``(*batch)``."""
+    return (regret(numbers, contest) == 0).all(axis=0)
+
+
+def equal_equilibria(contest: Contest) -> tuple[range, ...]:
+    """Return the k for which "all play k" is an equilibrium, as disjoint ascending ranges.
+
+    Under ``split`` and ``exclusive`` a seat leaves k exactly if some other number wins alone: a
+    step s towards ``ratio * k`` does if ``2 |k (1 - ratio)| > (1 - 2 ratio / players) |s|``.
+    With `first_number` a tie is enough.
+    """
+    low, high, n, ratio = contest.low, contest.high, contest.players, contest.ratio
+    cost = 1 - 2 * ratio / n
+    tie = Fraction(1, n * ratio.denominator) if contest.first_number else 0  # seat 0 wins it alone
+    if contest.prize_rule in SHARED or (ratio == 1 and cost >= tie):
+        return (range(low, high + 1),)
+    if ratio == 1:
+        return ()
+    least = cost * (1 if cost >= 0 else high - low) - tie
+    pull = {k: 2 * k * (1 - ratio) for k in (low, high)}  # > 0: the target lies below k
+    ends = [k for k, towards in ((low, -pull[low]), (high, pull[high])) if towards <= least]
+    reach = floor(least / (2 * abs(1 - ratio))) if least >= 0 else -1
+    middle = range(max(low + 1, -reach), min(high - 1, reach) + 1)
+    below = (range(low, low + 1),) if low in ends else ()
+    above = (range(high, high + 1),) if high in ends else ()
+    return below + ((middle,) if middle else ()) + above
+
+
+def _to_equal(ordered: Array, allowed: range) -> Array:
+    """Return the L1 distance of ascending numbers to the nearest "all play k", k allowed."""
+    n = len(ordered)
+    middles = np.stack([ordered[(n - 1) // 2], ordered[n // 2]])
+    near = np.clip(middles, allowed.start, allowed.stop - 1)  # the distance is convex in k
+    return np.abs(ordered[:, None] - near).sum(axis=0).min(axis=0)
+
+
+def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
+    """Return the L1 distance to profiles of two numbers with the target exactly between them.
+
+    `upper` seats play b, the others a. ``n (a + b) = 2 ratio ((n - upper) a + upper b)`` makes
+    ``(a, b) = t (x, y)`` for an integer t; the distance is convex in t, so its least value lies
+    next to a kink.
+    """
+    n, p, q = contest.players, contest.ratio.numerator, contest.ratio.denominator
+    x, y = 2 * p * upper - n * q, n * q - 2 * p * (n - upper)
+    far = np.full(ordered.shape[1:], np.iinfo(np.int64).max)
+    if x == y == 0:  # ratio 1 and two halves: any two numbers
+        halves = [_to_equal(part, range(contest.low, contest.high + 1))
+                  for part in (ordered[: n - upper], ordered[n - upper :])]  # fmt: skip
+        return halves[0] + halves[1]
+    x, y = x // gcd(x, y), y // gcd(x, y)
+    low, high = -np.inf, np.inf  # of t
+    for c in (x, y):
+        if c:
+            a, b = sorted((Fraction(contest.low, c), Fraction(contest.high, c)))
+            low, high = max(low, ceil(a)), min(high, floor(b))
+        elif not contest.low <= 0 <= contest.high:
+            return far
+    if low > high:
+        return far
+    each = np.where(np.arange(n) < n - upper, x, y).reshape(-1, *(1,) * (ordered.ndim - 1))
+    kinks = ordered // np.where(each == 0, 1, each)
+    t = np.clip(np.concatenate([kinks, kinks + 1]), int(low), int(high))
+    return np.abs(ordered[:, None] - t * each[:, None]).sum(axis=0).min(axis=0)
+
+
+def distance(numbers: Array, contest: Contest) -> Array:
+    """Return the L1 distance to the nearest pure equilibrium, int64 ``(*batch)``.
+
+    The set is complete for 3 or more players, ``2 * ratio < players`` and all closest winning,
+    except under ``exclusive``; otherwise it holds the all-equal equilibria and the profile itself
+    if it is one. -1 where the set is empty.
+    """
+    ordered = np.sort(numbers, axis=0)
+    far = [_to_equal(ordered, allowed) for allowed in equal_equilibria(contest)]
+    if contest.prize_rule in SHARED and not contest.first_number:
+        far += [_to_two_numbers(ordered, upper, contest) for upper in range(1, contest.players)]
+    nearest = np.min(far, axis=0) if far else np.full(ordered.shape[1:], -1, np.int64)
+    complete = 2 * contest.ratio < contest.players > 2 and not contest.first_number
+    complete = complete and contest.prize_rule != "exclusive"
+    return nearest if complete else np.where(is_nash(numbers, contest), 0, nearest)
+
+
+def rational(contest: Contest) -> int:
+    """Return the number of the equilibrium that iterated dominance leaves.
+
+    The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
+    range below 0); for ``ratio == 1``, where nothing is dominated, the midpoint.
+    """
+    low, high = contest.low, contest.high
+    if contest.ratio == 1:
+        return (low + high) // 2
+    if contest.ratio > 1:
+        return high if high > 0 else low
+    return min(max(low, 0), high)
+
+
+def level_k(level: int, contest: Contest) -> int:
+    """Return ``midpoint * ratio ** level`` rounded to the nearest legal number (half up)."""
+    number = Fraction(contest.low + contest.high, 2) * contest.ratio**level
+    return min(max(floor(number + Fraction(1, 2)), contest.low), contest.high)
+
+
+def reply_to_total(total: Array, contest: Contest) -> Array:
+    """Return the number that is on target against others whose numbers add up to `total`.
+
+    It always wins for ``ratio < players``. Half is rounded down.
+
+    Args:
+        total: sum of the others' numbers, any shape, integer or float.
+        contest: the contest; the highest number is returned for ``ratio >= players``.
+    """
+    total = np.asarray(total)
+    if contest.ratio >= contest.players:
+        return np.full(total.shape, contest.high, np.int64)
+    p, q = contest.ratio.numerator, contest.ratio.denominator
+    whole = 2 * (q * contest.players - p)
+    number = -((whole // 2 - 2 * p * total) // whole)  # ceil(x - 1/2)
+    return np.clip(number, contest.low, contest.high).astype(np.int64)
+
+
+def efficiency(numbers: Array, contest: Contest) -> Array:
+    """Return the prizes paid as a share of the most that can be paid, ``(*batch)``."""
+    most = {"split": 1, "exclusive": 1, "amplified": contest.players**2}
+    paid = contest.pay(winners(numbers, contest)).sum(axis=0)
+    return paid / most.get(contest.prize_rule, contest.players)

@@ -1,0 +1,125 @@
+"""El Farol bar: going pays if at most `capacity` go. Pure equilibria: exactly `capacity` goers.
+
+Decisions are 1 (go) or 0 (stay), ``(players, *batch)``. The symmetric mixed equilibrium makes
+everybody indifferent: P(at most ``capacity - 1`` of the others go) = (home - crowded) /
+(good - crowded). Background: Arthur 1994; market entry games, Selten & Güth 1982.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, lgamma, log, log1p
+
+import numpy as np
+
+from llm_games.rulebook import Array
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The bar: seats, capacity, and what a crowded bar, home and a good bar are worth."""
+
+    players: int = 10
+    capacity: int = 6
+    crowded: float = 0
+    home: float = 5
+    good: float = 10
+
+    def threshold(self) -> float:
+        """Return the probability of a good bar at which going and staying are equally good."""
+        return (self.home - self.crowded) / (self.good - self.crowded)
+
+
+def utilities(going: Array, bar: Bar) -> Array:
+    """Return each seat's utility, float64 ``(players, *batch)``."""
+    bar_is = np.where(np.sum(going, axis=0) <= bar.capacity, bar.good, bar.crowded)
+    return np.where(going, bar_is, bar.home).astype(float)
+
+
+def best_response(going: Array, bar: Bar) -> Array:
+    """Return each seat's best reply to the others; it stays where both are equally good."""
+    others = np.sum(going, axis=0) - going
+    return (np.where(others < bar.capacity, bar.good, bar.crowded) > bar.home).astype(np.int64)
+
+
+def regret(going: Array, bar: Bar) -> Array:
+    """Return what each seat could have gained by the other decision, ``(players, *batch)``."""
+    others = np.sum(going, axis=0) - going
+    go = np.where(others < bar.capacity, bar.good, bar.crowded)
+    return np.maximum(go, bar.home) - np.where(going, go, bar.home)
+
+
+def nash_conv(going: Array, bar: Bar) -> Array:
+    """Return the sum of the seats' regrets, ``(*batch)``."""
+    return regret(going, bar).sum(axis=0)
+
+
+def distance(going: Array, bar: Bar) -> Array:
+    """Return how many seats must switch to reach the nearest pure equilibrium, ``(*batch)``."""
+    extra = np.sum(going, axis=0) - bar.capacity
+    too_many = np.maximum(extra, 0) * (bar.home > bar.crowded)
+    return too_many + np.maximum(-extra, 0) * (bar.home < bar.good)
+
+
+def attendance_law(others: Array) -> Array:
+    """Return the law of the number of goers among players who go with these probabilities.
+
+    Args:
+        others: probabilities, one axis.
+
+    Returns:
+        ``law[k] = P(k go)``, float64, one longer than `others`.
+    """
+    law = np.ones(1)
+    for q in others:
+        law = np.append(law * (1 - q), 0.0) + np.append(0.0, law * q)
+    return law
+
+
+def good_if_i_go(q: float, bar: Bar) -> float:
+    """Return P(at most ``capacity - 1`` of the others go) if each goes with probability `q`."""
+    others = bar.players - 1
+    if q <= 0 or q >= 1:
+        return float((others if q >= 1 else 0) < bar.capacity)
+    logs = (
+        lgamma(others + 1) - lgamma(k + 1) - lgamma(others - k + 1) + k * log(q)
+        + (others - k) * log1p(-q)
+        for k in range(min(bar.capacity, bar.players))
+    )  # fmt: skip
+    return min(sum(map(exp, logs)), 1.0)
+
+
+def mixed_equilibrium(bar: Bar) -> float:
+    """Return the probability of going in the symmetric mixed equilibrium, by bisection."""
+    if bar.capacity <= 0 or bar.home >= bar.good:
+        return 0.0
+    if bar.capacity >= bar.players or bar.home <= bar.crowded:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if good_if_i_go(middle, bar) > bar.threshold():
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def policy_nash_conv(q: float, bar: Bar) -> float:
+    """Return NashConv of the profile in which everybody goes with probability `q`."""
+    go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
+    return bar.players * (max(go, bar.home) - (q * go + (1 - q) * bar.home))
+
+
+def welfare(goers: Array, bar: Bar) -> Array:
+    """Return the sum of utilities with this many goers."""
+    going = np.where(np.asarray(goers) <= bar.capacity, bar.good, bar.crowded)
+    return goers * going + (bar.players - goers) * bar.home
+
+
+def efficiency(going: Array, bar: Bar) -> Array:
+    """Return welfare between the worst (0) and the best (1) possible, ``(*batch)``."""
+    possible = welfare(np.arange(bar.players + 1), bar)
+    low, high = possible.min(), possible.max()
+    mine = welfare(np.sum(going, axis=0), bar)
+    return (mine - low) / (high - low) if high > low else np.ones_like(mine, float)

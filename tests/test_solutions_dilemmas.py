@@ -1,0 +1,200 @@
+"""El Farol bar, divide the dollar, public goods and diner's dilemma against exhaustive search."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.baselines.solutions import (
+    diners_dilemma,
+    divide_dollar,
+    el_farol_bar,
+    public_goods,
+)
+from llm_games.baselines.solutions.diners_dilemma import Menu
+from llm_games.baselines.solutions.el_farol_bar import Bar
+
+
+def every(actions, players):
+    return np.array(list(product(actions, repeat=players))).T
+
+
+def nearest(profiles, nash):
+    return np.abs(profiles[:, :, None] - nash[:, None]).sum(axis=0).min(axis=1)
+
+
+def deviations(profiles, seat, action):
+    changed = profiles.copy()
+    changed[seat] = action
+    return changed
+
+
+def searched_regret(profiles, actions, utility):
+    best = [
+        np.max([utility(deviations(profiles, seat, a))[seat] for a in actions], axis=0)
+        for seat in range(len(profiles))
+    ]
+    return np.array(best) - utility(profiles)
+
+
+# -- El Farol ------------------------------------------------------------------------------------
+
+HALF = ((0, 5, 10), (0, 2, 10), (0, 8, 10), (0, 0, 10), (0, 10, 10), (3, 3, 3))
+
+
+@pytest.mark.parametrize("prices", HALF)
+@pytest.mark.parametrize("capacity", [0, 1, 3, 5])
+def test_bar(prices, capacity):
+    bar = Bar(5, capacity, *prices)
+    profiles = every((0, 1), 5)
+    regret = searched_regret(profiles, (0, 1), lambda x: el_farol_bar.utilities(x, bar))
+    assert np.array_equal(el_farol_bar.regret(profiles, bar), regret)
+    nash = profiles[:, (regret == 0).all(axis=0)]
+    assert np.array_equal(el_farol_bar.distance(profiles, bar), nearest(profiles, nash))
+    replies = el_farol_bar.best_response(profiles, bar)
+    for seat in range(5):
+        after = profiles.copy()
+        after[seat] = replies[seat]
+        assert (el_farol_bar.regret(after, bar)[seat] == 0).all()
+    welfare = el_farol_bar.utilities(profiles, bar).sum(axis=0)
+    share = el_farol_bar.efficiency(profiles, bar)
+    if welfare.max() > welfare.min():
+        spread = welfare.max() - welfare.min()
+        assert share == pytest.approx((welfare - welfare.min()) / spread)
+
+
+def test_bar_equilibria_of_the_default_game():
+    profiles = every((0, 1), 10)
+    nash = el_farol_bar.nash_conv(profiles, Bar()) == 0
+    assert nash.sum() == comb(10, 6) == 210
+    assert el_farol_bar.welfare(6, Bar()) == 80
+    assert el_farol_bar.nash_conv(np.zeros(10, int), Bar()) == 50
+    assert el_farol_bar.nash_conv(np.ones(10, int), Bar()) == 50
+
+
+@pytest.mark.parametrize(
+    ("capacity", "home", "q"),
+    [
+        (0, 5, 0), (2, 5, 0.179620), (4, 5, 0.393085), (5, 5, 0.5), (6, 5, 0.606915),
+        (8, 5, 0.820380), (10, 5, 1), (6, 2, 0.7325), (6, 8, 0.4709),
+    ],
+)  # fmt: skip
+def test_bar_mixed_equilibrium(capacity, home, q):
+    bar = Bar(10, capacity, 0, home, 10)
+    found = el_farol_bar.mixed_equilibrium(bar)
+    assert found == pytest.approx(q, abs=5e-5 if home != 5 else 5e-7)
+    assert el_farol_bar.policy_nash_conv(found, bar) == pytest.approx(0, abs=1e-9)
+
+
+def test_bar_mixed_equilibrium_by_exact_fractions_and_large_numbers():
+    law = el_farol_bar.attendance_law(np.full(9, 0.3))
+    assert law == pytest.approx([comb(9, k) * 0.3**k * 0.7 ** (9 - k) for k in range(10)])
+    assert law[:6].sum() == pytest.approx(el_farol_bar.good_if_i_go(0.3, Bar()))
+    assert el_farol_bar.policy_nash_conv(0.6, Bar()) == pytest.approx(0.6956, abs=1e-4)
+    assert el_farol_bar.mixed_equilibrium(Bar(5000, 3000)) == pytest.approx(0.6, abs=2e-3)
+
+
+def test_an_independent_solver_finds_the_same_bar_equilibria():
+    gambit = pytest.importorskip("pygambit")
+    bar = Bar(3, 1)
+    profiles = np.stack(np.meshgrid(*[np.arange(2)] * 3, indexing="ij"))
+    paid = el_farol_bar.utilities(profiles, bar).astype(int)
+    game = gambit.Game.from_arrays(*paid)
+    pure = gambit.nash.enumpure_solve(game).equilibria
+    assert len(pure) == comb(3, 1)
+    q = el_farol_bar.mixed_equilibrium(bar)
+    mixed = game.mixed_strategy_profile([[1 - q, q]] * 3)
+    assert mixed.max_regret() == pytest.approx(0, abs=1e-9)
+
+
+# -- divide the dollar ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("players", "golds"), [(2, 7), (3, 7), (4, 5), (5, 3), (3, 1)])
+def test_dollar(players, golds):
+    profiles = every(range(golds + 1), players)
+    utility = lambda x: divide_dollar.receipts(x, golds)  # noqa: E731
+    regret = searched_regret(profiles, range(golds + 1), utility)
+    assert np.array_equal(divide_dollar.regret(profiles, golds), regret)
+    total, top = profiles.sum(axis=0), profiles.max(axis=0)
+    nash = (regret == 0).all(axis=0)
+    assert np.array_equal(nash, (total == golds) | (total - top >= golds))
+    far = nearest(profiles, profiles[:, nash])
+    assert np.array_equal(divide_dollar.distance(profiles, golds), far)
+
+
+def test_dollar_symmetric_equilibria():
+    equal = np.tile(np.arange(101), (10, 1))
+    nash = np.flatnonzero(divide_dollar.nash_conv(equal, 100) == 0)
+    assert nash.tolist() == [10, *range(12, 101)]
+    bids = divide_dollar.fair_bids(3, 100)
+    assert bids.tolist() == [34, 33, 33]
+    assert divide_dollar.nash_conv(bids, 100) == 0
+    assert divide_dollar.efficiency(bids, 100) == 1
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=8))
+def test_dollar_best_bid_against_a_sample(others):
+    golds = 30
+    mean = lambda b: sum(b for s in others if s + b <= golds)  # noqa: E731
+    assert mean(divide_dollar.best_bid(np.array(others), golds)) == max(map(mean, range(golds + 1)))
+
+
+# -- public goods --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratio", [0, Fraction(1, 2), 1, 2, 3, 4])
+def test_public_goods(ratio):
+    ratio, tokens = Fraction(ratio), 3
+    profiles = every(range(tokens + 1), 3)
+    have = np.full_like(profiles, tokens)
+    utility = lambda x: tokens - x + float(ratio) / 3 * x.sum(axis=0)  # noqa: E731
+    regret = public_goods.regret(profiles, have, ratio)
+    assert regret == pytest.approx(searched_regret(profiles, range(tokens + 1), utility))
+    nash = profiles[:, (regret == 0).all(axis=0)]
+    assert np.array_equal(public_goods.distance(profiles, have, ratio), nearest(profiles, nash))
+    welfare = utility(profiles).sum(axis=0)
+    best = public_goods.optimum(have, ratio)
+    assert utility(best).sum(axis=0) == pytest.approx(welfare.max())
+    spread = welfare.max() - welfare.min()
+    share = (welfare - welfare.min()) / spread if ratio != 1 else 1
+    assert public_goods.efficiency(profiles, have, ratio) == pytest.approx(share)
+
+
+# -- diner's dilemma -----------------------------------------------------------------------------
+
+MENUS = {
+    (10, 15, 20, 20): 4, (11, 5, 20, 7): 1.1, (4, 19, 9, 20): 0.5,
+    (1, 8, 19, 12): 2.2, (4, 5, 17, 7): 0.7, (2, 11, 8, 13): 1.4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("dishes", "gain"), MENUS.items())
+def test_diners_gain(dishes, gain):
+    menu = Menu(10, *dishes)
+    assert menu.gain() == pytest.approx(gain)
+    assert diners_dilemma.best_response(menu) == 1
+    assert diners_dilemma.optimum(menu) == 0
+
+
+@pytest.mark.parametrize("menu", [Menu(2), Menu(3), Menu(4, 4, 19, 9, 20), Menu(4, 5, 5, 6, 6)])
+def test_diners(menu):
+    profiles = every((0, 1), menu.players)
+
+    def utility(orders):
+        bill = np.where(orders, menu.costly_price, menu.cheap_price).sum(axis=0)
+        taste = np.where(orders, menu.costly_utility, menu.cheap_utility)
+        return taste - bill / menu.players
+
+    regret = diners_dilemma.regret(profiles, menu)
+    assert regret == pytest.approx(searched_regret(profiles, (0, 1), utility))
+    nash = profiles[:, (regret == 0).all(axis=0)]
+    assert np.array_equal(diners_dilemma.distance(profiles, menu), nearest(profiles, nash))
+    welfare = utility(profiles).sum(axis=0)
+    if welfare.max() - welfare.min() > 1e-9:
+        share = (welfare - welfare.min()) / (welfare.max() - welfare.min())
+        assert diners_dilemma.efficiency(profiles, menu) == pytest.approx(share)

@@ -1,0 +1,142 @@
+"""Sealed-bid auctions: hindsight by exhaustive search, equilibrium bids by independent means."""
+
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.baselines.solutions import first_price
+from llm_games.baselines.solutions.first_price import symmetric_bids, win_probability
+from llm_games.baselines.solutions.sealed_bid_auction import (
+    best_response,
+    distance,
+    efficiency,
+    iid_bid,
+    nash_conv,
+    payoffs,
+    regret,
+    uniform_bid,
+)
+
+
+def by_hand(values, bids, price):
+    top = max(bids)
+    winners = [i for i, b in enumerate(bids) if b == top]
+    paid = top if price == "first" else sorted(bids)[-2]
+    return [
+        (v - paid) / len(winners) if i in winners else 0.0 for i, v in enumerate(values)
+    ]  # fmt: skip
+
+
+@given(
+    st.integers(2, 5).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.integers(0, 9), min_size=n, max_size=n),
+            st.lists(st.integers(0, 12), min_size=n, max_size=n),
+        )
+    ),
+    st.sampled_from(["first", "second"]),
+)
+def test_regret_is_the_best_of_all_bids(case, price):
+    values, bids = case
+    assert payoffs(np.array(values), np.array(bids), price).tolist() == by_hand(*case, price)
+    found = regret(np.array(values), np.array(bids), price)
+    reply = best_response(np.array(values), np.array(bids), price)
+    for seat in range(len(values)):
+        paid = [by_hand(values, [*bids[:seat], b, *bids[seat + 1 :]], price)[seat]
+                for b in range(14)]  # fmt: skip
+        assert found[seat] == pytest.approx(max(paid) - by_hand(values, bids, price)[seat])
+        assert paid[reply[seat]] == max(paid)
+
+
+def test_batch_equals_loop():
+    rng = np.random.default_rng(1)
+    values, bids = rng.integers(0, 20, (2, 4, 50))
+    for price in ("first", "second"):
+        whole = regret(values, bids, price)
+        loop = [regret(values[:, i], bids[:, i], price) for i in range(50)]
+        assert np.array_equal(whole, np.stack(loop, axis=-1))
+
+
+def test_second_price_equilibria_under_complete_information():
+    values = np.array([3, 2, 1])
+    profiles = np.array(list(product(range(5), repeat=3))).T
+    nash = nash_conv(values[:, None], profiles, "second") == 0
+    assert nash.sum() == 55
+    assert nash_conv(values, values, "second") == 0
+    assert (efficiency(values[:, None], profiles[:, nash]) < 1).any()
+
+
+def test_worked_rounds():
+    values = np.array([200, 30, 0, 80, 70, 160, 20, 110, 10, 100])
+    assert uniform_bid(values, 10).tolist() == [180, 27, 0, 72, 63, 144, 18, 99, 9, 90]
+    assert regret(values, uniform_bid(values, 10), "first").tolist() == [35] + [0] * 9
+    assert efficiency(np.array([10, 20]), np.array([10, 10])) == 0.75
+    assert distance(np.array([1, 5]), np.array([3, 4])) == 3
+
+
+def test_independent_values():
+    grid = np.linspace(0, 200, 20_001)
+    assert iid_bid(grid, grid / 200, 10) == pytest.approx(0.9 * grid, abs=0.02)
+    grid = np.linspace(0, 100, 20_001)
+    density = np.exp(-((grid - 50) ** 2) / 200)
+    law = np.append(0, np.cumsum((density[1:] + density[:-1]) / 2))
+    bids = iid_bid(grid, law / law[-1], 5)
+    assert np.interp([40, 50, 60], grid, bids) == pytest.approx([38.48, 47.38, 54.74], abs=0.01)
+
+
+def test_win_probability_by_listing_all_rivals():
+    rng = np.random.default_rng(3)
+    types, bids, players = 5, 4, 3
+    law = rng.dirichlet(np.ones(bids), types)
+    chance = win_probability(law.cumsum(axis=1), players)
+    for own, bid in product(range(types), range(bids)):
+        total = 0.0
+        for rivals in combinations([k for k in range(types) if k != own], players - 1):
+            for theirs in product(range(bid + 1), repeat=players - 1):
+                odds = np.prod([law[k, b] for k, b in zip(rivals, theirs, strict=True)])
+                total += odds / (1 + theirs.count(bid))
+        assert chance[own, bid] == pytest.approx(total / comb(types - 1, players - 1))
+
+
+@pytest.mark.parametrize(
+    ("high", "most", "profit"), [(100, 0.06, 1.09), (200, 0.2, 2.6), (400, 0.3, 5.2)]
+)
+def test_shipped_bids_are_nearly_an_equilibrium(high, most, profit):
+    bids = symmetric_bids(10, 0, high, 10)
+    assert bids.nash_conv() < most
+    assert bids.profit() == pytest.approx(profit, rel=0.1)
+    assert (bids.bids <= bids.values[:, None]).all()
+    drawn = bids.draw(np.full(64, high), np.arange(64) / 64)
+    assert drawn.tolist() == bids.bids[-1].tolist()
+    assert bids.mean_bid(np.array([high])) == pytest.approx(drawn.mean())
+
+
+def test_default_bids_shade_more_than_with_independent_values():
+    bids = symmetric_bids(10, 0, 200, 10)
+    values = np.arange(150, 201, 10)
+    assert (bids.mean_bid(values) / values > 0.83).all()
+    assert (bids.mean_bid(values) / values < 0.89).all()
+    assert bids.interim_regret(np.array([200]), np.array([180])) > 5
+    assert bids.interim_regret(np.array([200]), np.array([169])) < 0.3
+
+
+def test_other_sizes_are_solved_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path))
+    symmetric_bids.cache_clear()
+    found = symmetric_bids(3, 0, 40, 10)
+    assert list(tmp_path.iterdir())
+    symmetric_bids.cache_clear()
+    assert np.array_equal(symmetric_bids(3, 0, 40, 10).bids, found.bids)
+    assert found.nash_conv() < 1
+    large = symmetric_bids(10, 0, 5000, 10)
+    assert large.bids[-1, 0] == 4500
+    symmetric_bids.cache_clear()
+
+
+def test_solver_approaches_an_equilibrium():
+    conv = [first_price.solve(4, 0, 60, 10, n).nash_conv() for n in (5, 400)]
+    assert conv[1] < conv[0] / 3
