@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.errors import BadParameter, unknown
+from llm_games.games.pirate_game import VOTE
+from llm_games.rulebook import Rulebook
 
 GAMES = (
     "beauty_contest",
@@ -253,6 +255,104 @@ def correct_votes(
         if position
     ]
     return sum(cast), len(cast)
+
+
+# -- the scores of one recorded run --------------------------------------------------------------
+
+
+def score_episode(
+    game: Rulebook, records: Sequence[Record], edition: str = "corrected"
+) -> float | None:
+    """Return the score of one run from what happened in it.
+
+    Args:
+        game: the rules it was played by.
+        records: the `Outcome.record` of each of its steps, in order, as plain Python values.
+        edition: see `EDITIONS`.
+
+    Returns:
+        None for a run that is not finished, a game outside the benchmark, and settings for which
+        no score is defined. Whether a finished run is void is not in its records.
+    """
+    _arithmetic(edition)
+    score = _SCORES.get(game.name)
+    return score(game, records, edition) if score and _complete(game, records) else None
+
+
+def _complete(game: Any, records: Sequence[Record]) -> bool:
+    if not records:
+        return False
+    last = records[-1]
+    if game.name == "battle_royale":
+        return len(records) == game.max_shots or sum(last["alive"]) - last["hit"] == 1
+    if game.name == "pirate_game":
+        return bool(last["passed"])
+    return len(records) == game.rounds
+
+
+def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    rounds = [
+        [x for x, counts in zip(r["actions"], r["counted"], strict=True) if counts] for r in records
+    ]
+    rounds = [choices for choices in rounds if choices]  # nobody's number counted in the others
+    low, high = int(game.min * game.unit), int(game.max * game.unit)
+    return beauty_contest(rounds, low, high, game.ratio, edition) if rounds else None
+
+
+def _el_farol_bar(game: Any, records: Sequence[Record], edition: str) -> float:
+    return el_farol_bar([r["goers"] for r in records], game.players, game.ratio, edition)
+
+
+def _divide_dollar(game: Any, records: Sequence[Record], edition: str) -> float:
+    return divide_dollar([r["sum"] for r in records], game.players, game.golds, edition)
+
+
+def _public_goods(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if (game.endowment, game.initial_tokens) == ("reset", "fixed"):
+        pots = [r["pot"] for r in records]
+        return public_goods(pots, game.players, game.tokens, game.ratio, edition)
+    if edition != "corrected":
+        return None
+    given, had = ([r[key] for r in records] for key in ("actions", "endowment"))
+    return public_goods_shares(given, had)
+
+
+def _diners_dilemma(game: Any, records: Sequence[Record], edition: str) -> float:
+    return diners_dilemma([game.players - r["costly"] for r in records], game.players, edition)
+
+
+def _sealed_bid_auction(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    valuations, bids = ([r[key] for r in records] for key in ("valuations", "actions"))
+    return sealed_bid_auction(valuations, bids, game.price, edition)
+
+
+def _battle_royale(game: Any, records: Sequence[Record], edition: str) -> float:
+    shots = [
+        Shot(r["shooter"], r["target"], [seat for seat, lives in enumerate(r["alive"]) if lives])
+        for r in records
+    ]
+    return battle_royale(shots, game.rates, edition)
+
+
+def _pirate_game(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if game.quota != "half" or game.gold < (game.players - 1) // 2:
+        return None
+    rounds = [r for r in records if r["phase"] == VOTE]
+    plans = [r["plan"][seat:] for seat, r in enumerate(rounds)]
+    votes = [r["votes"][seat:] for seat, r in enumerate(rounds)]
+    return pirate_game(plans, votes, game.gold, edition)
+
+
+_SCORES: dict[str, Callable[[Any, Sequence[Record], str], float | None]] = {
+    "beauty_contest": _beauty_contest,
+    "el_farol_bar": _el_farol_bar,
+    "divide_dollar": _divide_dollar,
+    "public_goods": _public_goods,
+    "diners_dilemma": _diners_dilemma,
+    "sealed_bid_auction": _sealed_bid_auction,
+    "battle_royale": _battle_royale,
+    "pirate_game": _pirate_game,
+}
 
 
 # -- from runs to tables -------------------------------------------------------------------------

@@ -8,6 +8,15 @@ from hypothesis import strategies as st
 from llm_games.benchmarks import published, scores
 from llm_games.benchmarks.scores import Shot
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.games.battle_royale import BattleRoyale
+from llm_games.games.beauty_contest import BeautyContest
+from llm_games.games.diners_dilemma import DinersDilemma
+from llm_games.games.divide_dollar import DivideDollar
+from llm_games.games.el_farol_bar import ElFarolBar
+from llm_games.games.pirate_game import PirateGame
+from llm_games.games.public_goods import PublicGoods
+from llm_games.games.sealed_bid_auction import SealedBidAuction
+from llm_games.questions import MISSING
 
 
 def ten(*numbers):
@@ -370,3 +379,84 @@ def test_interval():
 def test_filled_in_marks_only_beyond_five_percent():
     assert scores.filled_in(10, 200) <= scores.MARK < scores.filled_in(11, 200)
     assert scores.filled_in(0, 0) == 0
+
+
+# -- recorded runs ---------------------------------------------------------------------------
+
+
+def played(game, *moves):
+    """Play these actions (a list by seat, for each step) and return the records as plain values."""
+    rng = np.random.default_rng(0)
+    state, records = game.reset(rng), []
+    for actions in moves:
+        state, outcome = game.step(state, np.array(actions, np.int64), rng)
+        records.append({name: np.asarray(v).tolist() for name, v in outcome.record.items()})
+    return records
+
+
+def go(count):
+    return [1] * count + [0] * (10 - count)
+
+
+def give(total):
+    return [min(20, max(0, total - 20 * seat)) for seat in range(10)]
+
+
+def aim(seat, target):
+    return [target if i == seat else MISSING for i in range(10)]
+
+
+RUNS = [
+    (BeautyContest(rounds=3), (CASE_2, CASE_3, [0] * 10), 80.5, 80.5),
+    (BeautyContest(players=3, rounds=1), ([10, 20, 1000],), 85.0, 85.0),
+    (BeautyContest(players=2, domain="real", rounds=1), ([30_000_000, MISSING],), 70.0, 70.0),
+    (BeautyContest(players=2, rounds=2), ([MISSING, 101], [MISSING, MISSING]), None, None),
+    (ElFarolBar(rounds=3), (go(6), go(7), go(5)), 88.88888888888889, 88.8888888888889),
+    (DivideDollar(rounds=1), ([91, 2] + [1] * 8,), 99.0, 99.0),
+    (DivideDollar(rounds=2), ([5] * 10,), None, None),
+    (PublicGoods(rounds=3), map(give, (200, 180, 0)), 110 / 3, 36.66666666666667),
+    (
+        PublicGoods(players=3, rounds=2, endowment="carry"),
+        ([20, 10, 0], [5, 5, 5]),
+        float(100 - 25 - F(50, 3) * (F(1, 4) + F(1, 6) + F(1, 8))),
+        None,
+    ),
+    (DinersDilemma(rounds=3), (go(3), go(7), go(4)), 140 / 3, 46.666666666666664),
+    (SealedBidAuction(rounds=1), (SHADED,), 9.0, 9.0),
+    (SealedBidAuction(rounds=1, price="second"), (SHADED,), None, None),
+    (BattleRoyale(max_shots=3), (aim(0, 9), aim(1, -1), aim(2, 3)), 100 / 3, 33.33333333333333),
+    (BattleRoyale(), (aim(0, 9),), None, None),
+    (BattleRoyale(players=2, hit_rates=(100, 0)), ([1, MISSING],), 100.0, 100.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("game", "moves", "corrected", "double"), RUNS, ids=lambda x: getattr(x, "name", None)
+)
+def test_score_episode(game, moves, corrected, double):
+    records = played(game, *moves)
+    assert scores.score_episode(game, records) == corrected
+    assert scores.score_episode(game, records, "published") == double
+
+
+@pytest.mark.parametrize("name", sorted(PIRATES))
+def test_score_episode_of_pirates(name):
+    gold, plans, votes = PIRATES[name]
+    plans, votes = list(map(plan, plans)), list(map(vote, votes))
+    game, moves = PirateGame(players=len(plans[0]), gold=gold), []
+    for seat, (offer, given) in enumerate(zip(plans, votes, strict=True)):
+        moves += [[0] * seat + offer, [0] * seat + [int(v) for v in given]]
+    records = played(game, *moves)
+    for edition in ("corrected", "published"):
+        expected = scores.pirate_game(plans, votes, gold, edition)
+        assert scores.score_episode(game, records, edition) == expected
+    assert scores.score_episode(game, records[:-1]) is None
+    assert (
+        scores.score_episode(PirateGame(players=len(plans[0]), quota="majority"), records) is None
+    )
+
+
+def test_score_episode_knows_no_other_editions_and_no_score_for_nothing():
+    with pytest.raises(UnknownName):
+        scores.score_episode(PublicGoods(), [], "v3")
+    assert scores.score_episode(PublicGoods(), []) is None
