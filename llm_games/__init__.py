@@ -5,6 +5,7 @@ what there is, ``llm_games.rulebook("public_goods")`` gives the pure rules. Impo
 registers every game with PettingZoo and Gymnasium, and imports no language model.
 """
 
+from llm_games import envs
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
 from llm_games.registry import GAMES, games, make, register, rulebook
 
@@ -17,6 +18,7 @@ __all__ = [
     "NotReady",
     "UnknownName",
     "__version__",
+    "envs",
     "games",
     "make",
     "register",

@@ -191,22 +191,22 @@ class Real(Question):
         return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
 
     def _allows(self, text: str) -> bool:
-        digits = text.removesuffix("}")
-        match = re.fullmatch(r"(-?)((?:0|[1-9]\d*)?)(?:\.(\d{0,9}))?", digits)
-        if match is None or len(match[3] or "") > self.decimals:
+        match = re.fullmatch(r"(-?)(0|[1-9]\d*|)(?:(\.)(\d*))?(\}?)", text)
+        if match is None or len(match[4] or "") > self.decimals or (match[3] and not self.decimals):
             return False
-        if match[2] == "":
-            return digits == text and match[3] is None and (digits == "" or self.low < 0)
-        if digits != text and match[3] == "":
+        sign, whole, point, places, end = match.groups("")
+        if whole == "":
+            return not point + end and (sign == "" or self.low < 0)
+        if end and point and not places:
             return False
-        low, high = Decimal(self.low), Decimal(self.high)
-        number = Decimal(digits.rstrip(".")).scaleb(self.decimals)
-        if low <= number <= high:
+        # All numbers that begin like this, in units: a range, and for whole digits longer ones.
+        first = int(whole + places) * 10 ** (self.decimals - len(places))
+        last = first if end else first + 10 ** (self.decimals - len(places)) - 1
+        low, high = (self.low, self.high) if sign == "" else (-self.high, -self.low)
+        if first <= high and last >= low:
             return True
-        if digits != text or match[3] is not None:
-            return False
-        whole = self.low // 10**self.decimals, self.high // 10**self.decimals
-        return _extends(digits, *whole) or whole[0] <= int(digits) <= whole[1]
+        unit = 10**self.decimals
+        return not point + end and _extends(whole, max(0, -(-low // unit)), high // unit)
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ def read_integer(value: Any, truncate: bool = False) -> int | None:
         if _INTEGER.fullmatch(text):
             return int(text)
         value = read_number(text)
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < Decimal(10) ** 30:
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < 30:
         return int(value) if truncate or value == value.to_integral_value() else None
     return None
 
@@ -475,7 +475,7 @@ def read_number(value: Any) -> Decimal | None:
         number = Decimal(value.strip() if isinstance(value, str) else value)
     except InvalidOperation:
         return None
-    return number if number.is_finite() and abs(number) < Decimal(10) ** 30 else None
+    return number if number.is_finite() and number.adjusted() < 30 else None
 
 
 def _within_int64(number: int) -> int:

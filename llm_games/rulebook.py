@@ -56,7 +56,7 @@ class State:
         where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
         return dataclasses.replace(self, **{k: value[where] for k, value in self.arrays().items()})
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}

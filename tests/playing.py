@@ -1,0 +1,56 @@
+"""Helpers of the tests: settings of every game and legal random play."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import llm_games
+from llm_games.questions import MISSING
+from llm_games.registry import GAMES
+
+NAMES = sorted(GAMES)
+SIMULTANEOUS = [name for name in NAMES if not llm_games.rulebook(name).turns]
+MODES = ("text", "numeric", "both")
+
+# Every game at its defaults, and in the modes whose spaces, masks or reports differ.
+SETTINGS: list[tuple[str, dict]] = [
+    *((name, {}) for name in NAMES),
+    ("beauty_contest", {"players": 3, "domain": "real", "decimals": 2, "max": 1, "rounds": 4}),
+    ("beauty_contest", {"prize_rule": "split", "rule_breaker": "include", "foul_fee": 1}),
+    ("el_farol_bar", {"mode": "explicit", "players": 4, "ratio": "1/2"}),
+    ("el_farol_bar", {"implicit_report": "no_count", "players": 5}),
+    ("divide_dollar", {"players": 3, "golds": 7, "bid_range": "unbounded"}),
+    ("public_goods", {"players": 3, "endowment": "carry", "rounds": 5}),
+    ("public_goods", {"players": 4, "initial_tokens": "random", "ratio": "1/2"}),
+    ("diners_dilemma", {"players": 7, "rounds": 4}),
+    ("sealed_bid_auction", {"price": "second", "players": 4, "valuation_draw": "random"}),
+    ("sealed_bid_auction", {"bid_range": "unbounded", "players": 3, "rounds": 3}),
+    ("battle_royale", {"players": 3, "base_hit_rate": 50, "interval": 20}),
+    ("battle_royale", {"players": 4, "bad_target": "wasted_shot", "max_shots": 5}),
+    ("pirate_game", {"players": 4, "gold": 5}),
+    ("pirate_game", {"players": 3, "quota": "majority", "payoff": "lexicographic"}),
+]
+IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
+
+
+def legal_actions(game, state, rng):
+    """Return random legal actions of one table, ``(players,)``."""
+    moves = {}
+    for seat in np.flatnonzero(game.asked(state)):
+        moves[int(seat)] = game.question(state, int(seat)).sample(rng)
+    return game.assemble(state, moves)
+
+
+def batch_actions(game, state, rng):
+    """Return random legal actions of a batch ``(tables,)``, ``(players, tables)``."""
+    tables = [state.table(b) for b in range(len(state.round))]
+    idle = np.full(game.players, MISSING, np.int64)
+    return np.stack([idle if t.over else legal_actions(game, t, rng) for t in tables], axis=1)
+
+
+def equal(a, b):
+    """Tell whether two states are the same, bit for bit."""
+    one, two = a.arrays(), b.arrays()
+    return one.keys() == two.keys() and all(
+        np.array_equal(one[k], two[k], equal_nan=one[k].dtype.kind == "f") for k in one
+    )

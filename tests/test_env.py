@@ -1,0 +1,365 @@
+"""Every game, in both forms and every mode, keeps the contracts of PettingZoo and Gymnasium."""
+
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pettingzoo
+import pettingzoo.test as pt
+import pytest
+from gymnasium.utils.env_checker import check_env
+from pettingzoo.utils import parallel_to_aec
+from playing import IDS, MODES, NAMES, SETTINGS, SIMULTANEOUS
+
+import llm_games
+from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
+from llm_games.wrappers.random_player import RandomPolicy
+from llm_games.wrappers.single_agent import SingleAgentEnv
+
+# PettingZoo's tests warn about any observation that is a dict; nothing else may warn.
+ABOUT_DICTS = "Observation space for each agent probably|Observation is not a NumPy array"
+
+
+@pytest.fixture(autouse=True)
+def _only_known_warnings():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ABOUT_DICTS)
+        yield
+
+
+def every(function):
+    """Parametrise over all settings and observation modes."""
+    modes = pytest.mark.parametrize("mode", MODES)
+    return modes(pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)(function))
+
+
+def unlimited(more):
+    """Tell whether these settings allow any number, which PettingZoo warns about by design."""
+    return "unbounded" in more.values() or "carry" in more.values()
+
+
+@every
+def test_pettingzoo_api(name, more, mode, capsys):
+    with warnings.catch_warnings():
+        if unlimited(more):
+            warnings.filterwarnings("ignore", "Agent's m")
+        pt.api_test(llm_games.make(name, form="aec", obs_mode=mode, **more), num_cycles=60)
+        parallel = llm_games.make(name, form="parallel", obs_mode=mode, **more)
+        pt.parallel_api_test(parallel, num_cycles=60)
+        if not parallel.game.turns:
+            pt.api_test(parallel_to_aec(parallel), num_cycles=60)
+    assert "Passed" in capsys.readouterr().out
+
+
+@every
+def test_pettingzoo_seeds_state_and_rendering(name, more, mode, capsys):
+    settings = {"obs_mode": mode, **more}
+
+    def aec(**k):
+        return llm_games.make(name, form="aec", **settings, **k)
+
+    def parallel(**k):
+        return llm_games.make(name, form="parallel", **settings, **k)
+
+    pt.seed_test(aec, num_cycles=50)
+    pt.render_test(aec)
+    pt.render_test(lambda **k: parallel_to_aec(parallel(**k)))
+    if not parallel().game.turns:
+        pt.parallel_seed_test(parallel, num_cycles=50)
+        pt.state_test(aec(), parallel())
+
+
+@pytest.mark.parametrize("name", SIMULTANEOUS)
+def test_pettingzoo_max_cycles(name):
+    module = getattr(llm_games.envs, f"{name}_v0")
+    pt.max_cycles_test(module)
+
+
+@every
+def test_gymnasium_and_sb3(name, more, mode, capsys):
+    from stable_baselines3.common.env_checker import check_env as sb3_check_env
+
+    env = SingleAgentEnv(name, obs_mode=mode, render_mode="ansi", max_cycles=50, **more)
+    with warnings.catch_warnings():
+        # an action space without limits, or of integers, is what the rules say here
+        warnings.filterwarnings("ignore", ".*(normalize|Box action space|not 'float32'|dtype)")
+        if unlimited(more):
+            warnings.filterwarnings("ignore", ".*(infinity|inf)")
+        check_env(env, skip_render_check=True)
+        if mode == "numeric":
+            sb3_check_env(env)
+
+
+@every
+def test_a_whole_episode(name, more, mode):
+    """Observations lie in their spaces, are new objects, and depend on the seed alone."""
+    histories = []
+    for _ in range(2):
+        env = llm_games.make(name, form="parallel", obs_mode=mode, **more)
+        history, seen = [], []
+        observations, _ = env.reset(seed=7)
+        rng = np.random.default_rng(7)
+        for _ in range(60):
+            for agent, observation in observations.items():
+                assert env.observation_space(agent).contains(observation), (agent, observation)
+            parts = [
+                part
+                for o in observations.values()
+                for part in (o.values() if isinstance(o, dict) else [o])
+                if isinstance(part, np.ndarray)
+            ]
+            for i, part in enumerate(parts):
+                assert not any(np.shares_memory(part, other) for other in parts[:i] + seen)
+            seen = parts
+            history.append(pickle.dumps(observations))
+            if not env.agents:
+                break
+            actions = {}
+            for agent in env.agents:
+                view = env.view(agent)
+                question = view.question
+                actions[agent] = to_space(env, agent, question and question.sample(rng))
+            observations, rewards, *_ = env.step(actions)
+            history.append(pickle.dumps(rewards))
+        histories.append(history)
+    assert histories[0] == histories[1]
+
+
+def to_space(env, agent, action):
+    """Write an action of the rules as one of the agent's action space."""
+    if action is None:
+        return env.action_space(agent).sample()
+    if isinstance(env.action_space(agent), gymnasium.spaces.MultiDiscrete):
+        plan = action if isinstance(action, tuple) else (0,) * env.game.players
+        return np.array([*plan, 0 if isinstance(action, tuple) else action])
+    return action / env.game.unit if env.game.unit > 1 else action
+
+
+@pytest.mark.parametrize("form", ["parallel", "aec"])
+@pytest.mark.parametrize("name", NAMES)
+def test_pickled_in_the_middle_it_goes_on_alike(name, form):
+    env = llm_games.make(name, form=form, obs_mode="both")
+    env.reset(seed=3)
+    rng = np.random.default_rng(3)
+    advance(env, form, rng, 5)
+    copy = pickle.loads(pickle.dumps(env))
+    results = [advance(e, form, np.random.default_rng(1), 30) for e in (env, copy)]
+    assert results[0] == results[1]
+
+
+def advance(env, form, rng, steps):
+    log = []
+    for _ in range(steps):
+        if not env.agents:
+            break
+        if form == "parallel":
+            actions = {a: random_action(env, a, rng) for a in env.agents}
+            log.append(pickle.dumps(env.step(actions)))
+        else:
+            _, _, terminated, truncated, _ = env.last()
+            agent = env.agent_selection
+            env.step(None if terminated or truncated else random_action(env, agent, rng))
+            log.append((agent, dict(env.rewards)))
+    return log
+
+
+def random_action(env, agent, rng):
+    question = env.view(agent).question
+    return to_space(env, agent, question.sample(rng)) if question else None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_registries_know_it(name):
+    parallel = pettingzoo.make("parallel", f"llm_games/{name}-v0", obs_mode="numeric")
+    assert str(parallel) == f"{name}_v0"
+    aec = pettingzoo.make("aec", f"llm_games/{name}_v0")
+    aec.reset(seed=1)
+    assert aec.agent_selection in aec.agents
+    camel = "".join(word.capitalize() for word in name.split("_"))
+    env = gymnasium.make(f"llm_games/{camel}-v0")
+    observation, _ = env.reset(seed=1)
+    assert env.observation_space.contains(observation)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_native_form_and_modes_of_each_seat(name):
+    env = llm_games.make(name, obs_mode={"player_1": "text"})
+    turns = env.game.turns
+    assert isinstance(env, pettingzoo.AECEnv if turns else pettingzoo.ParallelEnv)
+    env.reset(seed=1)
+    texts = [a for a in env.agents if "text" in str(env.observation_space(a))]
+    assert texts == ["player_1"]
+    assert env.observe_text("player_0")
+
+
+def test_a_table_to_look_at(capsys):
+    env = llm_games.make("public_goods", players=2, render_mode="ansi")
+    env.reset(seed=1)
+    env.step({"player_0": 20, "player_1": 5})
+    assert env.render().splitlines() == [
+        "Public goods game: round 1 of 20, pot 25",
+        "seat      endowment  contributed  tokens after",
+        "--------  ---------  -----------  ------------",
+        "player_0         20           20         25.00",
+        "player_1         20            5         40.00",
+    ]
+    env = llm_games.make("public_goods", players=2, render_mode="human")
+    env.reset(seed=1)
+    assert env.render() is None
+    assert "Public goods game" in capsys.readouterr().out
+
+
+def step_parallel(action):
+    env = llm_games.make("public_goods", players=2)
+    env.reset(seed=1)
+    before = env.table.state
+    try:
+        env.step({"player_0": 3, "player_1": action})
+    finally:
+        if sys.exc_info()[0]:
+            assert env.table.state is before  # nothing happened
+    return env
+
+
+@pytest.mark.parametrize("action", [21, -1, 3.5, "3", [3, 4], np.array([1, 2]), True, float("nan")])
+def test_an_action_outside_its_space_is_refused(action):
+    with pytest.raises(IllegalAction, match=r"player_1: .* is not an integer from 0 to 20"):
+        step_parallel(action)
+
+
+def test_no_answer_gets_the_declared_move_and_is_told():
+    env = llm_games.make("public_goods", players=2)
+    env.reset(seed=1)
+    _, rewards, _, _, infos = env.step({"player_0": 20, "player_1": None})
+    assert infos["player_1"] == {"asked": True, "broke": True}
+    assert infos["player_0"]["broke"] is False
+    assert rewards == {"player_0": 20.0, "player_1": 40.0}
+
+
+def test_an_illegal_action_in_the_space():
+    settings = {"players": 3, "rounds": 2}
+    env = llm_games.make("sealed_bid_auction", **settings)
+    env.reset(seed=1)
+    values = env.game.told(env.table.state, 0)
+    assert max(values[k] for k in values if "valuation" in k) < 200
+    *_, infos = env.step({"player_0": 200, "player_1": 0, "player_2": 0})
+    assert infos["player_0"]["broke"]
+    env = llm_games.make("sealed_bid_auction", on_illegal="raise", **settings)
+    env.reset(seed=1)
+    with pytest.raises(IllegalAction, match="player_0: 200 is against the rules now; legal is"):
+        env.step({"player_0": 200, "player_1": 0, "player_2": 0})
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"name": "public_good"}, UnknownName, "did you mean 'public_goods'"),
+        ({"name": "chess"}, UnknownName, "known: battle_royale"),
+        ({"player": 3}, UnknownName, "did you mean 'players'"),
+        ({"players": 1}, BadParameter, "players must be an integer of at least 2, got 1"),
+        ({"players": 2.0}, BadParameter, "players must be an integer"),
+        ({"ratio": 0.3}, BadParameter, 'write "2/3", "0.6"'),
+        ({"ratio": "-1"}, BadParameter, "ratio must be a ratio of at least 0"),
+        ({"obs_mode": "words"}, UnknownName, "known: both, numeric, text"),
+        ({"obs_mode": {"player_99": "text"}}, UnknownName, "there is no agent 'player_99'"),
+        ({"form": "turns"}, BadParameter, 'form must be "parallel" or "aec"'),
+        ({"prompts": "v9"}, UnknownName, "wording of public_goods"),
+        ({"render_mode": "rgb"}, BadParameter, "render_mode must be one of None, 'ansi', 'human'"),
+        ({"max_cycles": 0}, BadParameter, "max_cycles must be an integer of at least 1"),
+        ({"on_illegal": "clip"}, BadParameter, "on_illegal must be one of 'fallback', 'raise'"),
+        ({"preset": "x"}, UnknownName, "preset of public_goods"),
+    ],
+)
+def test_bad_arguments_name_the_way_out(settings, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        llm_games.make(**{"name": "public_goods"} | settings)
+
+
+def test_stepping_out_of_turn():
+    env = llm_games.make("public_goods", players=2, rounds=1)
+    for call in (lambda: env.step({}), lambda: env.view("player_0"), lambda: env.state()):
+        with pytest.raises(NotReady, match=r"call reset\(\) first"):
+            call()
+    env.reset(seed=1)
+    with pytest.raises(IllegalAction, match="player_1 has to move"):
+        env.step({"player_0": 1})
+    with pytest.raises(IllegalAction, match="'player_7' has no move"):
+        env.step({"player_0": 1, "player_1": 1, "player_7": 1})
+    env.step({"player_0": 1, "player_1": 1})
+    assert env.agents == []
+    assert env.step({}) == ({}, {}, {}, {}, {})
+    with pytest.raises(NotReady, match="is over"):
+        env.step({"player_0": 1, "player_1": 1})
+    sequential = llm_games.make("public_goods", form="aec", players=2, rounds=1)
+    with pytest.raises(NotReady, match=r"call reset\(\) first"):
+        sequential.step(1)
+    sequential.reset(seed=1)
+    for action in (1, 1, None, None):
+        sequential.step(action)
+    with pytest.raises(NotReady, match="is over"):
+        sequential.step(1)
+
+
+def test_void_run_ends_the_run():
+    env = llm_games.make("public_goods", players=2, failed_reply="void_run")
+    env.reset(seed=1)
+    _, rewards, terminations, _, _ = env.step({"player_0": 20, "player_1": None})
+    assert rewards == {"player_0": 0.0, "player_1": 0.0}
+    assert all(terminations.values())
+    assert env.table.state.void
+
+
+def test_moves_of_a_step_under_way_are_hidden():
+    env = llm_games.make("public_goods", form="aec", players=3, obs_mode="both")
+    env.reset(seed=1)
+    before = pickle.dumps(env.observe("player_2"))
+    env.step(20)
+    env.step(7)
+    assert pickle.dumps(env.observe("player_2")) == before
+
+
+def test_single_agent_view():
+    opponents = [RandomPolicy()] * 3
+    env = SingleAgentEnv("battle_royale", seat=2, opponents=opponents, players=4)
+    _, info = env.reset(seed=5)
+    assert info == {"broke": False}
+    assert env.action_masks().shape == (5,)
+    done = False
+    while not done:
+        action = int(np.flatnonzero(env.action_masks())[-1])
+        _, reward, terminated, truncated, _ = env.step(action)
+        done = terminated or truncated
+    assert reward in (0.0, 1.0)
+    with pytest.raises(NotReady, match="is over for the learner"):
+        env.step(0)
+    with pytest.raises(BadParameter, match="opponents must be one policy or 3"):
+        SingleAgentEnv("battle_royale", opponents=opponents[:2], players=4)
+    with pytest.raises(BadParameter, match="seat must be an integer of at least 0 and at most 3"):
+        SingleAgentEnv("battle_royale", seat=4, players=4)
+
+
+def test_the_import_is_light():
+    """No model library is loaded, and the names are all there."""
+    code = (
+        "import sys, llm_games\n"
+        "heavy = {'torch', 'openai', 'transformers', 'stable_baselines3', 'matplotlib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "assert len(llm_games.games()) >= 8\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_game_of_ones_own():
+    from llm_games.registry import GAMES
+
+    llm_games.register("tiny_goods", "llm_games.games.public_goods:PublicGoods")
+    try:
+        assert str(pettingzoo.make("parallel", "llm_games/tiny_goods-v0"))
+    finally:
+        del GAMES["tiny_goods"]
+    assert isinstance(llm_games.envs.public_goods_v0, SimpleNamespace)

@@ -1,0 +1,143 @@
+"""Answers of every kind: read strictly, written canonically, and recognised while they grow."""
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.questions import BadReply, Choice, Integer, Plan, Real, Target
+
+BID = Integer("bid", 0, 20)
+NAMES = {"player_1": 1, "player_3": 3, "player_10": 10}
+DEAD = {"player_0": 0, "player_2": 2}
+AIM = Target("target", NAMES, own={"player_5": 5}, others=DEAD, nowhere=11)
+SPLIT = Plan("proposal", (2, 3, 4), 10, 4)
+QUESTIONS = [
+    BID,
+    Integer("x", -5, 123),
+    Integer("x", 100, 200),
+    Integer("x", -30, -7),
+    Real("number", 0, 100_000, 3),
+    Real("number", -150, 275, 2),
+    Choice("decision", {"go": 1, "stay": 0}),
+    AIM,
+    SPLIT,
+    Plan("proposal", (1,), 7, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "action"),
+    [
+        (BID, 7, 7),
+        (BID, "7", 7),
+        (BID, " 07 ", 7),
+        (BID, Decimal("7.0"), 7),
+        (BID, "7.0", 7),
+        (BID, Decimal("1e1"), 10),
+        (Integer("x", None, None), -10, -10),
+        (Integer("x", 0, 20, truncate=True), Decimal("3.9"), 3),
+        (Integer("x", -20, 20, truncate=True), Decimal("-3.9"), -3),
+        (Integer("x", 0, 20, truncate=True), True, 1),
+        (Real("n", 0, 1000, 1), Decimal("33.25"), 332),
+        (Real("n", 0, 1000, 1), Decimal("33.35"), 334),
+        (Real("n", 0, 1000, 1), "0.1", 1),
+        (Choice("d", {"go": 1, "stay": 0}), " GO ", 1),
+        (Choice("d", {"cheap": 0, "costly": 1}, other=1), "cheap_dish", 1),
+        (Choice("d", {"cheap": 0, "costly": 1}, other=1), "CHEAP", 0),
+        (Choice("d", {"cheap": 0, "costly": 1}, other=1), " cheap", 1),
+        (Choice("d", {"accept": 1, "reject": 0}, contains=True), "I do not accept", 1),
+        (Choice("d", {"accept": 1, "reject": 0}, contains=True), "Rejected", 0),
+        (AIM, "player_3", 3),
+        (AIM, "3", 3),
+        (AIM, 3, 3),
+        (AIM, None, -1),
+        (AIM, "null", -1),
+        (SPLIT, {"2": 7, "3-th": 1, "4th": "2"}, (0, 7, 1, 2)),
+        (SPLIT, {"4": 2, "3rd": 1, "2nd": 7}, (0, 7, 1, 2)),
+    ],
+)
+def test_legal_values(question, value, action):
+    assert question.read(value) == action
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "kind"),
+    [
+        *(
+            (BID, v, "format")
+            for v in (None, True, "seven", Decimal("33.5"), [7], {}, "", "7 or 8")
+        ),
+        (BID, Decimal("NaN"), "format"),
+        (BID, Decimal("Infinity"), "format"),
+        (BID, Decimal("1e999999999"), "format"),
+        (BID, "9" * 5000, "format"),
+        (BID, 21, "range"),
+        (BID, -1, "range"),
+        (BID, 10**25, "range"),
+        (Real("n", 0, 1000, 1), Decimal("100.01"), "range"),
+        (Real("n", 0, 1000, 1), "1e2", "format"),
+        (Choice("d", {"go": 1, "stay": 0}), "going", "format"),
+        (Choice("d", {"go": 1, "stay": 0}), 1, "format"),
+        (AIM, "player_2", "range"),
+        (AIM, "player_5", "range"),
+        (AIM, "player_99", "range"),
+        (AIM, "Bob", "format"),
+        (AIM, True, "format"),
+        (SPLIT, {"2": 7, "3": 1}, "format"),
+        (SPLIT, {"2": 7, "3": 1, "5": 2}, "format"),
+        (SPLIT, {"2": 7, "3": 1, "3rd": 1, "4": 1}, "format"),
+        (SPLIT, {"2": 7, "3": 1, "4": Decimal("2.5")}, "format"),
+        (SPLIT, [7, 1, 2], "format"),
+        (SPLIT, {"2": 7, "3": 1, "4": 3}, "range"),
+        (SPLIT, {"2": 12, "3": 0, "4": -2}, "range"),
+    ],
+)
+def test_bad_values_say_what_is_wrong(question, value, kind):
+    with pytest.raises(BadReply) as caught:
+        question.read(value)
+    assert caught.value.kind == kind
+    assert str(caught.value)
+
+
+def test_a_number_out_of_range_stays_readable():
+    with pytest.raises(BadReply) as caught:
+        BID.read("1000")
+    assert caught.value.action == 1000
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=repr)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_canonical_replies_are_read_back_and_grow_letter_by_letter(question, seed):
+    action = question.sample(np.random.default_rng(seed))
+    reply = question.reply(action)
+    assert question.read(json.loads(reply, parse_float=Decimal)[question.key]) == action
+    assert all(question.allows(reply[:n]) for n in range(len(reply) + 1))
+    assert not question.allows(reply + "}")
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=repr)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_growing_letter_by_letter_never_ends_in_an_illegal_reply(question, seed):
+    """Random text that is allowed at each letter can always be finished, and is legal then."""
+    rng = np.random.default_rng(seed)
+    text = f'{{"{question.key}": '
+    for _ in range(200):
+        letters = [c for c in '0123456789.-"{}:, nulgostayper_dic' if question.allows(text + c)]
+        if not letters:
+            break
+        closing = [c for c in letters if c == "}"]
+        text += closing[0] if closing and rng.random() < 0.5 else rng.choice(letters)
+    question.read(json.loads(text, parse_float=Decimal)[question.key])
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=repr)
+def test_schemas(question):
+    schema = question.schema(reasoning=True)
+    assert list(schema["properties"]) == ["explanation", question.key]
+    assert schema["required"] == ["explanation", question.key]
+    assert question.form(reasoning=True).startswith('{"explanation": ')
+    assert f'"{question.key}": ' in question.form()

@@ -1,0 +1,187 @@
+"""What must hold of every game's rules: batches, chance, information, symmetry."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playing import IDS, SETTINGS, batch_actions, equal, legal_actions
+
+import llm_games
+from llm_games.errors import IllegalAction
+from llm_games.prompting import Prompts
+from llm_games.questions import MISSING
+from llm_games.views import View
+
+every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+seeds = st.integers(0, 2**32 - 1)
+
+
+@every
+@settings(max_examples=5, deadline=None)
+@given(seed=seeds)
+def test_a_batch_equals_a_loop(name, more, seed):
+    """Each table of a batch, cut out and played alone, comes to the same, bit for bit."""
+    game = llm_games.rulebook(name, **more)
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng, (4,))
+    for _ in range(12):
+        actions = batch_actions(game, state, rng)
+        after, outcome = game.step(state, actions, np.random.default_rng(0))
+        for b in range(4):
+            alone, single = game.step(state.table(b), actions[:, b], np.random.default_rng(0))
+            assert equal(after.table(b), alone)
+            assert np.array_equal(outcome.rewards[:, b], single.rewards)
+            assert np.array_equal(outcome.finished[:, b], single.finished)
+            assert np.array_equal(outcome.broke[:, b], single.broke)
+            assert np.array_equal(game.observe(after)[:, b], game.observe(alone))
+        state = after
+
+
+@every
+def test_batches_of_any_shape(name, more):
+    game = llm_games.rulebook(name, **more)
+    rng = np.random.default_rng(5)
+    flat = game.reset(rng, (6,))
+    shaped = dataclasses.replace(
+        flat, **{k: v.reshape(*v.shape[:-1], 2, 3) for k, v in flat.arrays().items()}
+    )
+    actions = batch_actions(game, flat, rng)
+    one, outcome = game.step(flat, actions, rng)
+    two, shaped_outcome = game.step(shaped, actions.reshape(-1, 2, 3), rng)
+    assert np.array_equal(outcome.rewards.reshape(-1, 2, 3), shaped_outcome.rewards)
+    for key, value in one.arrays().items():
+        assert np.array_equal(value.reshape(*value.shape[:-1], 2, 3), two.arrays()[key]), key
+    assert game.observe(two).shape == (game.players, 2, 3, len(game.columns()))
+
+
+@every
+def test_a_step_changes_neither_argument_and_depends_on_nothing_else(name, more):
+    game = llm_games.rulebook(name, **more)
+    state = game.reset(np.random.default_rng(1))
+    copy = dataclasses.replace(state, **{k: v.copy() for k, v in state.arrays().items()})
+    actions = legal_actions(game, state, np.random.default_rng(2))
+    kept = actions.copy()
+    first, _ = game.step(state, actions, np.random.default_rng(3))
+    second, _ = game.step(state, actions, np.random.default_rng(3))
+    assert equal(first, second)
+    assert equal(state, copy)
+    assert np.array_equal(actions, kept)
+
+
+@every
+def test_a_finished_table_is_frozen(name, more):
+    game = llm_games.rulebook(name, **more)
+    rng = np.random.default_rng(1)
+    state = game.reset(rng)
+    for _ in range(game.length() or 500):
+        if state.over:
+            break
+        state, outcome = game.step(state, legal_actions(game, state, rng), rng)
+    assert state.over
+    assert outcome.finished.all()
+    assert not game.asked(state).any()
+    assert all(game.question(state, seat) is None for seat in range(game.players))
+    after, outcome = game.step(state, np.full(game.players, MISSING), rng)
+    assert equal(after, state)
+    assert not outcome.rewards.any()
+    assert not outcome.broke.any()
+
+
+@every
+def test_text_and_numbers_say_the_same(name, more):
+    """Over many games: equal numbers if and only if equal texts, for every seat."""
+    game = llm_games.rulebook(name, **(more | _coarse(name, more)))
+    prompts = Prompts(name)
+    rng = np.random.default_rng(11)
+    text_of, numbers_of = {}, {}
+    for _ in range(60):
+        state = game.reset(rng)
+        for _ in range(6):
+            for seat in range(game.players):
+                view = View.of(game, state, seat)
+                numbers = (seat, view.numbers.tobytes())
+                text = (seat, prompts.report(view), prompts.request(view))
+                assert text_of.setdefault(numbers, text) == text
+                assert numbers_of.setdefault(text, numbers) == numbers
+            if state.over:
+                break
+            state, _ = game.step(state, legal_actions(game, state, rng), rng)
+
+
+def _coarse(name, more):
+    """Fewer possible histories, so that equal knowledge comes up by different ways."""
+    small = {
+        "beauty_contest": {"players": 3, "max": 3} if "domain" not in more else {},
+        "divide_dollar": {"players": 3, "golds": 3},
+        "public_goods": {}
+        if "carry" in more.values()
+        else {"players": 3, "tokens": 3, "rand_min": 0},
+        "el_farol_bar": {"players": 4},
+        "diners_dilemma": {"players": 4},
+        "battle_royale": {"players": 3},
+        "pirate_game": {"players": 3, "gold": 2},
+        "sealed_bid_auction": {"players": 3},
+    }
+    return small[name]
+
+
+@every
+def test_missing_answers_get_the_declared_move(name, more):
+    game = llm_games.rulebook(name, **more)
+    rng = np.random.default_rng(1)
+    state = game.reset(rng)
+    asked = game.asked(state)
+    after, outcome = game.step(state, np.full(game.players, MISSING), rng)
+    assert np.array_equal(outcome.broke, asked)
+    assert not (outcome.record["actions"] == MISSING)[asked].any() or name == "beauty_contest"
+    assert int(after.round) >= int(state.round)
+
+
+@every
+@pytest.mark.parametrize(
+    "wrong", [lambda a: a[1:], lambda a: a.astype(float), lambda a: a[:, None]]
+)
+def test_actions_of_another_shape_or_type_are_refused(name, more, wrong):
+    game = llm_games.rulebook(name, **more)
+    rng = np.random.default_rng(1)
+    state = game.reset(rng)
+    with pytest.raises(IllegalAction, match="actions must be integers of shape"):
+        game.step(state, wrong(legal_actions(game, state, rng)), rng)
+
+
+@pytest.mark.parametrize(
+    "name", ["beauty_contest", "el_farol_bar", "divide_dollar", "public_goods", "diners_dilemma"]
+)
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_permuting_symmetric_seats_permutes_results(name, seed):
+    game = llm_games.rulebook(name)
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng)
+    actions, order = legal_actions(game, state, rng), rng.permutation(game.players)
+    _, outcome = game.step(state, actions, rng)
+    _, permuted = game.step(state, actions[order], rng)
+    assert np.array_equal(outcome.rewards[order], permuted.rewards)
+
+
+@every
+def test_a_mask_shows_exactly_the_legal_actions(name, more):
+    game = llm_games.rulebook(name, **more)
+    if not game.masked:
+        pytest.skip("every action of the space is legal at all times")
+    rng = np.random.default_rng(2)
+    state = game.reset(rng)
+    first = game.bounds()[0]
+    for _ in range(5):
+        if state.over:
+            break
+        mask = game.mask(state)
+        for seat in np.flatnonzero(game.asked(state)):
+            for place, allowed in enumerate(mask[seat]):
+                actions = legal_actions(game, state, rng)
+                actions[seat] = first + place
+                assert game.breaks(state, actions)[seat] == (not allowed)
+        assert not mask[~game.asked(state)].any()
+        state, _ = game.step(state, legal_actions(game, state, rng), rng)
