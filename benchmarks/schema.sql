@@ -1,0 +1,87 @@
+-- One run is one SQLite file. This is the whole schema; PRAGMA user_version is its number.
+-- JSON columns hold plain values. Times are UTC, ISO 8601. Seats and steps count from 0.
+
+CREATE TABLE run (                      -- exactly one row
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  title TEXT NOT NULL,
+  package TEXT NOT NULL,                -- version of llm-games that made the file
+  config TEXT NOT NULL,                 -- JSON: the configuration with all defaults, no keys
+  created TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE lock (                     -- the process that runs it now: one row or none
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  token TEXT NOT NULL,                  -- every commit checks that it still holds the lock
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  born TEXT NOT NULL,                   -- when the process started, so that pids can be reused
+  beat REAL NOT NULL                    -- Unix time of the last sign of life
+) STRICT;
+
+CREATE TABLE games (                    -- the [[games]] of the configuration, in order
+  id INTEGER PRIMARY KEY,
+  label TEXT NOT NULL UNIQUE,
+  game TEXT NOT NULL,                   -- name in the registry
+  params TEXT NOT NULL,                 -- JSON object: parameters that are not the defaults
+  seats TEXT NOT NULL                   -- JSON list of the players' names, one for each seat
+) STRICT;
+
+CREATE TABLE episodes (
+  id INTEGER PRIMARY KEY,
+  game INTEGER NOT NULL REFERENCES games,
+  number INTEGER NOT NULL,              -- 0, 1, ... within its game
+  seed INTEGER NOT NULL,                -- all randomness of the episode comes from it
+  status TEXT NOT NULL DEFAULT 'pending'
+    CHECK (status IN ('pending', 'running', 'done', 'void')),
+  reason TEXT,                          -- why it is void
+  started TEXT,
+  ended TEXT,
+  UNIQUE (game, number)
+) STRICT;
+
+CREATE TABLE messages (                 -- every message of a prompt once
+  id INTEGER PRIMARY KEY,
+  hash BLOB NOT NULL UNIQUE,
+  role TEXT NOT NULL,
+  content TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE attempts (                 -- every completion, written as it arrives
+  episode INTEGER NOT NULL REFERENCES episodes,
+  step INTEGER NOT NULL,
+  seat INTEGER NOT NULL,
+  number INTEGER NOT NULL,              -- 0 for the first call of a decision, 1 for the next
+  prompt TEXT NOT NULL,                 -- JSON list of message ids
+  text TEXT NOT NULL,                   -- as received; '' if no completion came
+  finish TEXT NOT NULL,                 -- stop, length, refusal, or error: why no completion came
+  error TEXT NOT NULL DEFAULT '',
+  outcome TEXT,                         -- how it was read; NULL until the decision is made
+  why TEXT NOT NULL DEFAULT '',         -- what was wrong, for a reply that is not valid
+  tokens_in INTEGER NOT NULL,
+  tokens_out INTEGER NOT NULL,
+  latency REAL NOT NULL,                -- seconds
+  seed INTEGER NOT NULL,
+  model TEXT NOT NULL,
+  PRIMARY KEY (episode, step, seat, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE steps (                    -- what happened, everything included
+  episode INTEGER NOT NULL REFERENCES episodes,
+  step INTEGER NOT NULL,
+  asked TEXT NOT NULL,                  -- JSON list of seats
+  record TEXT NOT NULL,                 -- JSON object: the record of the game's Outcome
+  rewards TEXT NOT NULL,                -- JSON list, one for each seat: payoffs of this step
+  finished TEXT NOT NULL,               -- JSON list of seats that have nothing more to do
+  PRIMARY KEY (episode, step)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE decisions (
+  episode INTEGER NOT NULL REFERENCES episodes,
+  step INTEGER NOT NULL,
+  seat INTEGER NOT NULL,
+  action TEXT NOT NULL,                 -- JSON: integer, list by seat (a plan), or null for none
+  outcome TEXT NOT NULL,                -- how the last attempt was read; valid without a model
+  broke INTEGER NOT NULL,               -- 1: against the rules, the declared treatment was played
+  reward REAL NOT NULL,                 -- this seat's payoff in this step
+  PRIMARY KEY (episode, step, seat)
+) STRICT, WITHOUT ROWID;
