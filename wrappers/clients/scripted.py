@@ -1,0 +1,60 @@
+"""A client whose answers are written down: a function, or a list of replies."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from llm_games.wrappers.clients.base import ClientError, Completion, Request
+
+Answer = str | Completion
+Script = Callable[[Request], Answer | Awaitable[Answer]] | Iterable[Answer]
+
+
+class ScriptedClient:
+    """Answers from a function of the request, sync or async, or from replies in a row.
+
+    The function may raise `ClientError`; any other error in it becomes a fatal one, so that a
+    table that many players share is not lost with it.
+    """
+
+    def __init__(self, script: Script, name: str = "scripted") -> None:
+        self.name = name
+        self._answer = script if callable(script) else _in_turn(script)
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the scripted answer.
+
+        Raises:
+            ClientError: the script has no more replies, or its function failed.
+        """
+        try:
+            answer: Any = self._answer(request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except ClientError:
+            raise
+        except Exception as error:
+            raise ClientError(f"{self.name}: the script failed with {error!r}") from error
+        if isinstance(answer, Completion):
+            return answer
+        if isinstance(answer, str):
+            return Completion(answer, model=self.name)
+        raise ClientError(
+            f"{self.name}: the script must give a str or a Completion, not {type(answer).__name__}"
+        )
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _in_turn(replies: Iterable[Answer]) -> Callable[[Request], Answer]:
+    rest = iter(replies)
+
+    def answer(request: Request) -> Answer:
+        for reply in rest:
+            return reply
+        raise ClientError("the scripted replies are used up: give more of them, or a function")
+
+    return answer

@@ -1,0 +1,262 @@
+"""A language model as a player: prompts become completions, completions become actions."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llm_games.errors import BadParameter, NotReady, unknown
+from llm_games.prompting import PERSONAS, Prompts
+from llm_games.questions import MISSING, Action, Question
+from llm_games.rulebook import Rulebook, check_integer, check_number
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Message, Request
+from llm_games.wrappers.policy import Attempt, Decision, Policy
+from llm_games.wrappers.replies import READINGS, Reply, read_reply
+
+NOTHING_NEW = "It is your move."
+"""Stands in the dialogue for a past round before which there was nothing to report."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One past decision: the report before it, and the answer in canonical form ("" if none)."""
+
+    report: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class ChatMemory:
+    """What a seat remembers of one episode.
+
+    Attributes:
+        seed: all sampling seeds of this seat come from it.
+        system: the rules as this seat heard them, persona first.
+        decisions: how many it has made.
+        turns: the past decisions that are still in the dialogue, oldest first.
+    """
+
+    seed: int
+    system: str
+    decisions: int = 0
+    turns: tuple[Turn, ...] = ()
+
+
+class LLMPolicy(Policy):
+    """A player that asks a language model.
+
+    The dialogue is: the rules as system text; for every remembered decision what was reported
+    before it and the own answer in its canonical form; last what happened since and the request.
+    Requests of the past, explanations and failed answers are not kept, so that text only grows at
+    its end and a server can reuse what it has read.
+
+    Args:
+        client: where completions come from.
+        prompts: the wording, ``"v1"`` … ``"v5"`` or a file in `prompt_folder`.
+        prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
+        reasoning: ask for an explanation before the answer.
+        persona: one of ``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own.
+        memory: how many past decisions the dialogue holds: ``"full"``, a number, or ``"none"``.
+            What happened since the last decision is told in any case. A game's ``reveal_last``
+            caps it.
+        reading: how answers are found in the text, see `read_reply`.
+        temperature, max_tokens: sampling; None leaves it to the server.
+        max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
+        structured: let clients that can constrain the answer to its JSON schema do so.
+        name: the player's name in logs; the client's by default.
+
+    Raises:
+        BadParameter, UnknownName: an argument is not one of these.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        prompts: str = "v1",
+        prompt_folder: str | Path | None = None,
+        reasoning: bool = False,
+        persona: str | None = None,
+        memory: int | str = "full",
+        reading: str = "strict",
+        temperature: float | None = 1.0,
+        max_tokens: int | None = None,
+        max_attempts: int = 3,
+        structured: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(client, Client):
+            raise BadParameter(
+                f"client must have a name, complete and close, got {type(client).__name__}"
+            )
+        if persona is not None and persona not in PERSONAS and " " not in persona.strip():
+            raise unknown("persona (or sentence of your own)", persona, PERSONAS)
+        if reading not in READINGS:
+            raise unknown("reading", reading, READINGS)
+        if temperature is not None:
+            check_number("temperature", temperature, 0)
+        if max_tokens is not None:
+            check_integer("max_tokens", max_tokens, 1)
+        check_integer("max_attempts", max_attempts, 1)
+        self.client, self.name = client, name or client.name
+        self.prompts, self.prompt_folder = prompts, prompt_folder
+        self.reasoning, self.persona, self.reading = reasoning, persona, reading
+        self.memory = _window(memory)
+        self.temperature, self.max_tokens = temperature, max_tokens
+        self.max_attempts, self.structured = max_attempts, structured
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
+        """Return the memory of a seat that has just heard the rules."""
+        return ChatMemory(seed, self._prompts(game).rules(game, seat, self.persona))
+
+    def act(self, view: View, memory: ChatMemory) -> tuple[Decision, ChatMemory]:
+        """Decide, and wait for it; also works where an event loop is running (notebooks)."""
+        return run_sync(self.decide(view, memory))
+
+    async def decide(self, view: View, memory: ChatMemory) -> tuple[Decision, ChatMemory]:
+        """Ask the model until it gives a legal answer, `max_attempts` times at most.
+
+        Without one the action is the last readable one (out of range) or `MISSING`. A client's
+        error is an attempt with the outcome ``"failed"``; one that will not pass ends the asking.
+        """
+        if view.question is None:
+            raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
+        attempts: list[Attempt] = []
+        action: Action = MISSING
+        why = ""
+        report = self._prompts(view.game).report(view)
+        while len(attempts) < self.max_attempts:
+            request = self._request(view, memory, report, why, len(attempts))
+            attempt, reply, final = await self._attempt(request, view.question)
+            attempts.append(attempt)
+            if reply.action != MISSING:
+                action = reply.action
+            if reply.outcome == "valid" or final:
+                break
+            why = why if reply.outcome == "failed" else reply.why
+        valid = attempts[-1].outcome == "valid"
+        answer = view.question.reply(action) if valid else ""
+        return Decision(action, tuple(attempts)), self._remember(memory, view, report, answer)
+
+    async def _attempt(self, request: Request, question: Question) -> tuple[Attempt, Reply, bool]:
+        """Make one call; return it, how it was read, and whether a further one is useless."""
+        began, final = time.perf_counter(), False
+        try:
+            completion = await self.client.complete(request)
+            reply = read_reply(completion, question, self.reading)
+        except ClientError as error:
+            completion = Completion("", latency=time.perf_counter() - began)
+            reply, final = Reply("failed", why=str(error)), not error.transient
+        attempt = Attempt(
+            messages=request.messages,
+            text=completion.text,
+            outcome=reply.outcome,
+            why=reply.why,
+            tokens_in=completion.tokens_in,
+            tokens_out=completion.tokens_out,
+            latency=completion.latency,
+            seed=request.seed,
+            model=completion.model,
+        )
+        return attempt, reply, final
+
+    def _request(
+        self, view: View, memory: ChatMemory, report: str, why: str, attempt: int
+    ) -> Request:
+        prompts, question = self._prompts(view.game), view.question
+        assert question is not None
+        now = [report, prompts.request(view, self.reasoning)]
+        if why:
+            now.append(prompts.again(why, question, self.reasoning))
+        seat = view.game.names()[view.seat]
+        return Request(
+            messages=tuple(_dialogue(memory, "\n\n".join(filter(None, now)))),
+            question=question if self.structured else None,
+            reasoning=self.reasoning,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            seed=_seed(memory.seed, memory.decisions, attempt),
+            seat=f"{view.game.name}/{memory.seed}/{seat}",
+        )
+
+    def _remember(self, memory: ChatMemory, view: View, report: str, answer: str) -> ChatMemory:
+        turns = (*memory.turns, Turn(report, answer))
+        # A dialogue of k turns shows k + 1 reports, the latest among them.
+        shown: Any = getattr(view.game, "reveal_last", "all")
+        limits = [self.memory, None if shown == "all" else max(0, shown - 1)]
+        keep = min((limit for limit in limits if limit is not None), default=len(turns))
+        turns = turns[len(turns) - min(keep, len(turns)) :]
+        return dataclasses.replace(memory, decisions=memory.decisions + 1, turns=turns)
+
+    def _prompts(self, game: Rulebook) -> Prompts:
+        return Prompts(game.name, self.prompts, self.prompt_folder)
+
+
+def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine from synchronous code and return its result.
+
+    It runs on one event loop in a thread of its own, so that it works inside a running loop and
+    clients keep their connections from call to call.
+    """
+    future = asyncio.run_coroutine_threadsafe(work, _background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+_background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
+_starting = threading.Lock()
+
+
+def _background_loop() -> asyncio.AbstractEventLoop:
+    with _starting:
+        # In a forked process the thread is gone, and another one is started.
+        if not _background or not _background[-1][0].is_alive():
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, name="llm-games", daemon=True)
+            thread.start()
+            _background[:] = [(thread, loop)]
+        return _background[-1][1]
+
+
+def _dialogue(memory: ChatMemory, now: str) -> Iterator[Message]:
+    """Write the chat; turns without an answer join the next user message."""
+    yield {"role": "system", "content": memory.system}
+    heard: list[str] = []
+    for turn in memory.turns:
+        heard.append(turn.report)
+        if turn.answer:
+            yield {"role": "user", "content": _joined(heard)}
+            yield {"role": "assistant", "content": turn.answer}
+            heard = []
+    yield {"role": "user", "content": _joined([*heard, now])}
+
+
+def _joined(parts: list[str]) -> str:
+    return "\n\n".join(filter(None, parts)) or NOTHING_NEW
+
+
+def _window(memory: int | str) -> int | None:
+    """Return how many past turns to keep; None for all."""
+    if memory in ("full", "none"):
+        return None if memory == "full" else 0
+    if isinstance(memory, str):
+        raise BadParameter(f'memory must be "full", "none" or a number, got {memory!r}')
+    check_integer("memory", memory, 0)
+    return memory
+
+
+def _seed(*entropy: int) -> int:
+    """Derive a sampling seed that any server takes, ``0 <= seed < 2**31``."""
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
