@@ -1,13 +1,14 @@
 """Economic and strategic games where language models, learners, rules and equilibria share a table.
 
 ``llm_games.make("public_goods-v0")`` makes a PettingZoo environment, ``llm_games.games()`` lists
-what there is, ``llm_games.rulebook("public_goods")`` gives the pure rules. Importing this package
+what there is, ``llm_games.rules("public_goods")`` gives the pure rules. Importing this package
 registers every game with PettingZoo and Gymnasium, and imports no language model.
 """
 
 from llm_games import envs
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
-from llm_games.registry import GAMES, games, make, register, rulebook
+from llm_games.registry import GAMES, games, make, register
+from llm_games.registry import rulebook as rules
 
 __version__ = "0.1.0"
 
@@ -22,7 +23,7 @@ __all__ = [
     "games",
     "make",
     "register",
-    "rulebook",
+    "rules",
 ]
 
 for _name, _entry_point in tuple(GAMES.items()):

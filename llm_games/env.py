@@ -53,8 +53,10 @@ class Table:
         self.seats = {agent: seat for seat, agent in enumerate(self.agents)}
         self.obs_modes = _modes(obs_mode, self.agents)
         self.on_illegal, self.render_mode = on_illegal, render_mode
-        self.prompts = Prompts(game.name, prompts, prompt_folder)
-        self.rules = [self.prompts.rules(game, seat) for seat in range(game.players)]
+        self._wording = (game.name, prompts, prompt_folder)
+        self._rules: list[str] | None = None
+        if any(mode != "numeric" for mode in self.obs_modes.values()):
+            self.rules()
         self.action_spaces = {a: game.space(seat) for a, seat in self.seats.items()}
         self.numbers = spaces.Box(
             np.array([column.low for column in game.columns()], np.float32),
@@ -124,10 +126,18 @@ class Table:
             raise unknown("agent", agent, self.agents)
         return View.of(self.game, self.ready(), self.seats[agent])
 
+    def rules(self) -> list[str]:
+        """Return the rules as each seat hears them."""
+        if self._rules is None:
+            self._prompts = Prompts(*self._wording)
+            seats = range(self.game.players)
+            self._rules = [self._prompts.rules(self.game, seat) for seat in seats]
+        return self._rules
+
     def text(self, agent: str) -> str:
         """Return what one agent sees, in words: rules, report and request."""
-        seat = self.seats[agent]
-        text = self.prompts.text(self.view(agent), self.rules[seat])
+        rules = self.rules()[self.seats[agent]]
+        text = self._prompts.text(self.view(agent), rules)
         return text if text.isascii() else text.encode("ascii", "replace").decode()
 
     def observations(self, agents: list[str]) -> dict[str, Any]:

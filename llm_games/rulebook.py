@@ -190,12 +190,15 @@ class Rulebook(ABC):
                 f"{self.name}: actions must be integers of shape {shape} (players first), "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
+        over = bool(np.any(state.over))
+        if over:
+            actions = np.where(state.over, self.fallback(state), actions)
         broke = self.breaks(state, actions)
         after, outcome = self.play(state, self.mend(state, actions, broke), rng, broke)
         outcome = dataclasses.replace(outcome, broke=broke)
         if self.failed_reply == "void_run" and broke.any():
             after, outcome = self._void(after, outcome)
-        return self._freeze(state, after, outcome) if np.any(state.over) else (after, outcome)
+        return self._freeze(state, after, outcome) if over else (after, outcome)
 
     def _void(self, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
         """End the tables at which somebody broke a rule, without payoff or score."""

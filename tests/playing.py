@@ -9,7 +9,7 @@ from llm_games.questions import MISSING
 from llm_games.registry import GAMES
 
 NAMES = sorted(GAMES)
-SIMULTANEOUS = [name for name in NAMES if not llm_games.rulebook(name).turns]
+SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
 MODES = ("text", "numeric", "both")
 
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.

@@ -23,7 +23,7 @@ seeds = st.integers(0, 2**32 - 1)
 @given(seed=seeds)
 def test_a_batch_equals_a_loop(name, more, seed):
     """Each table of a batch, cut out and played alone, comes to the same, bit for bit."""
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     rng = np.random.default_rng(seed)
     state = game.reset(rng, (4,))
     for _ in range(12):
@@ -41,7 +41,7 @@ def test_a_batch_equals_a_loop(name, more, seed):
 
 @every
 def test_batches_of_any_shape(name, more):
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     rng = np.random.default_rng(5)
     flat = game.reset(rng, (6,))
     shaped = dataclasses.replace(
@@ -58,7 +58,7 @@ def test_batches_of_any_shape(name, more):
 
 @every
 def test_a_step_changes_neither_argument_and_depends_on_nothing_else(name, more):
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     state = game.reset(np.random.default_rng(1))
     copy = dataclasses.replace(state, **{k: v.copy() for k, v in state.arrays().items()})
     actions = legal_actions(game, state, np.random.default_rng(2))
@@ -72,7 +72,7 @@ def test_a_step_changes_neither_argument_and_depends_on_nothing_else(name, more)
 
 @every
 def test_a_finished_table_is_frozen(name, more):
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     rng = np.random.default_rng(1)
     state = game.reset(rng)
     for _ in range(game.length() or 500):
@@ -92,7 +92,7 @@ def test_a_finished_table_is_frozen(name, more):
 @every
 def test_text_and_numbers_say_the_same(name, more):
     """Over many games: equal numbers if and only if equal texts, for every seat."""
-    game = llm_games.rulebook(name, **(more | _coarse(name, more)))
+    game = llm_games.rules(name, **(more | _coarse(name, more)))
     prompts = Prompts(name)
     rng = np.random.default_rng(11)
     text_of, numbers_of = {}, {}
@@ -129,7 +129,7 @@ def _coarse(name, more):
 
 @every
 def test_missing_answers_get_the_declared_move(name, more):
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     rng = np.random.default_rng(1)
     state = game.reset(rng)
     asked = game.asked(state)
@@ -144,7 +144,7 @@ def test_missing_answers_get_the_declared_move(name, more):
     "wrong", [lambda a: a[1:], lambda a: a.astype(float), lambda a: a[:, None]]
 )
 def test_actions_of_another_shape_or_type_are_refused(name, more, wrong):
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     rng = np.random.default_rng(1)
     state = game.reset(rng)
     with pytest.raises(IllegalAction, match="actions must be integers of shape"):
@@ -157,7 +157,7 @@ def test_actions_of_another_shape_or_type_are_refused(name, more, wrong):
 @settings(max_examples=20, deadline=None)
 @given(seed=seeds)
 def test_permuting_symmetric_seats_permutes_results(name, seed):
-    game = llm_games.rulebook(name)
+    game = llm_games.rules(name)
     rng = np.random.default_rng(seed)
     state = game.reset(rng)
     actions, order = legal_actions(game, state, rng), rng.permutation(game.players)
@@ -168,7 +168,7 @@ def test_permuting_symmetric_seats_permutes_results(name, seed):
 
 @every
 def test_a_mask_shows_exactly_the_legal_actions(name, more):
-    game = llm_games.rulebook(name, **more)
+    game = llm_games.rules(name, **more)
     if not game.masked:
         pytest.skip("every action of the space is legal at all times")
     rng = np.random.default_rng(2)

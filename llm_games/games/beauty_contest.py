@@ -315,7 +315,7 @@ class BeautyContest(Rulebook):
         groups = {
             "mean": [Column("mean", least, most, "mean of the last round; 0 if there is none")],
             "target": [
-                Column("target", least * ratio, most * ratio, "target of the last round; 0 if none")
+                Column("target", ratio and least * ratio, ratio and most * ratio, "target of the last round; 0 if none")
             ],
             "winning_numbers": [
                 Column("any_winner", 0, 1, "1 if somebody won the last round"),

@@ -141,7 +141,7 @@ class PublicGoods(Rulebook):
         if self.endowment == "carry" or self.contribution_range == "unbounded":
             low, high, most = -np.inf, np.inf, np.inf
         own = (
-            Column("round", 0, self.rounds, "rounds finished"),
+            Column("round", 1, self.rounds + 1, "round to play; rounds + 1 at the end"),
             Column("own", low, high, "own endowment this round, tokens"),
             Column("contribution", low, high, "own contribution last round, tokens"),
             Column("gain", -high, most, "own net gain from the pot last round, tokens"),
@@ -158,7 +158,7 @@ class PublicGoods(Rulebook):
         pot = state.contributions.sum(axis=0)
         own = np.stack(
             [
-                np.broadcast_to(state.round, shape),
+                np.broadcast_to(state.round + 1, shape),
                 state.endowment,
                 state.contributions,
                 self.gain(state),

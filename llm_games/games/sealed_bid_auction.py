@@ -236,7 +236,7 @@ class SealedBidAuction(Rulebook):
         free = self.bid_range == "unbounded"
         least, most = (-np.inf, np.inf) if free else (0, high)
         return (
-            Column("round", 0, self.rounds, "rounds finished"),
+            Column("round", 1, self.rounds + 1, "round to play; rounds + 1 at the end"),
             Column("valuation", low, high, "own valuation of this round's item"),
             Column("last_valuation", 0, high, "own valuation last round"),
             Column("bid", least, most, "own bid last round"),
@@ -250,7 +250,7 @@ class SealedBidAuction(Rulebook):
         shape = state.bids.shape
         seats = np.arange(self.players).reshape(-1, *(1 for _ in shape[1:]))
         columns = (
-            state.round,
+            state.round + 1,
             self.valuation(state),
             np.where(state.round > 0, self.valuation(state, ago=1), 0),
             state.bids,
