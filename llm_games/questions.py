@@ -331,7 +331,7 @@ class Target(Question):
         return f"null or one of {', '.join(map(json.dumps, self.names))}"
 
     def _value_form(self) -> str:
-        return '<"name" of a living player, or null>'
+        return '<"name" of a target, or null>'
 
     def form(self, reasoning: bool = False) -> str:
         form = super().form(reasoning)
