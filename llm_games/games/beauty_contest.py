@@ -172,11 +172,11 @@ class BeautyContest(Rulebook):
                     f"{name} must be a whole number of units of 1/{self.unit}, got "
                     f'{getattr(self, name)}; use domain="real" or more decimals'
                 )
-        largest = max(map(abs, (self.min, self.max, 100))) * self.unit
+        largest = max(abs(Fraction(value)) for value in (self.min, self.max, 100)) * self.unit
         if largest > self.limit:
             raise BadParameter(
-                f"numbers up to {largest / self.unit} are too large for exact integers with "
-                f"{self.players} players and ratio {self.ratio}: at most {self.limit / self.unit}; "
+                f"numbers up to {float(largest / self.unit):g} are too large for exact integers with "
+                f"{self.players} players and ratio {self.ratio}: at most {self.limit / self.unit:g}; "
                 "lower max, decimals or the terms of the ratio"
             )
 
@@ -286,7 +286,7 @@ class BeautyContest(Rulebook):
             prize = count * size / parts
         else:
             prize = np.full(count.shape, size / parts)
-        return np.where(won, prize, np.where(broke, -float(self.foul_fee), 0.0))
+        return np.where(won, prize, np.where(broke, 0.0 - float(self.foul_fee), 0.0))
 
     def mean_and_target(self, state: BeautyContestState) -> tuple[Array, Array]:
         """Return mean and target of the last round, float64 ``(*batch)``; NaN if none."""
@@ -311,12 +311,12 @@ class BeautyContest(Rulebook):
     def columns(self) -> tuple[Column, ...]:
         low, high = self._limits("parameters")
         least, most = self._limits(self.rule_breaker)
-        ratio, seats = float(self.ratio), range(self.players)
+        # 0 * inf is no number.
+        first, last = (float(self.ratio) * end if self.ratio else 0.0 for end in (least, most))
+        seats = range(self.players)
         groups = {
             "mean": [Column("mean", least, most, "mean of the last round; 0 if there is none")],
-            "target": [
-                Column("target", ratio and least * ratio, ratio and most * ratio, "target of the last round; 0 if none")
-            ],
+            "target": [Column("target", first, last, "target of the last round; 0 if none")],
             "winning_numbers": [
                 Column("any_winner", 0, 1, "1 if somebody won the last round"),
                 Column("winning_low", low, high, "smallest winning number; 0 if none"),
@@ -344,19 +344,18 @@ class BeautyContest(Rulebook):
         numbers = np.where(legal, state.numbers, 0) / self.unit
         mean, target = (np.nan_to_num(value) for value in self.mean_and_target(state))
         low, high = self._winning(state)
-        groups = {
+        groups: dict[str, list[Any]] = {
             "mean": [mean],
             "target": [target],
             "winning_numbers": [state.won.any(axis=0), low, high],
             "own_result": [numbers, state.won, (state.round > 0) & ~state.legal],
             "all_choices": [np.indices(shape)[0], *numbers, *legal],
         }
-        columns = [state.round + 1]
+        columns: list[Array] = [state.round + 1]
         if {"mean", "target"} & set(self.shown):
-            columns.append(state.counted.any(axis=0))
+            columns.append(np.asarray(state.counted.any(axis=0)))
         columns += [column for item in self.shown for column in groups[item]]
-        columns = [np.broadcast_to(column, shape).astype(np.float32) for column in columns]
-        return np.stack(columns, axis=-1)
+        return np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1).astype(np.float32)
 
     def _winning(self, state: BeautyContestState) -> tuple[Array, Array]:
         """Return the smallest and largest winning number, ``(*batch)``; 0 if nobody won."""
@@ -377,13 +376,12 @@ class BeautyContest(Rulebook):
             _plain(number / self.unit) if legal else None
             for number, legal in zip(state.numbers.tolist(), state.legal, strict=True)
         ]
-        winning = {number for number, won in zip(numbers, state.won, strict=True) if won}
-        own = {"number": numbers[player], "won": bool(state.won[player])}
-        known = {
+        winning = {n for n, won in zip(numbers, state.won, strict=True) if won and n is not None}
+        known: dict[str, dict[str, Any]] = {
             "mean": {"mean": mean},
             "target": {"target": target},
-            "winning_numbers": {"winning_numbers": sorted(filter(_is_number, winning))},
-            "own_result": own,
+            "winning_numbers": {"winning_numbers": sorted(winning)},
+            "own_result": {"number": numbers[player], "won": bool(state.won[player])},
             "all_choices": {"all_choices": dict(zip(self.names(), numbers, strict=True))},
         }
         last: dict[str, Any] = {"round": int(state.round)}
@@ -401,8 +399,8 @@ class BeautyContest(Rulebook):
         free = self.bounds_check == "none"
         if self.domain == "real":
             return (AnyReal if free else Real)("chosen_number", low, high, self.decimals)
-        limits = (None, None) if free else (low, high)
-        return Integer("chosen_number", *limits, self.number_parse == "truncate")
+        truncate = self.number_parse == "truncate"
+        return Integer("chosen_number", None if free else low, None if free else high, truncate)
 
     def picture(self, state: BeautyContestState) -> tuple[str, list[str], list[list[str]]]:
         headers = ["seat", "number", "result"]
@@ -423,10 +421,6 @@ class BeautyContest(Rulebook):
             )
         ]
         return caption, headers, rows
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None
 
 
 def _plain(value: float) -> float | None:
