@@ -175,9 +175,9 @@ class BeautyContest(Rulebook):
         largest = max(abs(Fraction(value)) for value in (self.min, self.max, 100)) * self.unit
         if largest > self.limit:
             raise BadParameter(
-                f"numbers up to {float(largest / self.unit):g} are too large for exact integers with "
-                f"{self.players} players and ratio {self.ratio}: at most {self.limit / self.unit:g}; "
-                "lower max, decimals or the terms of the ratio"
+                f"numbers up to {float(largest / self.unit):g} with {self.players} players and "
+                f"ratio {self.ratio} are too large for exact integers (at most "
+                f"{self.limit / self.unit:g}); lower max, decimals or the terms of the ratio"
             )
 
     @property
