@@ -59,9 +59,13 @@ class Prompts:
     """
 
     def __init__(self, game: str, version: str = "v1", folder: str | Path | None = None) -> None:
-        self.game, self.version = game, version
+        self.game, self.version, self.folder = game, version, folder
         self._template = _template(game, version, str(folder) if folder else None)
         self._common = _template("", "common", str(folder) if folder else None)
+
+    def __reduce__(self) -> tuple[type[Prompts], tuple[str, str, str | Path | None]]:
+        """Pickle what it is made of; a compiled template cannot be pickled."""
+        return Prompts, (self.game, self.version, self.folder)
 
     def rules(self, game: Rulebook, player: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, the persona's sentence first.

@@ -223,10 +223,13 @@ class Rulebook(ABC):
 
     # -- how one seat's action looks outside ---------------------------------------------------
 
-    unit: ClassVar[int] = 1
-    """actions count in units of ``1 / unit``; 1 for whole numbers"""
     masked: ClassVar[bool] = False
     """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+
+    @property
+    def unit(self) -> int:
+        """Actions count in units of ``1 / unit``; 1 for whole numbers."""
+        return 1
 
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new Gymnasium space of one seat's actions.
@@ -346,13 +349,13 @@ def ratio_of(name: str, value: Any, low: int = 0, high: int | None = None) -> Fr
         BadParameter: it is none of these, or outside ``low..high``.
     """
     allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
+    if isinstance(value, float) and not value.is_integer():
+        raise BadParameter(
+            f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
+        )
     try:
         if isinstance(value, bool):
             raise TypeError
-        if isinstance(value, float) and not value.is_integer():
-            raise BadParameter(
-                f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
-            )
         ratio = Fraction(*value) if isinstance(value, (tuple, list)) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise BadParameter(

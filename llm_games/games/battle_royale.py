@@ -213,6 +213,7 @@ class BattleRoyale(Rulebook):
         )
         record = {
             "actions": np.where(asked, target, np.iinfo(np.int64).min),
+            "shots": shots,
             "shooter": state.shooter,
             "target": target,
             "hit": hit,
