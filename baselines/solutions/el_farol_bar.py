@@ -8,6 +8,7 @@ everybody indifferent: P(at most ``capacity - 1`` of the others go) = (home - cr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp, lgamma, log, log1p
 
 import numpy as np
@@ -89,6 +90,7 @@ def good_if_i_go(q: float, bar: Bar) -> float:
     return min(sum(map(exp, logs)), 1.0)
 
 
+@lru_cache(maxsize=256)
 def mixed_equilibrium(bar: Bar) -> float:
     """Return the probability of going in the symmetric mixed equilibrium, by bisection."""
     if bar.capacity <= 0 or bar.home >= bar.good:

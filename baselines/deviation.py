@@ -1,0 +1,183 @@
+"""How far the play of one step is from equilibrium: regret, NashConv and distance, for each game.
+
+Regret is in the game's own payoffs, and in hindsight: against what the others did in this step.
+Battle royale: the chance to win that a shot forgoes if all play on in equilibrium (of the game as
+its players know it, see `models.cap`); distance is the probability that equilibrium play does
+something else. Pirates: coins, as if the vote decided and with a death at -1 coin; distance is the
+plan's to the nearest optimal one, or the share of votes against equilibrium.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines import models
+from llm_games.baselines.solutions import (
+    beauty_contest,
+    diners_dilemma,
+    divide_dollar,
+    el_farol_bar,
+    pirate_game,
+    public_goods,
+    sealed_bid_auction,
+)
+from llm_games.baselines.solutions.battle_royale import CappedSolution, Solution
+from llm_games.errors import unknown
+from llm_games.games.battle_royale import MISS
+from llm_games.rulebook import Array, Rulebook
+
+Record = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far one step was from equilibrium.
+
+    Attributes:
+        regret: what each seat could have gained by another action, float64 ``(players, *batch)``;
+            0 for seats that did not act.
+        distance: L1 distance of the actions to the nearest equilibrium (set), as a share of the
+            range of all actions together, 0 to 1 for legal play, float64 ``(*batch)``; NaN where
+            none is defined. For auctions, to the equilibrium bids of these valuations.
+
+    Tables that were over before the step mean nothing.
+    """
+
+    regret: Array
+    distance: Array
+
+    @property
+    def nash_conv(self) -> Array:
+        """Return the sum of the seats' regrets, ``(*batch)``."""
+        return self.regret.sum(axis=0)
+
+
+def deviation(game: Rulebook, record: Record) -> Deviation:
+    """Return the deviation of one step.
+
+    Args:
+        game: the rules.
+        record: the ``Outcome.record`` of the step.
+
+    Raises:
+        UnknownName: no equilibrium is known for this game.
+    """
+    if game.name not in DEVIATIONS:
+        raise unknown("deviation for", game.name, DEVIATIONS)
+    regret, distance = DEVIATIONS[game.name](game, record)
+    return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))
+
+
+def _beauty_contest(game: Any, record: Record) -> tuple[Array, Array]:
+    """Seats that broke a rule count as absent; their regret includes the fee."""
+    contest, legal = models.contest(game), record["legal"]
+    numbers = np.where(legal, record["actions"], contest.low)
+    regret = beauty_contest.regret(numbers, contest, legal) * float(game.prize)
+    far = beauty_contest.distance(numbers, contest)
+    share = far / (contest.players * (contest.high - contest.low))
+    defined = (far >= 0) & legal.all(axis=0)
+    return regret + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)
+
+
+def _el_farol_bar(game: Any, record: Record) -> tuple[Array, Array]:
+    going, bar = record["actions"], models.bar(game)
+    return el_farol_bar.regret(going, bar), el_farol_bar.distance(going, bar) / bar.players
+
+
+def _divide_dollar(game: Any, record: Record) -> tuple[Array, Array]:
+    bids, golds = record["actions"], game.golds
+    far = divide_dollar.distance(bids, golds)
+    return divide_dollar.regret(bids, golds), far / (game.players * golds)
+
+
+def _public_goods(game: Any, record: Record) -> tuple[Array, Array]:
+    given, have = record["actions"], np.floor(record["endowment"])
+    far, total = public_goods.distance(given, have, game.ratio), have.sum(axis=0)
+    return public_goods.regret(given, have, game.ratio), far / np.maximum(total, 1)
+
+
+def _diners_dilemma(game: Any, record: Record) -> tuple[Array, Array]:
+    orders, menu = record["actions"], models.menu(game)
+    return diners_dilemma.regret(orders, menu), diners_dilemma.distance(orders, menu) / menu.players
+
+
+def _sealed_bid_auction(game: Any, record: Record) -> tuple[Array, Array]:
+    bids, values = record["actions"], record["valuations"]
+    reference, solution = values, models.bids(game) if game.price == "first" else None
+    if solution is not None:
+        reference = solution.mean_bid(values)
+    elif game.price == "first":
+        reference = sealed_bid_auction.uniform_bid(values, game.players, game.valuation_min)
+    far = sealed_bid_auction.distance(bids, reference) / (game.players * game.valuation_max)
+    return sealed_bid_auction.regret(values, bids, game.price), far
+
+
+def _battle_royale(game: Any, record: Record) -> tuple[Array, Array]:
+    solution = models.shooting(game)
+    alive = record["alive"]
+    batch = alive.shape[1:]
+    regret, distance = np.zeros(alive.shape), np.zeros(batch)
+    for at in np.ndindex(batch):
+        living = alive[(slice(None), *at)]
+        mask = int((living << np.arange(len(living))).sum())
+        shooter, target = int(record["shooter"][at]), int(record["target"][at])
+        left = (models.cap(game) or 0) - int(record["shots"][at]) + 1
+        chances, values = _shot(solution, mask, shooter, left)
+        wasted = target != shooter and not (0 <= target < len(living) and living[target])
+        choice = MISS if wasted else target
+        if choice == shooter:  # a hit on oneself wins nothing
+            value, chance = values[MISS] * (1 - game.rates[shooter] / 100), 0.0
+        else:
+            value, chance = values[choice], chances[choice]
+        regret[(shooter, *at)] = np.nanmax(values) - value
+        distance[at] = 1 - chance
+    return regret, distance
+
+
+def _shot(
+    solution: Solution | CappedSolution, mask: int, shooter: int, left: int
+) -> tuple[Array, Array]:
+    """Return equilibrium chances and the shooter's values of each target, last of a miss."""
+    if mask & (mask - 1) == 0 or not mask >> shooter & 1:  # a table that was over before
+        nothing = np.zeros(solution.policy.shape[-1])
+        return nothing + 1, nothing
+    if isinstance(solution, CappedSolution):
+        return solution.policy[left, mask, shooter], solution.q_values(mask, shooter, left)
+    return solution.policy[mask, shooter], solution.q_values(mask, shooter)
+
+
+def _pirate_game(game: Any, record: Record) -> tuple[Array, Array]:
+    plan, alive = record["plan"], record["alive"]
+    batch = plan.shape[1:]
+    regret, distance = np.zeros(plan.shape), np.zeros(batch)
+    for at in np.ndindex(batch):
+        first = int(alive[(slice(None), *at)].argmax())
+        seats = (slice(first, None), *at)
+        offered, quota = plan[seats], game.quota
+        if len(offered) < 2 or offered.sum() != game.gold:
+            continue  # a table that was over before
+        if record["phase"][at] == 0:
+            regret[(first, *at)] = pirate_game.proposer_regret(offered, quota)
+            distance[at] = pirate_game.distance(offered, quota)
+        else:
+            votes = record["votes"][seats]
+            regret[seats] = pirate_game.voter_regret(offered, votes, quota)
+            distance[at] = (votes != pirate_game.votes(offered, quota))[1:].mean()
+    return regret, distance
+
+
+DEVIATIONS: dict[str, Callable[[Any, Record], tuple[Array, Array]]] = {
+    "beauty_contest": _beauty_contest,
+    "el_farol_bar": _el_farol_bar,
+    "divide_dollar": _divide_dollar,
+    "public_goods": _public_goods,
+    "diners_dilemma": _diners_dilemma,
+    "sealed_bid_auction": _sealed_bid_auction,
+    "battle_royale": _battle_royale,
+    "pirate_game": _pirate_game,
+}
+"""Regret and distance of one step, by game."""

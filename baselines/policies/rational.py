@@ -1,0 +1,110 @@
+"""The rational player: equilibrium play by somebody who expects everybody to play it.
+
+Where there are several equilibria: beauty contest, the one that iterated dominance leaves; El
+Farol, the symmetric mixed one; divide the dollar, equal bids (the first seats bid the remainder);
+first price, the approximate symmetric one of the game's draw of valuations (with given valuations,
+that of independent uniform ones); battle royale and pirates, as their solutions say. In battle
+royale a cap on the shots counts only if it is announced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines import models
+from llm_games.baselines.policies.base import (
+    Rule,
+    ballot,
+    equal_shares,
+    living_others,
+    shape,
+    shoot,
+)
+from llm_games.baselines.solutions import (
+    beauty_contest,
+    diners_dilemma,
+    divide_dollar,
+    el_farol_bar,
+    public_goods,
+)
+from llm_games.baselines.solutions.battle_royale import CappedSolution
+from llm_games.baselines.solutions.pirate_game import stage
+from llm_games.baselines.solutions.sealed_bid_auction import uniform_bid
+from llm_games.rulebook import Array
+from llm_games.views import View
+
+
+def _guess(view: View, rng: np.random.Generator) -> Array:
+    contest = models.contest(view.game)  # type: ignore[arg-type]
+    return np.full(shape(view), beauty_contest.rational(contest))
+
+
+def _go(view: View, rng: np.random.Generator) -> Array:
+    bar = models.bar(view.game)  # type: ignore[arg-type]
+    return rng.random(shape(view)) < el_farol_bar.mixed_equilibrium(bar)
+
+
+def _share(view: View, rng: np.random.Generator) -> Array:
+    game: Any = view.game
+    return np.full(shape(view), divide_dollar.fair_bids(game.players, game.golds)[view.seat])
+
+
+def _contribute(view: View, rng: np.random.Generator) -> Array:
+    game: Any = view.game
+    endowments = np.broadcast_to(np.floor(view.number("own")), (game.players, *shape(view)))
+    return public_goods.best_response(endowments, game.ratio)[view.seat]
+
+
+def _order(view: View, rng: np.random.Generator) -> Array:
+    menu = models.menu(view.game)  # type: ignore[arg-type]
+    return np.full(shape(view), diners_dilemma.best_response(menu))
+
+
+def _bid(view: View, rng: np.random.Generator) -> Array:
+    game: Any = view.game
+    value = view.number("valuation").astype(np.int64)
+    if game.price == "second":
+        return value
+    bids = models.bids(game)
+    if bids is None:
+        return uniform_bid(value, game.players, game.valuation_min)
+    return bids.draw(value, rng.random(shape(view)))
+
+
+def _target(view: View, rng: np.random.Generator) -> Array:
+    solution = models.shooting(view.game)  # type: ignore[arg-type]
+    others = living_others(view)
+    mask = (others << np.arange(others.shape[-1])).sum(axis=-1) | (1 << view.seat)
+    if isinstance(solution, CappedSolution):
+        left = len(solution.value) - 1 - view.number("shots").astype(np.int64)
+        return shoot(solution.policy[np.maximum(left, 0), mask, view.seat], rng)
+    return shoot(solution.policy[mask, view.seat], rng)
+
+
+def _plan_or_vote(view: View, rng: np.random.Generator) -> Array:
+    game: Any = view.game
+    now = stage(game.players - view.seat, game.gold, game.quota)
+    plan = equal_shares(view)  # when no plan can pass, any will do
+    if now.proposer_survives:
+        plan[view.seat :] = now.coins
+    prices = [
+        stage(game.players - first, game.gold, game.quota).prices[view.seat - first]
+        for first in range(view.seat)
+    ]
+    proposer = view.number("proposer").astype(np.int64) - 1
+    price = np.array([*prices, 0])[np.clip(proposer, 0, view.seat)]
+    return ballot(view, plan, view.number("share") >= price)
+
+
+RULES: dict[str, Rule] = {
+    "beauty_contest": _guess,
+    "el_farol_bar": _go,
+    "divide_dollar": _share,
+    "public_goods": _contribute,
+    "diners_dilemma": _order,
+    "sealed_bid_auction": _bid,
+    "battle_royale": _target,
+    "pirate_game": _plan_or_vote,
+}

@@ -1,0 +1,52 @@
+"""The player without a plan, for whole batches too: any legal action, all equally likely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.policies.base import Memory, ballot, decision, living_others, shape, shoot
+from llm_games.rulebook import Array, Rulebook
+from llm_games.views import View
+from llm_games.wrappers.policy import Decision, Policy
+
+WIDEST = 100
+"""Numbers without limits are drawn from 0 to this."""
+
+
+class UniformPolicy(Policy):
+    """Draws uniformly from the question, or for a batch from what is legal. Plays every game."""
+
+    name = "random"
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+        """Return the seed and a count of 0."""
+        return Memory(seed)
+
+    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+        """Draw one action for each table."""
+        rng = memory.chance()
+        if view.question is not None:
+            return Decision(view.question.sample(rng)), memory.next()
+        return decision(view, _draw(view, rng)), memory.next()
+
+
+def _draw(view: View, rng: np.random.Generator) -> Array:
+    if view.game.name == "battle_royale":
+        miss = np.ones((*shape(view), 1), bool)
+        return shoot(np.concatenate([living_others(view), miss], axis=-1).astype(float), rng)
+    if view.game.name == "pirate_game":
+        return ballot(view, _plan(view, rng), rng.random(shape(view)) < 0.5)
+    free = view.high - view.low > 2**32
+    low, high = np.where(free, 0, view.low), np.where(free, WIDEST, view.high)
+    return rng.integers(low, high, endpoint=True)
+
+
+def _plan(view: View, rng: np.random.Generator) -> Array:
+    """Draw one plan (for all tables of the batch), all divisions equally likely."""
+    game: Any = view.game
+    living = game.players - view.seat
+    bars = np.sort(rng.choice(game.gold + living - 1, living - 1, replace=False))
+    shares = np.diff(np.concatenate([[-1], bars, [game.gold + living - 1]])) - 1
+    return np.concatenate([np.zeros(view.seat, np.int64), shares])

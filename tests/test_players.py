@@ -1,0 +1,309 @@
+"""Players by name: full episodes in every game, batches, errors, and what each of them does."""
+
+import numpy as np
+import pytest
+
+from llm_games.baselines.deviation import deviation
+from llm_games.baselines.players import PLAYERS, make_player, players_for
+from llm_games.baselines.policies import best_response, cooperative, rational
+from llm_games.errors import BadParameter, UnknownName
+from llm_games.registry import GAMES, rulebook
+from llm_games.views import View
+
+SMALL = {
+    "battle_royale": {"players": 5, "max_shots": 12},
+    "pirate_game": {"players": 6, "gold": 20},
+    "sealed_bid_auction": {"rounds": 4},
+    "beauty_contest": {"rounds": 4},
+    "el_farol_bar": {"rounds": 6},
+    "divide_dollar": {"rounds": 4},
+    "public_goods": {"rounds": 3},
+    "diners_dilemma": {"rounds": 3},
+}
+KINDS = ("rational", "random", "best_response", "cooperative")
+FIXED = {
+    "beauty_contest": "100",
+    "el_farol_bar": "go",
+    "divide_dollar": "91",
+    "public_goods": "20",
+    "diners_dilemma": "costly",
+    "sealed_bid_auction": "120",
+    "battle_royale": "strongest",
+    "pirate_game": "accept",
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def small(name, **parameters):
+    return rulebook(name, **(SMALL[name] | parameters))
+
+
+def play(game, players, seed=0):
+    """Play one table to its end; return each step's actions, outcome and state after it."""
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng)
+    memories = [player.start(game, i, seed + i) for i, player in enumerate(players)]
+    steps = []
+    while not state.over and len(steps) < 200:
+        moves = {}
+        for seat in np.flatnonzero(game.asked(state)):
+            view = View.of(game, state, seat)
+            decision, memories[seat] = players[seat].act(view, memories[seat])
+            assert type(decision.action) in (int, tuple)
+            moves[int(seat)] = decision.action
+        state, outcome = game.step(state, game.assemble(state, moves), rng)
+        steps.append((moves, outcome, state))
+    assert state.over
+    return steps
+
+
+def play_batch(game, player, batch, seed=0):
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng, (batch,))
+    memories = [player.start(game, i, seed + i) for i in range(game.players)]
+    steps = []
+    while not state.over.all() and len(steps) < 200:
+        asked = game.asked(state)
+        actions = np.zeros((game.players, batch), np.int64)
+        for seat in np.flatnonzero(asked.any(axis=1)):
+            decision, memories[seat] = player.act(View.of(game, state, seat), memories[seat])
+            if decision.action.ndim == 2:  # a plan by seat, or a vote in the own row
+                actions = np.where(asked[seat], actions + decision.action, actions)
+            else:
+                actions[seat] = np.where(asked[seat], decision.action, 0)
+        before, (state, outcome) = state, game.step(state, actions, rng)
+        steps.append((before, actions, outcome, asked))
+    assert state.over.all()
+    return steps
+
+
+def everybody(name, game):
+    return [make_player(name, game)] * game.players
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "fixed"])
+@pytest.mark.parametrize("name", GAMES)
+def test_everybody_plays_a_whole_episode_legally(name, kind):
+    game = small(name)
+    full = f"fixed:{FIXED[name]}" if kind == "fixed" else kind
+    for seed in range(3):
+        for _, outcome, _ in play(game, everybody(full, game), seed):
+            assert not outcome.broke.any()
+    assert kind in players_for(name) or "fixed:<action>" in players_for(name)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "fixed"])
+@pytest.mark.parametrize("name", GAMES)
+def test_batches_are_legal(name, kind):
+    game = small(name)
+    player = make_player(f"fixed:{FIXED[name]}" if kind == "fixed" else kind, game)
+    for _, _, outcome, _ in play_batch(game, player, 5):
+        assert not outcome.broke.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for kind, rules in
+     {"best_response": best_response.RULES, "cooperative": cooperative.RULES,
+      "rational": rational.RULES}.items() for name in rules
+     if (name, kind) not in {("el_farol_bar", "rational"), ("el_farol_bar", "best_response"),
+                             ("sealed_bid_auction", "rational"),
+                             ("sealed_bid_auction", "best_response")}],
+)  # fmt: skip
+def test_batch_equals_loop_where_nothing_is_drawn(name, kind):
+    game = small(name)
+    player = make_player(kind, game)
+    for before, actions, _, asked in play_batch(game, player, 4):
+        for i in range(4):
+            table = before.table(i)
+            for seat in np.flatnonzero(asked[:, i]):
+                view = View.of(game, table, seat)
+                action = player.act(view, player.start(game, seat, 1))[0].action
+                expected = actions[:, i] if isinstance(action, tuple) else actions[seat, i]
+                assert np.array_equal(action, expected)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_play_repeats_from_a_seed(name):
+    game = small(name)
+    for kind in ("rational", "random"):
+        one, two = (play(game, everybody(kind, game), 5) for _ in range(2))
+        assert [moves for moves, _, _ in one] == [moves for moves, _, _ in two]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("beauty_contest", {}),
+        ("beauty_contest", {"ratio": "4/3"}),
+        ("beauty_contest", {"preset": "econ_arena"}),
+        ("divide_dollar", {}),
+        ("divide_dollar", {"players": 7}),
+        ("public_goods", {}),
+        ("public_goods", {"ratio": 12}),
+        ("public_goods", {"ratio": "1/2", "endowment": "carry"}),
+        ("diners_dilemma", {}),
+        ("sealed_bid_auction", {"price": "second"}),
+        ("battle_royale", {"players": 4}),
+        ("battle_royale", {"announce_cap": True}),
+        ("pirate_game", {}),
+        ("pirate_game", {"gold": 2}),
+        ("pirate_game", {"quota": "majority"}),
+    ],
+)
+def test_rational_players_have_no_regret(name, parameters):
+    game = rulebook(name, **(SMALL[name] | parameters))
+    for _, outcome, _ in play(game, everybody("rational", game)):
+        found = deviation(game, outcome.record)
+        assert found.nash_conv == pytest.approx(0, abs=1e-9)
+
+
+def test_rational_players_go_as_often_as_the_mixed_equilibrium_says():
+    game = rulebook("el_farol_bar", rounds=1)
+    ((_, actions, outcome, _),) = play_batch(game, make_player("rational", game), 4000)
+    assert actions.mean() == pytest.approx(0.606915, abs=0.01)
+    assert outcome.rewards.sum(axis=0).mean() == pytest.approx(50, abs=1.5)
+
+
+def test_rational_bidders_earn_what_the_equilibrium_pays():
+    game = rulebook("sealed_bid_auction", rounds=20, valuation_draw="random")
+    steps = play_batch(game, make_player("rational", game), 1000)
+    mean = np.mean([outcome.rewards.mean() for _, _, outcome, _ in steps])
+    assert mean == pytest.approx(2.63, abs=0.15)
+
+
+def test_beauty_contest_best_response():
+    game = rulebook("beauty_contest", players=4, rounds=3)
+    fixed = [make_player(f"fixed:{k}", game) for k in (90, 60, 30)]
+    steps = play(game, [make_player("best_response", game), *fixed])
+    assert [moves[0] for moves, _, _ in steps] == [0, 36, 36]
+    assert [bool(outcome.record["winners"][0]) for _, outcome, _ in steps] == [False, True, True]
+    seen = rulebook("beauty_contest", players=4, rounds=2, reveal=("all_choices",))
+    assert play(seen, [make_player("best_response", seen), *fixed])[1][0][0] == 36
+    target = rulebook("beauty_contest", players=4, rounds=2, reveal=("target", "own_result"))
+    assert play(target, [make_player("best_response", target), *fixed])[1][0][0] == 36
+    blind = rulebook("beauty_contest", players=4, rounds=2, reveal=())
+    assert play(blind, [make_player("best_response", blind), *fixed])[1][0][0] == 0
+
+
+def test_divide_dollar_best_response_takes_what_is_left():
+    game = rulebook("divide_dollar", rounds=3)
+    ones = [make_player("fixed:1", game)] * 9
+    steps = play(game, [make_player("best_response", game), *ones])
+    assert [moves[0] for moves, _, _ in steps] == [10, 91, 91]
+    tens = [make_player("fixed:12", game)] * 9
+    steps = play(game, [make_player("best_response", game), *tens])
+    assert [moves[0] for moves, _, _ in steps] == [10, 10, 10]
+
+
+def test_el_farol_best_response():
+    game = rulebook("el_farol_bar", rounds=2, mode="explicit")
+    for goers, reply in ((5, 1), (6, 0)):
+        others = [make_player(f"fixed:{'go' if i < goers else 'stay'}", game) for i in range(9)]
+        steps = play(game, [make_player("best_response", game), *others])
+        assert steps[1][0][0] == reply
+
+
+def test_cooperative_players_reach_the_optimum():
+    for name, best in (("el_farol_bar", 80), ("public_goods", 400), ("diners_dilemma", 50)):
+        game = small(name)
+        for _, outcome, _ in play(game, everybody("cooperative", game)):
+            assert outcome.rewards.sum() == best
+    game = small("el_farol_bar", rounds=5)
+    went = sum(outcome.record["actions"] for _, outcome, _ in
+               play(game, everybody("cooperative", game)))  # fmt: skip
+    assert went.tolist() == [3] * 10
+    game = small("battle_royale")
+    assert play(game, everybody("cooperative", game))[-1][2].living.all()
+    game = small("pirate_game", players=6, gold=20)
+    (_, outcome, _) = play(game, everybody("cooperative", game))[-1]
+    assert outcome.rewards.tolist() == [5, 3, 3, 3, 3, 3]
+
+
+def test_cooperative_shooters_shoot_back():
+    game = small("battle_royale", players=3, hit_rates=(0, 50, 50), max_shots=4)
+    others = make_player("cooperative", game)
+    steps = play(game, [make_player("fixed:player_2", game), others, others])
+    assert [next(iter(moves.values())) for moves, _, _ in steps[:3]] == [2, -1, 0]
+
+
+def test_levels():
+    game = small("beauty_contest", rounds=1)
+    for level, number in enumerate((50, 33, 22, 15)):
+        assert play(game, everybody(f"level_k:{level}", game))[0][0][3] == number
+    bar = small("el_farol_bar", rounds=1)
+    for level, goes in ((1, 1), (2, 0), (3, 1), (4, 0)):
+        assert play(bar, everybody(f"level_k:{level}", bar))[0][0] == dict.fromkeys(range(10), goes)
+    royale = small("battle_royale")
+    assert play(royale, everybody("level_k:1", royale))[0][0] == {0: 4}
+    play(royale, everybody("level_k:0", royale))
+    play(royale, everybody("level_k:2", royale))
+
+
+def test_fixed_moves():
+    auction = small("sealed_bid_auction")
+    moves = play(auction, everybody("fixed:120", auction))[0][0]
+    assert list(moves.values()) == [120, 30, 0, 80, 70, 120, 20, 110, 10, 100]
+    real = rulebook("beauty_contest", preset="econ_arena")
+    assert play(real, everybody("fixed:33.5", real))[0][0][0] == 33_500_000
+    royale = small("battle_royale")
+    for value, target in (("weakest", 1), ("strongest", 4), ("nobody", -1), ("player_2", 2)):
+        assert play(royale, everybody(f"fixed:{value}", royale))[0][0] == {0: target}
+
+
+@pytest.mark.parametrize(
+    ("player", "game", "words"),
+    [
+        ("fixed:101", "beauty_contest", "from 0 to 100"),
+        ("fixed:9.5", "divide_dollar", "a whole number from 0 to 100"),
+        ("fixed:nan", "divide_dollar", "a whole number from 0 to 100"),
+        ("fixed:maybe", "el_farol_bar", '"go" or "stay"'),
+        ("fixed:player_9", "battle_royale", "strongest, weakest, nobody, player_0"),
+        ("fixed:3", "pirate_game", "accept, reject"),
+        ("fixed", "pirate_game", "fixed:<action>"),
+        ("level_k:1", "public_goods", "beauty_contest, el_farol_bar, battle_royale"),
+        ("level_k:x", None, "from 0 to 999"),
+        ("level_k", None, "level_k:<level>"),
+        ("rational:2", None, "takes no value"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
+    with pytest.raises(BadParameter, match=".*".join(words.split("\n"))):
+        make_player(player, game and small(game))
+
+
+@pytest.mark.parametrize(
+    ("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")]
+)
+def test_unknown_players_name_the_nearest(player, near):
+    with pytest.raises(UnknownName, match=f"did you mean '{near}'"):
+        make_player(player)
+
+
+def test_errors_also_come_at_the_start_of_an_episode():
+    game = small("public_goods")
+    with pytest.raises(BadParameter, match="not defined for public_goods"):
+        make_player("level_k:1").start(game, 0, 0)
+    with pytest.raises(BadParameter, match="from 0 to 20"):
+        make_player("fixed:21").start(game, 0, 0)
+
+
+def test_lists_of_players():
+    for game in GAMES:
+        listed = players_for(game)
+        assert {"rational", "random", "best_response", "cooperative", "tiny"} <= set(listed)
+        assert all(listed.values())
+    assert "level_k:<level>" in players_for("beauty_contest")
+    assert "level_k:<level>" not in players_for("pirate_game")
+    assert set(PLAYERS) >= {"fixed", "level_k"}
+    with pytest.raises(UnknownName):
+        players_for("poker")
+
+
+def test_settings_are_for_models_only():
+    with pytest.raises(BadParameter, match="takes no settings"):
+        make_player("rational", reasoning=True)
