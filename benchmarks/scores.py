@@ -179,11 +179,12 @@ def battle_royale(shots: Sequence[Shot], rates: Numbers, edition: str = "correct
     """
     number, _ = _arithmetic(edition)
     strength = rates if edition == "corrected" else range(len(rates))
-    good = sum(_aims_high(shot, strength) for shot in shots)
+    good = sum(aims_high(shot, strength) for shot in shots)
     return float(number(good) / len(shots) * 100)
 
 
-def _aims_high(shot: Shot, strength: Sequence[int]) -> bool:
+def aims_high(shot: Shot, strength: Sequence[int]) -> bool:
+    """Return whether the target is one of the strongest living others, by this strength."""
     others = [seat for seat in shot.alive if seat != shot.shooter]
     best = max(strength[seat] for seat in others)
     return shot.target in others and strength[shot.target] == best
@@ -327,11 +328,13 @@ def _sealed_bid_auction(game: Any, records: Sequence[Record], edition: str) -> f
 
 
 def _battle_royale(game: Any, records: Sequence[Record], edition: str) -> float:
-    shots = [
-        Shot(r["shooter"], r["target"], [seat for seat, lives in enumerate(r["alive"]) if lives])
-        for r in records
-    ]
-    return battle_royale(shots, game.rates, edition)
+    return battle_royale([shot_of(r) for r in records], game.rates, edition)
+
+
+def shot_of(record: Record) -> Shot:
+    """Return the turn that a battle royale's record tells of."""
+    alive = [seat for seat, lives in enumerate(record["alive"]) if lives]
+    return Shot(record["shooter"], record["target"], alive)
 
 
 def _pirate_game(game: Any, records: Sequence[Record], edition: str) -> float | None:

@@ -1,0 +1,164 @@
+"""Plots as inline SVG: text stays text, and colours are the page's, for light and dark."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from llm_games.errors import LLMGamesError
+from llm_games.rulebook import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, told apart with any kind of colour vision. The page's style sheet has
+# the variables, with a lighter blue on a dark ground.
+BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
+INK, FAINT = "#010203", "#040506"
+_VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--purple"}
+_VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # names of players and models are not formulas
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.6,
+}
+
+
+class ReportExtraMissing(LLMGamesError, ImportError):
+    """Reports need matplotlib, which an extra brings."""
+
+
+def svg(
+    name: str, draw: Callable[[Axes], str], size: tuple[float, float] = (4.9, 3.0)
+) -> tuple[Markup, str]:
+    """Draw one plot.
+
+    Args:
+        name: unique on the page; its ids start with it.
+        draw: gets the axes and returns the sentence that explains the plot.
+        size: width and height in inches.
+
+    Returns:
+        The SVG element and the sentence.
+
+    Raises:
+        ReportExtraMissing: matplotlib is not installed.
+    """
+    matplotlib = _matplotlib()
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+        figure = Figure(figsize=size, layout="constrained")
+        figure.patch.set_alpha(0)
+        axes = figure.add_subplot()
+        axes.patch.set_alpha(0)
+        sentence = draw(axes)
+        _legend(axes)
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return Markup(_inline(file.getvalue(), name)), sentence
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ReportExtraMissing(
+            "a report needs matplotlib; install it with: pip install 'llm-games[report]'"
+        ) from None
+    return matplotlib
+
+
+def _legend(axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(
+            handles,
+            labels,
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=2 if sum(map(len, labels)) > 40 else len(handles),
+            borderaxespad=0.2,
+            columnspacing=1.2,
+            handlelength=1.8,
+        )
+
+
+def _inline(text: str, name: str) -> str:
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r'^<svg ([^>]*?)width="[^"]*"', r'<svg \1role="img"', text, count=1)
+    text = re.sub(r'^(<svg [^>]*?)height="[^"]*" ', r"\1", text, count=1)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    return text.strip()
+
+
+# -- shapes that several games share -------------------------------------------------------------
+
+
+def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str = BLUE) -> None:
+    """Draw values over rounds: every run thin, their mean thick, ± 1 std over runs as a band."""
+    length = max(map(len, runs))
+    table = np.full((len(runs), length), np.nan)
+    for row, values in zip(table, runs, strict=True):
+        row[: len(values)] = values
+    rounds = np.arange(1, length + 1)
+    dot = "o" if length == 1 else None
+    if len(runs) > 1:
+        axes.plot(rounds, table.T, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
+        mean, std = _moments(table)
+        axes.fill_between(rounds, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0)
+    else:
+        mean = table[0]
+    axes.plot(rounds, mean, color=colour, label=label, marker=dot)
+    over_rounds(axes)
+
+
+def _moments(table: Array) -> tuple[Array, Array]:
+    """Return mean and sample std over the runs that reached each round (0 for a single one)."""
+    masked = np.ma.masked_invalid(table)
+    count = masked.count(axis=0)
+    mean = masked.mean(axis=0).filled(np.nan)
+    squares = ((masked - mean) ** 2).sum(axis=0).filled(np.nan)
+    return mean, np.sqrt(squares / np.maximum(count - 1, 1))
+
+
+def over_rounds(axes: Axes, word: str = "round") -> None:
+    """Label the horizontal axis and give it whole numbers."""
+    axes.set_xlabel(word)
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str = "--") -> None:
+    """Draw a reference value across the plot."""
+    axes.axhline(height, color=colour, linestyle=style, linewidth=1.3, label=label, zorder=1.5)
+
+
+def colours(count: int) -> list[str]:
+    """Return a colour for each of so many things; beyond five the rest share one."""
+    return [*CYCLE, *[INK] * count][:count]

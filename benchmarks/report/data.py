@@ -1,0 +1,200 @@
+"""What a report needs from a run's file, in arrays and plain values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.deviation import deviation
+from llm_games.benchmarks.scores import score_episode
+from llm_games.benchmarks.store import DecisionRow, EpisodeRow, Records
+from llm_games.registry import rulebook
+from llm_games.rulebook import Array, Rulebook
+
+LANGUAGE_MODELS = frozenset({"openai", "transformers"})
+"""Kinds of players that stand for a language model of their own; all others are references."""
+
+
+@dataclass
+class Player:
+    """One player of a run and what it did, over all its seats.
+
+    Attributes:
+        name: as in the configuration.
+        model: the models' names as the servers gave them.
+        decisions, filled: decisions made, and those that the rules filled in.
+        outcomes: how its completions were read.
+        tokens_in, tokens_out: as the servers counted them.
+        latencies: seconds of each call.
+    """
+
+    name: str
+    model: str = ""
+    decisions: int = 0
+    filled: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latencies: list[float] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What the name begins with, before any colon."""
+        return self.name.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One run of a game.
+
+    Attributes:
+        number: within its game, from 0.
+        status: ``pending``, ``running``, ``done`` or ``void``.
+        reason: why it is void.
+        records: what happened, step by step.
+        rewards: float64 ``(steps, players)``.
+        decisions, filled: decisions made, and those that the rules filled in.
+    """
+
+    number: int
+    status: str
+    reason: str | None
+    records: list[dict[str, Any]]
+    rewards: Array
+    decisions: int
+    filled: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """One of a run's games: its rules, who sits where, and its episodes."""
+
+    label: str
+    rules: Rulebook
+    params: dict[str, Any]
+    seats: list[str]
+    episodes: list[Episode]
+
+    @property
+    def played(self) -> list[Episode]:
+        """The episodes to draw: all that have begun and are not void."""
+        return [e for e in self.episodes if e.records and e.status != "void"]
+
+    @property
+    def done(self) -> list[Episode]:
+        """The episodes that count."""
+        return [e for e in self.episodes if e.status == "done"]
+
+    def count(self, status: str) -> int:
+        """Return how many episodes have this status."""
+        return sum(e.status == status for e in self.episodes)
+
+    def scores(self, edition: str = "corrected") -> list[float]:
+        """Return the scores of the episodes that have one, in their order."""
+        found = (score_episode(self.rules, e.records, edition) for e in self.done)
+        return [score for score in found if score is not None]
+
+    def stack(self, key: str) -> Array:
+        """Return one entry of all records, ``(all steps, …)``."""
+        return np.array([record[key] for e in self.played for record in e.records])
+
+
+@dataclass(frozen=True)
+class Run:
+    """One file: its configuration, games and players (by name).
+
+    `seconds`: from the first start of an episode to the last end; None before that.
+    """
+
+    path: Path
+    title: str
+    package: str
+    created: str
+    config: dict[str, Any]
+    tables: list[Table]
+    players: dict[str, Player]
+    seconds: float | None
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """All episodes of all games."""
+        return [episode for table in self.tables for episode in table.episodes]
+
+
+def load(path: Path) -> Run:
+    """Read a run, also an unfinished one.
+
+    Raises:
+        StoreError: the file is not a run that can be read.
+    """
+    with Records.open_readonly(path) as records:
+        players: dict[str, Player] = {}
+        tables = []
+        rows = records.episodes()
+        for game in records.games():
+            for name in game.seats:
+                players.setdefault(name, Player(name))
+            mine = [row for row in rows if row.game.id == game.id]
+            episodes = [_episode(records, row, players) for row in mine]
+            rules = rulebook(game.game, **game.params)
+            tables.append(Table(game.label, rules, game.params, game.seats, episodes))
+        return Run(
+            path,
+            records.title,
+            records.package,
+            records.created,
+            records.config,
+            tables,
+            players,
+            _seconds(rows),
+        )
+
+
+def _episode(records: Records, row: EpisodeRow, players: dict[str, Player]) -> Episode:
+    steps, decisions = records.steps(row.id), records.decisions(row.id)
+    seats = row.game.seats
+    for made in decisions:
+        _count(players[seats[made.seat]], made)
+    for attempt in records.attempts(row.id):
+        player = players[seats[attempt.seat]]
+        player.outcomes[attempt.outcome or "unread"] += 1
+        player.tokens_in += attempt.tokens_in
+        player.tokens_out += attempt.tokens_out
+        player.latencies.append(attempt.latency)
+        player.model = player.model or attempt.model
+    return Episode(
+        row.number,
+        row.status,
+        row.reason,
+        [step.record for step in steps],
+        np.array([step.rewards for step in steps], np.float64).reshape(-1, len(seats)),
+        len(decisions),
+        sum(made.broke for made in decisions),
+    )
+
+
+def _count(player: Player, made: DecisionRow) -> None:
+    player.decisions += 1
+    player.filled += made.broke
+
+
+def _seconds(rows: list[EpisodeRow]) -> float | None:
+    started = [datetime.fromisoformat(row.started) for row in rows if row.started]
+    ended = [datetime.fromisoformat(row.ended) for row in rows if row.ended]
+    return (max(ended) - min(started)).total_seconds() if ended and started else None
+
+
+def regrets(table: Table, episodes: list[Episode]) -> list[Array]:
+    """Return the regrets in each of these episodes, float64 ``(players, steps)``."""
+    return [_regrets(table.rules, episode) for episode in episodes]
+
+
+def _regrets(rules: Rulebook, episode: Episode) -> Array:
+    names = episode.records[0]
+    steps = {name: np.stack([r[name] for r in episode.records], axis=-1) for name in names}
+    return deviation(rules, steps).regret

@@ -1,0 +1,305 @@
+"""The plots of each game: what was done, against what theory says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines import models
+from llm_games.baselines.deviation import DEVIATIONS
+from llm_games.baselines.solutions import el_farol_bar as bar
+from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
+from llm_games.benchmarks.report.data import Run, Table, regrets
+from llm_games.benchmarks.scores import aims_high, optimal_plan, shot_of
+from llm_games.games.pirate_game import VOTE
+from llm_games.rulebook import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+THIN = "thin lines are single runs, the band is one standard deviation over runs"
+Draw = Callable[["Axes", Table], str]
+
+
+class Plot(NamedTuple):
+    """One plot on the page: its heading, the picture and the sentence that explains it."""
+
+    title: str
+    picture: str
+    sentence: str
+
+
+def plots(table: Table, prefix: str) -> list[Plot]:
+    """Draw all plots of a game; none if nothing has been played. `prefix` keeps ids unique."""
+    if not table.played:
+        return []
+    draws = [*FIGURES.get(table.rules.name, ()), ("Payoffs", _payoffs)]
+    if table.rules.name in DEVIATIONS:
+        draws.append(("Regret", _regret))
+    return [
+        _plot(title, f"{prefix}-{i}", lambda axes, draw=draw: draw(axes, table))
+        for i, (title, draw) in enumerate(draws)
+    ]
+
+
+def _plot(title: str, name: str, draw: Callable[[Axes], str]) -> Plot:
+    return Plot(title, *canvas.svg(name, draw))
+
+
+def replies(run: Run, prefix: str) -> list[Plot]:
+    """Draw how long completions took; nothing if none was asked for."""
+    asked = [player for player in run.players.values() if player.latencies]
+    if not asked:
+        return []
+
+    def latency(axes: Axes) -> str:
+        for player, colour in zip(asked, canvas.colours(len(asked)), strict=True):
+            waited = np.sort(player.latencies)
+            share = np.arange(1, len(waited) + 1) / len(waited)
+            thinned = np.unique(np.linspace(0, len(waited) - 1, 200).astype(int))
+            axes.step(waited[thinned], share[thinned], color=colour, label=player.name[:40])
+        axes.set_xlabel("seconds")
+        axes.set_ylabel("share of calls")
+        axes.set_ylim(0, 1.03)
+        return "Share of the calls that were answered within so many seconds."
+
+    return [_plot("Latency", f"{prefix}-latency", latency)]
+
+
+def _per_round(table: Table, value: Callable[[dict[str, Any]], float | None]) -> list[list[float]]:
+    rows = [[value(record) for record in e.records] for e in table.played]
+    return [[np.nan if x is None else float(x) for x in row] for row in rows]
+
+
+def _beauty_contest(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    paths(axes, _per_round(table, lambda r: r["target"]), "target", GREEN)
+    paths(axes, _per_round(table, lambda r: r["mean"]), "mean number")
+    axes.set_ylabel("number")
+    if game.ratio == 1:
+        return f"Mean number of each round; at ratio 1 any common number is an equilibrium; {THIN}."
+    end = float(game.min if game.ratio < 1 else game.max)
+    line(axes, end, f"equilibrium: all at {end:g}")
+    return (
+        f"Mean number and target ({game.ratio} of it) of each round; higher-order reasoning leads "
+        f"to {end:g}; {THIN}."
+    )
+
+
+def _el_farol_bar(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    place = models.bar(game)
+    mixed = bar.mixed_equilibrium(place)
+    paths(axes, _per_round(table, lambda r: r["goers"]), "goers")
+    line(axes, place.capacity, f"capacity {place.capacity} (pure equilibria)", GREEN, "-")
+    line(axes, mixed * game.players, f"mixed equilibrium, {mixed:.3f} each")
+    axes.set_ylabel("players at the bar")
+    axes.set_ylim(-0.3, game.players + 0.3)
+    return f"How many went in each round; above the capacity staying was better; {THIN}."
+
+
+def _divide_dollar(axes: Axes, table: Table) -> str:
+    golds = table.rules.golds
+    paths(axes, _per_round(table, lambda r: r["sum"]), "sum of bids")
+    line(axes, golds, f"equilibrium: sum {golds}")
+    axes.set_ylabel("golds")
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    return f"Sum of the bids in each round; above {golds} nobody is paid; {THIN}."
+
+
+def _public_goods(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    paths(axes, _per_round(table, lambda r: np.mean(r["actions"])), "mean contribution")
+    if game.ratio != game.players:
+        best = 0 if game.ratio < game.players else game.tokens
+        line(axes, best, f"equilibrium: {best}")
+    if game.ratio != 1:
+        optimum = 0 if game.ratio < 1 else game.tokens
+        line(axes, optimum, f"best for all: {optimum}", GREEN, ":")
+    axes.set_ylabel("tokens")
+    return f"Mean contribution per player in each round; {THIN}."
+
+
+def _diners_dilemma(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    gain = (game.costly_utility - game.cheap_utility) * game.players
+    gain -= game.costly_price - game.cheap_price
+    paths(axes, _per_round(table, lambda r: r["costly"] / game.players), "share of costly dishes")
+    if gain:
+        line(axes, float(gain > 0), f"equilibrium: all {'costly' if gain > 0 else 'cheap'}")
+    line(axes, 0, "best for all: all cheap", GREEN, ":")
+    axes.set_ylabel("share")
+    axes.set_ylim(-0.05, 1.05)
+    return f"Share of players who ordered the costly dish in each round; {THIN}."
+
+
+def _sealed_bid_auction(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    pairs = Counter(
+        zip(table.stack("valuations").ravel(), table.stack("actions").ravel(), strict=True)
+    )
+    values, bids = np.array(list(pairs)).T
+    sizes = 10 * np.sqrt(list(pairs.values()))
+    axes.scatter(values, bids, s=sizes, color=BLUE, alpha=0.45, linewidths=0, label="bid")
+    ends = np.array([game.valuation_min, game.valuation_max])
+    axes.plot(ends, ends, color=GREEN, linestyle=":", label="own valuation")
+    axes.set_xlabel("valuation")
+    axes.set_ylabel("bid")
+    if game.price == "second":
+        return (
+            "Every bid against its valuation, larger dots for more of them; bidding one's "
+            "valuation is weakly dominant."
+        )
+    share = 1 - 1 / game.players
+    shaded = ends * share
+    axes.plot(ends, shaded, color=ORANGE, linestyle="--", label=f"equilibrium {share:.3g}·v")
+    return (
+        "Every bid against its valuation, larger dots for more of them; the line is the "
+        "equilibrium for independent uniform valuations, dots above the dotted line overbid."
+    )
+
+
+def _auction_prices(axes: Axes, table: Table) -> str:
+    paths(axes, _per_round(table, lambda r: max(r["valuations"])), "highest valuation", GREEN)
+    paths(axes, _per_round(table, lambda r: r["price"]), "price paid")
+    axes.set_ylabel("price")
+    won = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(table)]
+    return (
+        f"Price of each round below what the item was worth to somebody; it went to the highest "
+        f"valuation in {np.mean(won):.0%} of the rounds; {THIN}."
+    )
+
+
+def _records(table: Table) -> list[dict[str, Any]]:
+    return [record for episode in table.played for record in episode.records]
+
+
+def _battle_royale(axes: Axes, table: Table) -> str:
+    kinds: dict[str, list[tuple[int, int]]] = {"hit": [], "missed": [], "missed on purpose": []}
+    high = []
+    for row, episode in enumerate(table.played, start=1):
+        for shot, record in enumerate(episode.records, start=1):
+            missed = "missed on purpose" if record["target"] < 0 else "missed"
+            kinds["hit" if record["hit"] else missed].append((shot, row))
+            if aims_high(shot_of(record), record["rates"]):
+                high.append((shot, row + 0.3))
+    looks = {"hit": (ORANGE, "s"), "missed": (BLUE, "o"), "missed on purpose": (PURPLE, "x")}
+    for kind, (colour, marker) in looks.items():
+        if kinds[kind]:
+            axes.plot(*zip(*kinds[kind], strict=True), marker, color=colour, label=kind, ms=6)
+    if high:
+        axes.plot(
+            *zip(*high, strict=True), "_", color=GREEN, ms=9, mew=2.2, label="at the strongest"
+        )
+    canvas.over_rounds(axes, "shot")
+    axes.set_ylabel("run")
+    axes.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    axes.set_ylim(len(table.played) + 0.7, 0.4)
+    share = len(high) / len(_records(table))
+    return f"Every shot of every run, underlined if aimed at the strongest other ({share:.0%})."
+
+
+def _survivors(axes: Axes, table: Table) -> str:
+    paths(axes, _per_round(table, lambda r: sum(r["alive"]) - r["hit"]), "still alive")
+    axes.set_xlabel("shot")
+    axes.set_ylabel("players")
+    axes.set_ylim(0, table.rules.players + 0.5)
+    return f"How many were left after each shot; {THIN}."
+
+
+def _pirate_plans(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    plans = np.array([e.records[0]["plan"] for e in table.played])
+    seats = np.arange(1, game.players + 1)
+    shift = np.linspace(-0.2, 0.2, len(plans))[:, None] if len(plans) > 1 else 0
+    axes.plot((seats + shift).ravel(), plans.ravel(), "o", color=BLUE, alpha=0.5, ms=5, mew=0)
+    axes.plot([], [], "o", color=BLUE, ms=5, label="proposed, each run")
+    if game.quota == "half" and game.gold >= (game.players - 1) // 2:
+        best = optimal_plan(game.players, game.gold)
+        axes.plot(seats, best, "D", color=ORANGE, mfc="none", ms=8, label="optimal plan")
+    axes.set_yscale("symlog", linthresh=2)
+    ticks = [t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if t < game.gold]
+    axes.set_yticks([*ticks, game.gold], [str(t) for t in (*ticks, game.gold)])
+    axes.minorticks_off()
+    axes.set_ylim(-0.4, game.gold * 1.4)
+    axes.set_ylabel("coins")
+    canvas.over_rounds(axes, "rank")
+    return "What the first proposer of each run offers to each rank, against the optimal plan."
+
+
+OFFERS = ((0, 0), (1, 1), (2, 4), (5, 9), (10, 19), (20, None))
+
+
+def _pirate_votes(axes: Axes, table: Table) -> str:
+    offers, votes = _offers(table)
+    names, shares = [], []
+    for low, high in OFFERS:
+        chosen = (offers >= low) & (offers <= (np.inf if high is None else high))
+        name = str(low) if low == high else f"{low}+" if high is None else f"{low}–{high}"
+        names.append(f"{name}\n({chosen.sum()})")
+        shares.append(votes[chosen].mean() if chosen.any() else np.nan)
+    axes.bar(range(len(OFFERS)), np.nan_to_num(shares), color=BLUE, width=0.6)
+    axes.set_xticks(range(len(OFFERS)), names)
+    axes.set_xlabel("coins offered (number of votes)")
+    axes.set_ylabel("share of votes for it")
+    axes.set_ylim(0, 1.05)
+    return "How often pirates accepted, by the share they were offered, over all votes of all runs."
+
+
+def _offers(table: Table) -> tuple[Array, Array]:
+    """Return what each voter was offered and whether it accepted, one axis."""
+    pairs = [
+        (record["plan"][seat], record["votes"][seat])
+        for record in _records(table)
+        if record["phase"] == VOTE
+        for seat in np.flatnonzero(record["alive"])[1:]
+    ]
+    offers, votes = np.array(pairs).reshape(-1, 2).T
+    return offers, votes
+
+
+def _payoffs(axes: Axes, table: Table) -> str:
+    episodes = table.done or table.played
+    totals = np.array([e.rewards.sum(axis=0) for e in episodes])
+    names = list(dict.fromkeys(table.seats))
+    shift = np.linspace(-0.15, 0.15, len(totals)) if len(totals) > 1 else np.zeros(1)
+    for name, colour in zip(names, canvas.colours(len(names)), strict=True):
+        seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
+        at = np.add.outer(shift, seats)
+        axes.plot(at, totals[:, seats], "o", color=colour, alpha=0.4, ms=4, mew=0)
+        means = totals[:, seats].mean(axis=0)
+        axes.plot(seats, means, "_", color=colour, ms=16, mew=2.4, label=name[:40])
+    axes.set_xlabel("seat")
+    axes.set_ylabel("payoff of a run")
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    return "Total payoff of each seat: a dot for each run, a bar at their mean."
+
+
+def _regret(axes: Axes, table: Table) -> str:
+    sums = [regret.sum(axis=0) for regret in regrets(table, table.played)]
+    paths(axes, sums, "sum of regrets")
+    line(axes, 0, "equilibrium: 0")
+    axes.set_ylabel("regret")
+    if table.rules.turns:
+        axes.set_xlabel("move")
+    return (
+        "What the players could have gained, all together, by each changing only its own action "
+        f"in this round (NashConv), in hindsight; {THIN}."
+    )
+
+
+FIGURES: dict[str, tuple[tuple[str, Draw], ...]] = {
+    "beauty_contest": (("Numbers", _beauty_contest),),
+    "el_farol_bar": (("Attendance", _el_farol_bar),),
+    "divide_dollar": (("Sum of bids", _divide_dollar),),
+    "public_goods": (("Contributions", _public_goods),),
+    "diners_dilemma": (("Orders", _diners_dilemma),),
+    "sealed_bid_auction": (("Bids", _sealed_bid_auction), ("Prices", _auction_prices)),
+    "battle_royale": (("Shots", _battle_royale), ("Survivors", _survivors)),
+    "pirate_game": (("First plans", _pirate_plans), ("Votes", _pirate_votes)),
+}
+"""The plots of each game, in order; all games have payoffs besides."""
