@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from llm_games.questions import Question
+from llm_games.questions import Action, Question
 from llm_games.rulebook import Array, Rulebook
 
 
@@ -22,6 +24,8 @@ class View:
         low, high: lowest and highest legal action, int64 ``(*batch)``.
         told: the same knowledge as plain values; None for a batch.
         question: what is asked; None for a batch, or if it is not this seat's move.
+        decode: turns an action of the seat's Gymnasium space into one of the rules.
+        mask: legal actions in the space's order, bool ``(*batch, actions)``; None if all are.
     """
 
     game: Rulebook
@@ -31,6 +35,8 @@ class View:
     high: Array
     told: dict[str, Any] | None = None
     question: Question | None = None
+    decode: Callable[[Any], Action] | None = None
+    mask: Array | None = None
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
@@ -39,7 +45,17 @@ class View:
         told, question = None, None
         if np.ndim(state.round) == 0:
             told, question = game.told(state, seat), game.question(state, seat)
-        return cls(game, seat, game.observe(state)[seat], low[seat], high[seat], told, question)
+        return cls(
+            game,
+            seat,
+            game.observe(state)[seat],
+            low[seat],
+            high[seat],
+            told,
+            question,
+            partial(game.decode, state, seat),
+            game.mask(state)[seat] if game.masked else None,
+        )
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers by name, ``(*batch)``."""
