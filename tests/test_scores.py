@@ -444,8 +444,8 @@ def test_score_episode_of_pirates(name):
     gold, plans, votes = PIRATES[name]
     plans, votes = list(map(plan, plans)), list(map(vote, votes))
     game, moves = PirateGame(players=len(plans[0]), gold=gold), []
-    for seat, (offer, given) in enumerate(zip(plans, votes, strict=True)):
-        moves += [[0] * seat + offer, [0] * seat + [int(v) for v in given]]
+    for seat, (offer, cast) in enumerate(zip(plans, votes, strict=True)):
+        moves += [[0] * seat + offer, [0] * seat + [int(v) for v in cast]]
     records = played(game, *moves)
     for edition in ("corrected", "published"):
         expected = scores.pirate_game(plans, votes, gold, edition)
