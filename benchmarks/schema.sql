@@ -53,10 +53,10 @@ CREATE TABLE attempts (                 -- every completion, written as it arriv
   number INTEGER NOT NULL,              -- 0 for the first call of a decision, 1 for the next
   prompt TEXT NOT NULL,                 -- JSON list of message ids
   text TEXT NOT NULL,                   -- as received; '' if no completion came
-  finish TEXT NOT NULL,                 -- stop, length, refusal, or error: why no completion came
-  error TEXT NOT NULL DEFAULT '',
+  finish TEXT NOT NULL,                 -- stop, length, refusal; transient, fatal: no completion
+  error TEXT NOT NULL,                  -- why no completion came; '' if one did
   outcome TEXT,                         -- how it was read; NULL until the decision is made
-  why TEXT NOT NULL DEFAULT '',         -- what was wrong, for a reply that is not valid
+  why TEXT NOT NULL,                    -- what was wrong, for a reply that is not valid
   tokens_in INTEGER NOT NULL,
   tokens_out INTEGER NOT NULL,
   latency REAL NOT NULL,                -- seconds

@@ -21,6 +21,7 @@ from llm_games import __version__
 from llm_games.benchmarks.lock import RunLock
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Action
+from llm_games.wrappers.policy import Attempt
 
 SCHEMA = 1
 """Number of the schema, in PRAGMA user_version."""
@@ -339,22 +340,20 @@ class Store(Records):
         )
 
     def attempt(self, episode: int, row: AttemptRow) -> None:
-        """Add a completion as it arrives."""
+        """Add a completion as it arrives, in place of a call that failed if it is made anew."""
         values = (
             *(episode, row.step, row.seat, row.number, json.dumps(row.prompt), row.text),
             *(row.finish, row.error, row.outcome, row.why, row.tokens_in, row.tokens_out),
             *(row.latency, row.seed, row.model),
         )
-        self._add(f"INSERT INTO attempts VALUES ({', '.join('?' * 15)})", values)
+        self._add(f"INSERT OR REPLACE INTO attempts VALUES ({', '.join('?' * 15)})", values)
 
-    def judge(
-        self, episode: int, step: int, seat: int, number: int, outcome: str, why: str
-    ) -> None:
-        """Note how a completion was read."""
+    def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
+        """Note how a completion, asked for at `where` (step and seat), was read."""
         self._add(
             "UPDATE attempts SET outcome = ?, why = ? "
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
-            (outcome, why, episode, step, seat, number),
+            (attempt.outcome, attempt.why, episode, *where, number),
         )
 
     def step(self, episode: int, row: StepRow, decisions: Sequence[DecisionRow]) -> None:

@@ -1,0 +1,282 @@
+"""What will be played: a configuration with all names resolved, and the players it needs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.players import PLAYERS, make_player
+from llm_games.benchmarks.config import Config, ConfigError, Game, Seat, Section
+from llm_games.errors import LLMGamesError, unknown
+from llm_games.questions import MISSING
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.table import play
+
+REPLY = 20
+THOUGHT = 200
+"""Tokens of a reply, without and with an explanation, for the estimate."""
+
+
+class PlannedSeat(Section):
+    """One seat: arguments of `make_player`, and how reports call the player."""
+
+    player: str
+    name: str
+    options: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Return what is equal for seats that share a player."""
+        return json.dumps([self.player, self.options], sort_keys=True)
+
+
+class PlannedGame(Section):
+    """One game with a player for each seat and the seeds of its episodes."""
+
+    label: str
+    game: str
+    params: dict[str, Any]
+    seats: list[PlannedSeat]
+    seeds: list[int]
+    max_steps: int | None
+
+    def rules(self) -> Rulebook:
+        """Build the rules."""
+        return rulebook(self.game, **self.params)
+
+
+class Plan(Section):
+    """A run, ready to be played or written down; holds no keys."""
+
+    title: str
+    seed: int
+    max_tables: int
+    max_failures: int
+    games: list[PlannedGame]
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says instead of the file. Empty or None: nothing.
+
+    Attributes:
+        seats: player specs, one for all seats or one for each.
+        games: names or labels of the games to play.
+        episodes: of each game.
+        seed: of the run.
+        settings: of all players that ask a language model.
+    """
+
+    seats: Sequence[str] = ()
+    games: Sequence[str] = ()
+    episodes: int | None = None
+    seed: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a raw configuration with seats, episodes and seed replaced."""
+        changed = dict(raw)
+        for key, value in (("seats", list(self.seats)), ("episodes", self.episodes)):
+            if value:
+                changed[key] = value
+                games = changed.get("games")
+                if isinstance(games, list):
+                    changed["games"] = [_without(game, key) for game in games]
+        if self.seed is not None:
+            changed["seed"] = self.seed
+        return changed
+
+
+def resolve(config: Config, source: str, overrides: Overrides | None = None) -> Plan:
+    """Build every game and look up every player's settings.
+
+    Raises:
+        ConfigError: a game, parameter, label or number of seats that cannot be.
+    """
+    overrides = overrides or Overrides()
+    labels = [game.label or game.game for game in config.games]
+    double = next((label for label in labels if labels.count(label) > 1), None)
+    if double is not None:
+        raise ConfigError(f"{source}: two games are called {double!r}; give one of them a label")
+    games = [
+        _game(config, i, game, source, overrides.settings) for i, game in enumerate(config.games)
+    ]
+    return Plan(
+        title=config.title,
+        seed=config.seed,
+        max_tables=config.max_tables,
+        max_failures=config.max_failures,
+        games=_chosen(games, overrides.games),
+    )
+
+
+def episode_seed(run: int, game: str, number: int) -> int:
+    """Return the seed of an episode: the same for all players and parameters of a game.
+
+    So whoever is compared meets the same chance (common random numbers).
+    """
+    sequence = np.random.SeedSequence([run, number, *game.encode()])
+    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
+
+
+def is_model(player: str) -> bool:
+    """Return whether a player asks a language model, and so takes settings."""
+    entry = PLAYERS.get(player.partition(":")[0])
+    return entry is not None and entry.model
+
+
+def players(plan: Plan) -> dict[str, Policy]:
+    """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
+
+    Raises:
+        LLMGamesError: one cannot be built, or cannot play its game.
+    """
+    made: dict[str, Policy] = {}
+    for game in plan.games:
+        rules = game.rules()
+        for number, seat in enumerate(game.seats):
+            try:
+                if seat.key not in made or not is_model(seat.player):
+                    made[seat.key] = make_player(seat.player, rules, **seat.options)
+                made[seat.key].start(rules, number, 0)
+            except LLMGamesError as error:
+                raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
+    return made
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How much one game asks of language models at most, if no reply breaks a rule."""
+
+    label: str
+    episodes: int
+    decisions: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+
+
+def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
+    """Estimate decisions, calls and tokens of each game, all episodes together.
+
+    One table of each game is played by mute players, which makes the longest games, and the
+    prompts on the way are measured at four characters a token.
+    """
+    found = []
+    for game in plan.games:
+        meter = _Meter()
+        seats = [_muted(made[seat.key], meter) for seat in game.seats]
+        rules = rulebook(game.game, **(game.params | {"failed_reply": "fallback"}))
+        episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps)
+        count = len(game.seeds)
+        decisions = sum(len(step.decisions) for step in episode.steps)
+        totals = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
+        found.append(Estimate(game.label, count, *(count * total for total in totals)))
+    return found
+
+
+class _Meter:
+    """A client that measures what it is asked and says nothing."""
+
+    name = "meter"
+
+    def __init__(self) -> None:
+        self.calls = self.characters = self.tokens_out = 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        self.characters += sum(len(message["content"]) for message in request.messages)
+        self.tokens_out += THOUGHT if request.reasoning else REPLY
+        return Completion("")
+
+    async def close(self) -> None:
+        pass
+
+
+class _Mute(Policy):
+    """A player that never answers."""
+
+    name = "mute"
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> None:
+        return None
+
+    def act(self, view: View, memory: None) -> tuple[Decision, None]:
+        return Decision(MISSING), None
+
+
+def _muted(policy: Policy, meter: _Meter) -> Policy:
+    if not isinstance(policy, LLMPolicy):
+        return _Mute()
+    muted = copy.copy(policy)
+    muted.client, muted.max_attempts = meter, 1
+    return muted
+
+
+def _game(
+    config: Config, i: int, game: Game, source: str, settings: Mapping[str, Any]
+) -> PlannedGame:
+    params = dict(game.params)
+    if config.failed_reply != "fallback":
+        params.setdefault("failed_reply", config.failed_reply)
+    try:
+        rules = rulebook(game.game, **params)
+    except LLMGamesError as error:
+        raise ConfigError(f"{source}: games[{i}] ({game.game}): {error}") from None
+    if rules.length() is None and game.max_steps is None:
+        raise ConfigError(
+            f"{source}: games[{i}] ({game.game}) may never end with these parameters; "
+            "set max_steps, such as 1000 (an episode that reaches it is void)"
+        )
+    seats = config.seats if game.seats is None else game.seats
+    if len(seats) not in (1, rules.players):
+        raise ConfigError(
+            f"{source}: games[{i}] ({game.game}) has {rules.players} seats, but seats lists "
+            f"{len(seats)} players; give one for all seats, or {rules.players}"
+        )
+    planned = [_seat(config, seat, settings) for seat in seats]
+    episodes = config.episodes if game.episodes is None else game.episodes
+    return PlannedGame(
+        label=game.label or game.game,
+        game=rules.name,
+        params=params,
+        seats=planned * rules.players if len(planned) == 1 else planned,
+        seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
+        max_steps=game.max_steps,
+    )
+
+
+def _seat(config: Config, seat: Seat, settings: Mapping[str, Any]) -> PlannedSeat:
+    """Merge settings: of all players, of the model, of the seat, of the command line."""
+    kind, _, model = seat.player.partition(":")
+    own = {k: v for k, v in seat.given().items() if k not in ("player", "name")}
+    name = seat.name or seat.player
+    if not is_model(seat.player):
+        return PlannedSeat(player=seat.player, name=name, options=own)
+    described = config.models[model].given() if model in config.models else {}
+    player = f"{kind}:{described.pop('model')}" if "model" in described else seat.player
+    common = {"max_attempts": config.max_attempts} | config.player.given()
+    options = common | described | own | dict(settings)
+    return PlannedSeat(player=player, name=name, options=options)
+
+
+def _chosen(games: list[PlannedGame], wanted: Sequence[str]) -> list[PlannedGame]:
+    known = {name for game in games for name in (game.label, game.game)}
+    for name in wanted:
+        if name not in known:
+            raise unknown("game in this run called", name, known)
+    return [game for game in games if not wanted or {game.label, game.game} & set(wanted)]
+
+
+def _without(game: Any, key: str) -> Any:
+    return {k: v for k, v in game.items() if k != key} if isinstance(game, dict) else game

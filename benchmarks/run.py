@@ -1,0 +1,326 @@
+"""Play a run: all episodes at the same time, everything recorded before it is built upon.
+
+To go on with a run, its unfinished episodes are played again from the start: recorded completions
+are served in place of calls, players without a model decide as they did, and where the record
+ends the episode goes on live. So a resumed run equals one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from llm_games.benchmarks.lock import BEAT
+from llm_games.benchmarks.plan import Plan, PlannedGame
+from llm_games.benchmarks.store import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    NotARun,
+    StepRow,
+    Store,
+    StoreError,
+    plain_action,
+)
+from llm_games.errors import LLMGamesError
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
+
+
+class RunStopped(LLMGamesError):
+    """The language model cannot be reached any more; the run can be resumed."""
+
+
+class ReplayFailed(StoreError):
+    """Playing a recorded episode again gives something else than was recorded."""
+
+
+@dataclass
+class Counters:
+    """What a run has done so far, for a progress display."""
+
+    episodes: int = 0
+    played: int = 0
+    decisions: int = 0
+    broke: int = 0
+    calls: int = 0
+    in_flight: int = 0
+    tokens: int = 0
+
+
+Watcher = Callable[[Counters], None]
+
+
+def start(plan: Plan, path: str | Path) -> Store:
+    """Make the file of a new run.
+
+    Raises:
+        RunExists, Unwritable: see there.
+    """
+    games = [
+        (game.label, game.game, game.params, [seat.name for seat in game.seats])
+        for game in plan.games
+    ]
+    seeds = [game.seeds for game in plan.games]
+    return Store.create(path, plan.title, plan.model_dump(), games, seeds)
+
+
+def planned(store: Store) -> Plan:
+    """Return the plan that a run was started with."""
+    try:
+        return Plan.model_validate(store.config)
+    except ValidationError as error:
+        raise NotARun(f"{store.path}: its configuration cannot be read: {error}") from None
+
+
+def play_run(
+    store: Store, plan: Plan, players: Mapping[str, Policy], watch: Watcher = lambda _: None
+) -> None:
+    """Play all episodes that are not finished, and wait for the end.
+
+    Args:
+        store: the run's file.
+        plan: what to play.
+        players: by `PlannedSeat.key`, see `plan.players`.
+        watch: called after every step.
+
+    Raises:
+        RunStopped: too many calls in a row failed.
+        StoreError: the file cannot be written, or the record does not fit.
+        KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
+    """
+    asyncio.run(_Run(store, plan, players, watch).play())
+
+
+class _Run:
+    def __init__(
+        self, store: Store, plan: Plan, players: Mapping[str, Policy], watch: Watcher
+    ) -> None:
+        self.store, self.plan, self.watch = store, plan, watch
+        self.counters = Counters()
+        self.failures = 0
+        self.players = {key: _recording(policy) for key, policy in players.items()}
+        self.games = {game.label: game for game in plan.games}
+        self.rules = {game.label: game.rules() for game in plan.games}
+
+    async def play(self) -> None:
+        """Play what is not finished; the first error stops all tables."""
+        episodes = self.store.episodes()
+        owed = [episode for episode in episodes if episode.status in ("pending", "running")]
+        self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        gate = asyncio.Semaphore(self.plan.max_tables)
+        alive = asyncio.create_task(self._stay_alive())
+        try:
+            async with asyncio.TaskGroup() as tables:
+                for episode in sorted(owed, key=lambda e: (e.number, e.game.id)):
+                    tables.create_task(self._table(episode, gate))
+        except ExceptionGroup as group:
+            raise _first(group) from None
+        finally:
+            alive.cancel()
+            for policy in self.players.values():
+                if isinstance(policy, LLMPolicy):
+                    await policy.client.close()
+
+    async def _stay_alive(self) -> None:
+        """Keep the run's lock while a step takes long."""
+        while True:
+            await asyncio.sleep(BEAT)
+            await self.store.durable()
+
+    async def _table(self, row: EpisodeRow, gate: asyncio.Semaphore) -> None:
+        async with gate:
+            game = self.games[row.game.label]
+            record = _Record(self, row)
+            _record.set(record)
+            self.store.begin(row.id)
+            episode = await play_table(
+                self.rules[game.label],
+                [self.players[seat.key] for seat in game.seats],
+                row.seed,
+                on_step=record.add,
+                max_steps=game.max_steps,
+            )
+            self.store.end(row.id, _void(episode, game))
+            await self.store.durable()
+            self.counters.played += 1
+            self.watch(self.counters)
+
+    def note(self, row: AttemptRow) -> None:
+        """Count a call that was made.
+
+        Raises:
+            RunStopped: too many in a row failed.
+        """
+        self.counters.calls += 1
+        self.counters.tokens += row.tokens_in + row.tokens_out
+        self.failures = self.failures + 1 if row.error else 0
+        if self.failures >= self.plan.max_failures:
+            raise RunStopped(
+                f"{self.failures} calls in a row brought no completion; the last: {row.error}"
+            )
+
+
+class _Record:
+    """One episode's record: what it holds is played again, what is new is added."""
+
+    def __init__(self, run: _Run, episode: EpisodeRow) -> None:
+        self.run, self.store, self.episode = run, run.store, episode
+        fresh = episode.status == "pending"
+        steps = [] if fresh else self.store.steps(episode.id)
+        self.steps = len(steps)
+        self.decisions = {} if fresh else self._decisions()
+        self.calls: dict[Place, list[AttemptRow]] = {}
+        for row in [] if fresh else self.store.attempts(episode.id):
+            self.calls.setdefault(Place(row.step, row.seat), []).append(row)
+        for where, rows in self.calls.items():
+            # Nothing was built upon a last call that failed: it will be made anew.
+            while where.step >= self.steps and rows and rows[-1].error:
+                rows.pop()
+        self.made: dict[int, int] = {}
+
+    def _decisions(self) -> dict[Place, Any]:
+        rows = self.store.decisions(self.episode.id)
+        return {Place(row.step, row.seat): row.action for row in rows}
+
+    async def call(self, client: Client, request: Request) -> Completion:
+        """Serve a completion from the record, or get one and record it."""
+        where = place.get()
+        number = self.made.get(where.seat, 0)
+        self.made[where.seat] = number + 1
+        prompt = self.store.prompt(request.messages)
+        known = self.calls.get(where, ())
+        if number < len(known):
+            row = known[number]
+            if (row.prompt, row.seed) != (prompt, request.seed):
+                raise self._differs(where, "its prompt or seed")
+            return _completion(row)
+        row = await self._live(client, request, where, number, prompt)
+        self.store.attempt(self.episode.id, row)
+        await self.store.durable()
+        self.run.note(row)
+        return _completion(row)
+
+    async def _live(
+        self, client: Client, request: Request, where: Place, number: int, prompt: list[int]
+    ) -> AttemptRow:
+        began, finish, error = time.perf_counter(), "", ""
+        self.run.counters.in_flight += 1
+        try:
+            completion = await client.complete(request)
+            finish = completion.finish
+        except ClientError as failure:
+            completion = Completion("", latency=time.perf_counter() - began)
+            finish, error = "transient" if failure.transient else "fatal", str(failure)
+        finally:
+            self.run.counters.in_flight -= 1
+        return AttemptRow(
+            *(*where, number, prompt, completion.text, finish, error, None, ""),
+            *(completion.tokens_in, completion.tokens_out, completion.latency),
+            *(request.seed, completion.model),
+        )
+
+    async def add(self, step: Step) -> None:
+        """Write a step; of one that is recorded already, check that it is the same."""
+        self.made.clear()
+        if step.number < self.steps:
+            for seat, decision in step.decisions.items():
+                where = Place(step.number, seat)
+                if self.decisions.get(where, "none") != plain_action(decision.action):
+                    raise self._differs(where, "what was decided")
+            return
+        for seat, decision in step.decisions.items():
+            for number, attempt in enumerate(decision.attempts):
+                self.store.judge(self.episode.id, Place(step.number, seat), number, attempt)
+        self.store.step(self.episode.id, *_rows(step))
+        await self.store.durable()
+        self.run.counters.decisions += len(step.decisions)
+        self.run.counters.broke += int(step.outcome.broke.sum())
+        self.run.watch(self.run.counters)
+
+    def _differs(self, where: Place, what: str) -> ReplayFailed:
+        episode = self.episode
+        return ReplayFailed(
+            f"{self.store.path} cannot be resumed: in {episode.game.label}, episode "
+            f"{episode.number}, step {where.step}, seat {where.seat}, {what} differs from the "
+            f"record. It was made by llm-games {self.store.package}; resume with that version "
+            "and the same prompts"
+        )
+
+
+_record: ContextVar[_Record] = ContextVar("record")
+
+
+class _RecordingClient:
+    """A client behind the record of the episode that is being played."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.name = client, client.name
+
+    async def complete(self, request: Request) -> Completion:
+        return await _record.get().call(self.client, request)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+def _recording(policy: Policy) -> Policy:
+    """Return the policy with its client, if it has one, behind the record."""
+    if not isinstance(policy, LLMPolicy):
+        return policy
+    policy = copy.copy(policy)
+    policy.client = _RecordingClient(policy.client)
+    return policy
+
+
+def _completion(row: AttemptRow) -> Completion:
+    if row.error:
+        raise ClientError(row.error, transient=row.finish == "transient")
+    finish: Any = row.finish
+    return Completion(row.text, finish, row.tokens_in, row.tokens_out, row.latency, row.model)
+
+
+def _rows(step: Step) -> tuple[StepRow, list[DecisionRow]]:
+    outcome = step.outcome
+    rewards: list[float] = outcome.rewards.tolist()
+    broke: list[bool] = outcome.broke.tolist()
+    finished = np.flatnonzero(outcome.finished).tolist()
+    decisions = [
+        DecisionRow(
+            step.number,
+            seat,
+            plain_action(decision.action),
+            decision.outcome,
+            broke[seat],
+            rewards[seat],
+        )
+        for seat, decision in step.decisions.items()
+    ]
+    return StepRow(step.number, list(step.decisions), plain(outcome), rewards, finished), decisions
+
+
+def _void(episode: Episode, game: PlannedGame) -> str | None:
+    """Return why an episode has no score, or None."""
+    if not episode.over:
+        return f"no end after {game.max_steps} steps (max_steps)"
+    if not episode.void:
+        return None
+    step = episode.steps[-1]
+    seats = ", ".join(str(seat) for seat in np.flatnonzero(step.outcome.broke))
+    return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
