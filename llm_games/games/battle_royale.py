@@ -12,6 +12,7 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.questions import Question, Target
 from llm_games.rulebook import (
+    MISSING,
     Array,
     Column,
     Outcome,
@@ -212,7 +213,7 @@ class BattleRoyale(Rulebook):
             left=np.where(asked, left, state.left),
         )
         record = {
-            "actions": np.where(asked, target, np.iinfo(np.int64).min),
+            "actions": np.where(asked, target, MISSING),
             "shots": shots,
             "shooter": state.shooter,
             "target": target,

@@ -13,6 +13,7 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.questions import Integer, Question
 from llm_games.rulebook import (
+    LARGEST_DISCRETE,
     Array,
     Column,
     Outcome,
@@ -145,6 +146,11 @@ class SealedBidAuction(Rulebook):
                 generator.setstate(after)
                 lots[t, count] = generator.randint(0, count - 1)
         return lots
+
+    @property
+    def masked(self) -> bool:  # type: ignore[override]
+        """Whether a seat's legal bids, up to its valuation, are shown as a mask."""
+        return self.bid_range == "own_value" and self.valuation_max < LARGEST_DISCRETE
 
     def bounds(self) -> tuple[int, int]:
         unbounded = self.bid_range == "unbounded"
