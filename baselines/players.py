@@ -6,8 +6,9 @@ a game; adding an `Entry` to `PLAYERS` adds a kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from llm_games.baselines.policies import best_response, cooperative, level_k, rational
@@ -19,6 +20,7 @@ from llm_games.registry import GAMES, rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 
+Settings = Mapping[str, Any]
 ALL = None
 """As the games of an entry: every game, your own included."""
 
@@ -29,19 +31,20 @@ class Entry:
 
     Attributes:
         summary: one line on what it does.
-        build: makes it from the value after the colon ("" if there is none) and settings.
+        build: makes it from the value after the colon ("" if there is none).
         games: the games it is defined for; None for every game.
         value: what stands after the colon, such as ``<level>``; "" if nothing may.
         needs_value: whether it must.
-        model: whether it asks a language model and takes settings.
+        model: instead of `build`, for players that ask a language model: makes it from the value,
+            the client's settings and the player's.
     """
 
     summary: str
-    build: Callable[..., Policy]
+    build: Callable[[str], Policy] | None = None
     games: tuple[str, ...] | None = ALL
     value: str = ""
     needs_value: bool = False
-    model: bool = False
+    model: Callable[[str, Settings, Settings], Policy] | None = None
 
 
 def _level(value: str) -> Policy:
@@ -50,13 +53,36 @@ def _level(value: str) -> Policy:
     return RulePolicy(f"level_k:{value}", level_k.rules(int(value)))
 
 
-def _tiny(value: str, **settings: Any) -> Policy:
+def _tiny(value: str, client: Settings, settings: Settings) -> Policy:
     from llm_games.baselines.tiny.client import TinyClient
-    from llm_games.wrappers.llm_policy import LLMPolicy
 
     if value not in ("", "constrained"):
         raise unknown("player", f"tiny:{value}", ("tiny", "tiny:constrained"))
-    return LLMPolicy(TinyClient(constrained=value == "constrained"), **settings)
+    return _asking(TinyClient, (value == "constrained",), client, settings)
+
+
+def _openai(value: str, client: Settings, settings: Settings) -> Policy:
+    from llm_games.wrappers.clients.openai import OpenAIClient
+
+    return _asking(OpenAIClient, (value,), client, settings)
+
+
+def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
+    from llm_games.wrappers.clients.transformers import TransformersClient
+
+    return _asking(TransformersClient, (value,), client, settings)
+
+
+def _asking(make: Any, first: tuple[Any, ...], client: Settings, settings: Settings) -> Policy:
+    """Return an `LLMPolicy` on a client, once all settings are known to exist."""
+    from llm_games.wrappers.llm_policy import LLMPolicy
+
+    for where, given, taken in ((make, client, len(first)), (LLMPolicy, settings, 1)):
+        known = list(signature(where).parameters)[taken:]
+        for key in given:
+            if key not in known:
+                raise unknown(f"setting of {where.__name__}", key, known)
+    return LLMPolicy(make(*first, **client), **settings)
 
 
 PLAYERS: dict[str, Entry] = {
@@ -86,27 +112,40 @@ PLAYERS: dict[str, Entry] = {
     "fixed": Entry(
         "always does the same: a number, or a word of the game", FixedPolicy, ALL, "<action>", True
     ),
-    "tiny": Entry(
-        "the embedded language model; constrained: only legal replies",
-        _tiny,
-        ALL,
-        "constrained",
-        model=True,
+    "tiny": Entry("the embedded language model", model=_tiny, value="constrained"),
+    "openai": Entry(
+        "a language model behind an OpenAI-compatible server",
+        model=_openai,
+        value="<model>",
+        needs_value=True,
+    ),
+    "transformers": Entry(
+        "a local language model, by its folder",
+        model=_transformers,
+        value="<path>",
+        needs_value=True,
     ),
 }
 """All kinds of players by name."""
 
 
-def make_player(name: str, game: Rulebook | str | None = None, **settings: Any) -> Policy:
+def make_player(
+    name: str,
+    game: Rulebook | str | None = None,
+    client: Settings | None = None,
+    **settings: Any,
+) -> Policy:
     """Make a player from its name.
 
     Args:
         name: a kind, with its value where it takes one: ``"rational"``, ``"fixed:91"``.
         game: the game it shall play (rules or name): checks now that it can.
-        settings: of `LLMPolicy`, for players that ask a language model.
+        client: for players that ask a language model: settings of its client, such as
+            ``{"base_url": ...}`` for `OpenAIClient`.
+        settings: for the same: settings of `LLMPolicy`, such as ``reasoning=True``.
 
     Raises:
-        UnknownName: there is no such player; names the nearest.
+        UnknownName: there is no such player or setting; names the nearest.
         BadParameter: the value or a setting is not allowed, or the player is not defined for
             the game.
     """
@@ -118,12 +157,20 @@ def make_player(name: str, game: Rulebook | str | None = None, **settings: Any) 
         raise BadParameter(f"player {kind!r} takes no value, got {name!r}")
     if entry.needs_value and not value:
         raise BadParameter(f"player {kind!r} needs a value: {kind}:{entry.value}, got {name!r}")
-    if settings and not entry.model:
-        raise BadParameter(f"player {name!r} takes no settings, got {', '.join(settings)}")
-    policy = entry.build(value, **settings)
+    policy = _build(entry, name, value, client or {}, settings)
     if game is not None:
         _check(policy, entry, rulebook(game) if isinstance(game, str) else game)
     return policy
+
+
+def _build(entry: Entry, name: str, value: str, client: Settings, settings: Settings) -> Policy:
+    if entry.model is not None:
+        return entry.model(value, client, settings)
+    if client or settings:
+        given = ", ".join([*client, *settings])
+        raise BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
+    assert entry.build is not None
+    return entry.build(value)
 
 
 def _check(policy: Policy, entry: Entry, game: Rulebook) -> None:
@@ -141,8 +188,10 @@ def players_for(game: str) -> dict[str, str]:
     """
     if game not in GAMES:
         raise unknown("game", game, GAMES)
-    return {
-        f"{kind}:{entry.value}" if entry.needs_value else kind: entry.summary
-        for kind, entry in PLAYERS.items()
-        if entry.games is None or game in entry.games
-    }
+    names = {}
+    for kind, entry in PLAYERS.items():
+        if entry.games is None or game in entry.games:
+            names[f"{kind}:{entry.value}" if entry.needs_value else kind] = entry.summary
+            if entry.value and not entry.needs_value:
+                names[f"{kind}:{entry.value}"] = f"{entry.summary}, legal replies only"
+    return names

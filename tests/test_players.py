@@ -6,7 +6,7 @@ import pytest
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, make_player, players_for
 from llm_games.baselines.policies import best_response, cooperative, rational
-from llm_games.errors import BadParameter, UnknownName
+from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import GAMES, rulebook
 from llm_games.views import View
 
@@ -307,3 +307,20 @@ def test_lists_of_players():
 def test_settings_are_for_models_only():
     with pytest.raises(BadParameter, match="takes no settings"):
         make_player("rational", reasoning=True)
+    with pytest.raises(BadParameter, match="takes no settings"):
+        make_player("fixed:3", client={"base_url": "http://localhost"})
+
+
+def test_players_that_ask_a_model():
+    player = make_player(
+        "openai:some-model", "divide_dollar", {"base_url": "http://127.0.0.1:9/v1"}, reasoning=True
+    )
+    assert player.start(rulebook("divide_dollar"), 0, 1).decisions == 0
+    with pytest.raises(UnknownName, match="did you mean 'base_url'"):
+        make_player("openai:some-model", client={"base_ulr": "x"})
+    with pytest.raises(UnknownName, match="did you mean 'reasoning'"):
+        make_player("openai:some-model", reasonning=True)
+    with pytest.raises(BadParameter, match="transformers:<path>"):
+        make_player("transformers")
+    with pytest.raises(LLMGamesError, match="nowhere"):
+        make_player("transformers:/nowhere")
