@@ -1,0 +1,483 @@
+"""The client for OpenAI-compatible servers, against a real server over loopback that misbehaves."""
+
+import asyncio
+import json
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.games.public_goods import PublicGoods
+from llm_games.questions import Integer
+from llm_games.views import View
+from llm_games.wrappers.clients import openai as module
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.secrets import Secret
+from llm_games.wrappers.llm_policy import LLMPolicy
+
+KEY = "sk-test-0123456789abcdef"
+ASK = Request(({"role": "user", "content": "hi"},), Integer("bid", 0, 9), seed=5, max_tokens=20)
+
+
+def completion(text='{"bid": 5}', finish="stop", **message):
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m-2026",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish,
+                "message": {"role": "assistant", "content": text, **message},
+            }
+        ],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }
+
+
+def error(message, **more):
+    return {"error": {"message": message, "type": "x", "param": None, "code": None, **more}}
+
+
+class Server:
+    """Plays one scripted answer after another; the last one again and again.
+
+    An answer is ``(status, body, headers)``, the body JSON or text, or a function of the request
+    body that gives one. With the header ``drop`` the line is cut in the middle of the body.
+    """
+
+    def __init__(self):
+        self.script, self.seen, self.headers, self.times = [], [], [], []
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+        self.delay = 0.0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                outer.answer(self)
+
+            def log_message(self, *arguments):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    def answer(self, handler):
+        body = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
+        with self.lock:
+            self.seen.append(body)
+            self.headers.append(dict(handler.headers))
+            self.times.append(time.monotonic())
+            step = self.script[min(len(self.seen), len(self.script)) - 1]
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.delay)
+        status, said, *more = step(body) if callable(step) else step
+        headers = more[0] if more else {}
+        whole = json.dumps(said) if isinstance(said, dict) else said
+        data = whole if isinstance(whole, bytes) else whole.encode()
+        kind = "text/html" if isinstance(said, str) else "application/json"
+        handler.send_response(status)
+        handler.send_header("content-type", kind)
+        handler.send_header("content-length", str(len(data) + 50 * ("drop" in headers)))
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        with self.lock:
+            self.now -= 1
+        handler.wfile.write(data)
+        if "drop" in headers:
+            handler.close_connection = True
+
+    def stop(self):
+        self.http.shutdown()
+        self.http.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(module, "_backoff", lambda tries: 0.01)
+
+
+def run(client, *requests):
+    """Complete all requests at once; errors come back as values."""
+
+    async def go():
+        try:
+            calls = (client.complete(request) for request in requests or (ASK,))
+            return await asyncio.gather(*calls, return_exceptions=True)
+        finally:
+            await client.close()
+
+    return asyncio.run(go())
+
+
+def fails(client):
+    (failure,) = run(client)
+    assert isinstance(failure, ClientError)
+    return failure
+
+
+def test_a_completion_and_what_was_sent(server):
+    server.script = [(200, completion())]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert got.latency > 0
+    assert got == Completion('{"bid": 5}', "stop", 11, 7, got.latency, "m-2026")
+    sent = server.seen[0]
+    schema = sent.pop("response_format")["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"] == ASK.schema()
+    assert sent == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "temperature": 1.0,
+        "seed": 5,
+        "max_tokens": 20,
+    }
+    assert server.headers[0]["authorization"] == "Bearer none"
+
+
+def test_what_is_not_wanted_is_not_sent(server):
+    server.script = [(200, completion())]
+    run(OpenAIClient("m", server.url), Request(ASK.messages, temperature=None))
+    run(OpenAIClient("m", server.url, structured="never"), ASK)
+    assert set(server.seen[0]) == {"model", "messages", "seed"}
+    assert "response_format" not in server.seen[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "finish"),
+    [
+        (completion("half", "length"), "half", "length"),
+        (completion(None, "length"), "", "length"),
+        (completion(None), "", "stop"),
+        (completion("", "content_filter"), "", "refusal"),
+        (completion(None, refusal="I will not."), "I will not.", "refusal"),
+        (completion(usage=None) | {"usage": None}, '{"bid": 5}', "stop"),
+    ],
+)
+def test_how_an_answer_ended(server, body, text, finish):
+    server.script = [(200, body)]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert (got.text, got.finish) == (text, finish)
+
+
+PASSING = [
+    (429, error("slow down"), {"retry-after": "0.05"}),
+    (429, error("slow down"), {"retry-after-ms": "50"}),
+    (429, error("slow down"), {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
+    (429, error("slow down"), {"retry-after": "soon"}),
+    (408, error("late")),
+    (409, error("conflict")),
+    (500, error("oops")),
+    (503, "<html>overloaded</html>"),
+    (529, error("overloaded")),
+    (200, {"id": "1", "object": "chat.completion", "choices": []}),
+    (200, {"error": {"message": "the provider is down", "code": 502}}),
+    (200, b'{"id": "1", "choices": [{"mess', {"drop": "yes"}),
+    (200, b'{"id": "1", "choices": [{"mess'),
+]
+
+
+@pytest.mark.parametrize("failure", PASSING)
+def test_a_passing_failure_is_tried_again(server, failure):
+    server.script = [failure, (200, completion())]
+    assert run(OpenAIClient("m", server.url))[0].text == '{"bid": 5}'
+    assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("failure", [f for f in PASSING if f[0] != 200])
+def test_retries_are_bounded_and_the_error_says_it_may_pass(server, failure):
+    server.script = [failure]
+    found = fails(OpenAIClient("m", server.url, retries=2))
+    assert len(server.seen) == 3
+    assert found.transient
+    assert server.url in str(found)
+    assert str(failure[0]) in str(found)
+
+
+def test_a_wish_to_wait_is_obeyed(server):
+    server.script = [(429, error("slow"), {"retry-after": "0.3"}), (200, completion())]
+    run(OpenAIClient("m", server.url))
+    assert server.times[1] - server.times[0] >= 0.3
+
+
+def test_a_wish_to_wait_too_long_ends_the_call(server):
+    server.script = [(429, error("tomorrow"), {"retry-after": "3600"})]
+    found = fails(OpenAIClient("m", server.url))
+    assert (found.retry_after, found.transient, len(server.seen)) == (3600, True, 1)
+
+
+LASTING = [
+    ((401, error("bad key")), "check the key (no key was sent: give api_key)"),
+    ((403, error("not yours")), "this key may not use 'm'"),
+    ((404, error("no such model")), "check the model's name ('m')"),
+    ((400, error("context is full", code="context_length_exceeded")), "context is full"),
+    ((422, {"detail": "temperature: not a number"}), "temperature: not a number"),
+    ((429, error("pay first", code="insufficient_quota")), "no money is left"),
+    ((200, "<html>Welcome!</html>"), "usually ends in /v1"),
+    ((200, completion([{"type": "text", "text": "x"}])), "content of type list"),
+]
+
+
+@pytest.mark.parametrize(("answer", "words"), LASTING)
+def test_a_lasting_failure_is_not_tried_again_and_says_what_to_do(server, answer, words):
+    server.script = [answer]
+    found = fails(OpenAIClient("m", server.url))
+    assert not found.transient
+    assert words in str(found)
+    assert server.url in str(found)
+    assert len(server.seen) == 1
+
+
+def refusing(*names, status=400):
+    """Answer as a server that does not know some options."""
+
+    def answer(body):
+        for name in names:
+            if name in body:
+                return status, error(f"Unsupported parameter: '{name}'", param=name)
+        return 200, completion()
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(
+    "names", [["response_format"], ["seed"], ["max_tokens"], ["seed", "response_format"]]
+)
+def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(server, names, status, caplog):
+    server.script = [refusing(*names, status=status)]
+    client = OpenAIClient("m", server.url, retries=0)
+    assert run(client)[0].text == '{"bid": 5}'
+    before = len(server.seen)
+    assert before == 1 + len(names)
+    assert run(client)[0].text == '{"bid": 5}'
+    assert len(server.seen) == before + 1
+    assert [r.message for r in caplog.records if "asked without" in r.message]
+    assert ("max_completion_tokens" in server.seen[-1]) == (names == ["max_tokens"])
+
+
+def test_an_option_that_matters_is_not_left_out(server):
+    server.script = [refusing("max_tokens", "max_completion_tokens")]
+    assert "Unsupported parameter" in str(fails(OpenAIClient("m", server.url)))
+    server.script = [refusing("response_format")]
+    client = OpenAIClient("m", server.url, structured="always")
+    assert "Unsupported parameter: 'response_format'" in str(fails(client))
+    server.script = [refusing("temperature")]
+    assert "Unsupported parameter: 'temperature'" in str(fails(OpenAIClient("m", server.url)))
+
+
+def test_no_more_calls_are_in_flight_than_allowed(server):
+    server.script, server.delay = [(200, completion())], 0.02
+    got = run(OpenAIClient("m", server.url, max_in_flight=3), *[ASK] * 12)
+    assert all(isinstance(answer, Completion) for answer in got)
+    assert server.most == 3
+
+
+def test_a_call_that_waits_leaves_its_place_to_others(server):
+    def answer(body):
+        if body["seed"] == 1 and sum(seen["seed"] == 1 for seen in server.seen) == 1:
+            return 429, error("slow"), {"retry-after": "0.5"}
+        return 200, completion()
+
+    server.script = [answer]
+    first, second = (Request(ASK.messages, seed=seed) for seed in (1, 2))
+    run(OpenAIClient("m", server.url, max_in_flight=1), first, second)
+    assert [seen["seed"] for seen in server.seen] == [1, 2, 1]
+
+
+def test_a_slow_server_is_given_up(server):
+    server.script, server.delay = [(200, completion())], 0.5
+    found = fails(OpenAIClient("m", server.url, timeout=0.1, retries=1))
+    assert "no answer within 0.1 s" in str(found)
+    assert found.transient
+    assert len(server.seen) == 2
+
+
+def test_a_server_that_is_not_there():
+    found = fails(OpenAIClient("m", "http://127.0.0.1:9/v1", retries=1))
+    assert "cannot reach http://127.0.0.1:9/v1" in str(found)
+    assert "check that the server is running" in str(found)
+    assert found.transient
+
+
+def test_a_host_that_is_not_there():
+    client = OpenAIClient("m", "http://no-such-host.invalid/v1", api_key=KEY, retries=0)
+    assert "cannot reach http://no-such-host.invalid/v1 ([Errno -" in str(fails(client))
+
+
+def test_one_client_serves_many_event_loops_and_sync_code(server):
+    server.script = [(200, completion('{"tokens_contributed": 5}'))]
+    client = OpenAIClient("m", server.url)
+    policy = LLMPolicy(client)
+    for _ in range(2):
+        assert one_decision(policy)[0].action == 5
+        assert run(client)[0].text == '{"tokens_contributed": 5}'
+
+
+# -- keys ------------------------------------------------------------------------------------------
+
+
+def test_a_missing_key_says_what_to_set(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ClientError, match="set the environment variable OPENAI_API_KEY"):
+        OpenAIClient("m")
+    with pytest.raises(ClientError, match="set the environment variable MY_KEY"):
+        OpenAIClient("m", "https://example.org/v1", api_key_env="MY_KEY")
+
+
+def test_a_key_comes_from_argument_environment_or_file(server, monkeypatch, tmp_path):
+    server.script = [(200, completion())]
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}3\n")
+    monkeypatch.setenv("MY_KEY", f"{KEY}2")
+    for where in ({"api_key": f"{KEY}1"}, {"api_key_env": "MY_KEY"}, {"api_key_file": file}):
+        run(OpenAIClient("m", server.url, **where))
+    sent = [headers["authorization"] for headers in server.headers]
+    assert sent == [f"Bearer {KEY}{i}" for i in (1, 2, 3)]
+
+
+def test_the_key_in_the_environment_does_not_go_to_a_server_on_this_machine(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.script = [(200, completion())]
+    run(OpenAIClient("m", server.url))
+    assert server.headers[0]["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize("text", ["", "  \n", f"{KEY}\n{KEY}", f"ключ {KEY}", f"{KEY} {KEY}"])
+def test_what_cannot_be_a_key_is_refused_without_showing_it(tmp_path, text):
+    (tmp_path / "key").write_text(text, "utf-8")
+    with pytest.raises(ClientError, match="the key in the file") as caught:
+        OpenAIClient("m", api_key_file=tmp_path / "key")
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(ClientError, match=r"cannot read the key file .*nothing: No such file"):
+        OpenAIClient("m", api_key_file=tmp_path / "nothing")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ClientError, match="is not a text file"):
+        OpenAIClient("m", api_key_file=tmp_path / "binary")
+
+
+def outputs(failure):
+    """Return every text in which an error could show something, its whole chain included."""
+    while failure is not None:
+        yield from (str(failure), repr(failure), repr(vars(failure)))
+        failure = failure.__cause__ or failure.__context__
+
+
+def test_a_key_never_shows(server, caplog, capfd):
+    """Errors, reprs, attempts, completions and logs, with a server that repeats the key."""
+    caplog.set_level(logging.DEBUG)
+    client = OpenAIClient("m", server.url, api_key=KEY, retries=1)
+    policy = LLMPolicy(client)
+    seen = [repr(client), repr(policy), repr(vars(client)), str(client._key)]
+    echo = f"Authorization: Bearer {KEY}"
+    for answer in [
+        (401, error(f"Incorrect API key provided: {KEY}")),
+        (500, echo),
+        (400, error(echo)),
+        (200, echo),
+        (200, completion(echo)),
+        (200, completion(None, refusal=echo)),
+        (200, {"error": echo}),
+        (200, echo.encode()),
+        (200, echo.encode(), {"drop": "yes"}),
+    ]:
+        server.script = [answer]
+        (got,) = run(client)
+        seen += list(outputs(got)) if isinstance(got, Exception) else [repr(got)]
+        decision, memory = one_decision(policy)
+        seen += [repr(decision), repr(memory)]
+    asyncio.run(client.close())
+    seen += [record.getMessage() + repr(record.args) for record in caplog.records]
+    seen += capfd.readouterr()
+    assert len(caplog.records) > 8
+    assert not [text for text in seen if KEY in text]
+    assert any("[key]" in text for text in seen)
+
+
+def one_decision(policy):
+    game = PublicGoods(players=2, rounds=2)
+    view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+    return policy.act(view, policy.start(game, 0, 1))
+
+
+def test_a_secret_is_not_pickled():
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(Secret(KEY))
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"model": ""}, "model"),
+        ({"base_url": "127.0.0.1:8000"}, "base_url must look like"),
+        ({"base_url": "ftp://example.org"}, "base_url must look like"),
+        ({"base_url": "http://[1/v1"}, "base_url must look like"),
+        ({"base_url": f"http://me:{KEY}@example.org/v1"}, "no user, password or query"),
+        ({"base_url": f"http://example.org/v1?key={KEY}"}, "no user, password or query"),
+        ({"api_key": KEY, "api_key_file": "x"}, "only one of"),
+        ({"timeout": 0}, "timeout"),
+        ({"retries": -1}, "retries"),
+        ({"max_in_flight": 0}, "max_in_flight"),
+        ({"structured": "perhaps"}, "structured"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(argument, words):
+    with pytest.raises(BadParameter, match=words) as caught:
+        OpenAIClient(**{"model": "m", "api_key": KEY} | argument)
+    assert isinstance(caught.value, LLMGamesError)
+    assert KEY not in str(caught.value)
+
+
+def test_the_address_can_come_from_the_environment(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/")
+    assert OpenAIClient("m").base_url == server.url
+    assert isinstance(OpenAIClient("m"), Client)
+    assert repr(OpenAIClient("m")) == f"OpenAIClient('m', base_url='{server.url}')"
+
+
+def test_a_missing_package_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ClientError, match=r"pip install 'llm-games\[openai\]'"):
+        OpenAIClient("m", api_key=KEY)
+
+
+def test_clients_are_light_to_import():
+    code = (
+        "import sys, llm_games.wrappers.llm_policy, llm_games.wrappers.clients.openai, "
+        "llm_games.wrappers.clients.transformers\n"
+        "print({'openai', 'transformers', 'torch', 'httpx2'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,70 @@
+"""Keys that never show: not in a repr, an error, a log or a completion."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from llm_games.wrappers.clients.base import ClientError
+
+MASK = "[key]"
+
+
+class Secret:
+    """A string that only `reveal` shows.
+
+    Raises:
+        ClientError: it cannot be a key: empty, or with blanks or characters that no header takes.
+    """
+
+    __slots__ = ("_value", "source")
+
+    def __init__(self, value: str, source: str = "api_key") -> None:
+        value = value.strip()
+        if not value or not value.isascii() or not value.isprintable() or " " in value:
+            fault = "empty" if not value else "not one word of plain characters"
+            raise ClientError(f"the key in {source} is {fault}: put just the key there")
+        self._value, self.source = value, source
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Secret:
+        """Read a key from a file that holds nothing else.
+
+        Raises:
+            ClientError: the file cannot be read, or holds no key.
+        """
+        path = Path(path).expanduser()
+        try:
+            return cls(path.read_text("utf-8"), f"the file {path}")
+        except UnicodeDecodeError:
+            raise ClientError(f"the key file {path} is not a text file") from None
+        except OSError as error:
+            raise ClientError(f"cannot read the key file {path}: {error.strerror}") from None
+
+    @classmethod
+    def from_environment(cls, name: str) -> Secret:
+        """Read a key from an environment variable.
+
+        Raises:
+            ClientError: it is not set, or holds no key; says what to set.
+        """
+        if not os.environ.get(name):
+            raise ClientError(
+                f"no key: set the environment variable {name} (export {name}=…), or put the key "
+                "into a file and give api_key_file"
+            )
+        return cls(os.environ[name], f"the environment variable {name}")
+
+    def reveal(self) -> str:
+        """Return the string itself, for the call that needs it."""
+        return self._value
+
+    def redact(self, text: str) -> str:
+        """Mask the secret wherever a text holds it."""
+        return text.replace(self._value, MASK)
+
+    def __repr__(self) -> str:
+        return f"Secret({self.source})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not pickled: build the client anew where it is needed")
