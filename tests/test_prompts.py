@@ -1,0 +1,282 @@
+"""Every wording of every game: complete, true to the parameters, and in plain characters."""
+
+import copy
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from playing import IDS, NAMES, SETTINGS, legal_actions
+
+import llm_games
+from llm_games.errors import BadParameter, UnknownName
+from llm_games.prompting import PERSONAS, Prompts, listed, number, percent, versions
+from llm_games.views import View
+
+VERSIONS = ("v1", "v2", "v3", "v4", "v5")
+every_wording = pytest.mark.parametrize("version", VERSIONS)
+every_setting = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+
+# A change of each of these must change the rules as told. The first entry is the setting in
+# which the change is made.
+REAL = {"domain": "real", "decimals": 2}
+TOLD: dict[str, list[tuple[dict, dict]]] = {
+    "beauty_contest": [
+        *(
+            ({}, change)
+            for change in (
+                {"players": 7},
+                {"rounds": 3},
+                {"min": 11},
+                {"max": 77},
+                {"ratio": "5/6"},
+                {"prize": 13},
+                {"foul_fee": 17},
+                {"domain": "real"},
+                {"tie_rule": "first_number"},
+                {"rule_breaker": "include"},
+                {"rule_breaker": "void_round"},
+                {"told_rational": True},
+                {"bounds_check": "none"},
+                {"reveal": ("all_choices",)},
+                *({"prize_rule": r} for r in ("split", "exclusive", "independent", "amplified")),
+            )
+        ),
+        (REAL, {"decimals": 4}),
+        ({"max": 200}, {"bounds_check": "0_100"}),
+        *(({"prize_rule": r}, {"prize": 7}) for r in ("split", "exclusive", "amplified")),
+    ],
+    "el_farol_bar": [
+        *(
+            ({}, change)
+            for change in (
+                {"players": 7},
+                {"rounds": 3},
+                {"ratio": "1/4"},
+                {"min": -3},
+                {"home": 6},
+                {"max": 12},
+                {"mode": "explicit"},
+                {"implicit_report": "no_count"},
+            )
+        ),
+    ],
+    "divide_dollar": [({}, c) for c in ({"players": 7}, {"rounds": 3}, {"golds": 77})],
+    "public_goods": [
+        *(({}, c) for c in ({"players": 7}, {"rounds": 3}, {"tokens": 33}, {"ratio": "1/2"})),
+        ({}, {"endowment": "carry"}),
+        ({}, {"initial_tokens": "random"}),
+        ({"endowment": "carry"}, {"tokens": 33}),
+        ({"endowment": "carry"}, {"initial_tokens": "random"}),
+        ({"initial_tokens": "random"}, {"tokens": 33}),
+        ({"initial_tokens": "random"}, {"rand_min": 7}),
+        ({"initial_tokens": "random", "endowment": "carry"}, {"rand_min": 7}),
+    ],
+    "diners_dilemma": [
+        ({}, {"players": 7}),
+        ({}, {"rounds": 3}),
+        ({}, {"cheap_price": 11}),
+        ({}, {"cheap_utility": 14}),
+        ({}, {"costly_price": 21}),
+        ({}, {"costly_utility": 21}),
+    ],
+    "sealed_bid_auction": [
+        *(({}, c) for c in ({"players": 7}, {"rounds": 3}, {"price": "second"})),
+    ],
+    "battle_royale": [
+        ({}, {"players": 7}),
+        ({}, {"base_hit_rate": 40}),
+        ({}, {"interval": 4}),
+        ({}, {"announce_cap": True}),
+        ({"announce_cap": True}, {"max_shots": 13}),
+        ({}, {"self_target": "allowed"}),
+    ],
+    "pirate_game": [
+        *(({}, c) for c in ({"players": 7}, {"gold": 77}, {"quota": "majority"})),
+        ({}, {"payoff": "lexicographic"}),
+    ],
+}
+CHANGES = [(name, *pair) for name in TOLD for pair in TOLD[name]]
+CHANGE_IDS = [f"{name} {base or ''} {change}" for name, base, change in CHANGES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_there_are_five_wordings(name):
+    assert versions(name) == list(VERSIONS)
+
+
+@every_wording
+@pytest.mark.parametrize(("name", "base", "change"), CHANGES, ids=CHANGE_IDS)
+def test_every_parameter_is_in_the_rules(name, base, change, version):
+    before, after = llm_games.rules(name, **base), llm_games.rules(name, **(base | change))
+    prompts = Prompts(name, version)
+    assert prompts.rules(before, 1) != prompts.rules(after, 1)
+    for value in change.values():
+        if isinstance(value, int) and not isinstance(value, bool) and name != "battle_royale":
+            assert re.search(rf"(?<![\d.]){value}(?![\d.]*\d)", prompts.rules(after, 1)), value
+
+
+def moments(name, more):
+    """Return the views of all seats before the first move, in the middle and at the end."""
+    game = llm_games.rules(name, **more)
+    rng = np.random.default_rng(4)
+    state, views = game.reset(rng), []
+    while True:
+        views += [View.of(game, state, seat) for seat in range(game.players)]
+        if state.over:
+            return views
+        state, _ = game.step(state, legal_actions(game, state, rng), rng)
+
+
+@every_wording
+@every_setting
+def test_every_block_renders_at_every_moment(name, more, version):
+    prompts, asked = Prompts(name, version), 0
+    for view in moments(name, more):
+        rules, report = prompts.rules(view.game, view.seat), prompts.report(view)
+        request = prompts.request(view)
+        assert (request == "") == (view.question is None)
+        if view.question is not None:
+            asked += 1
+            assert view.question.form() in request
+        for text in (rules, report, request):
+            assert text.isascii()
+            assert not re.search(r"None|\{\{|\{%|<__|nan|\n\n\n| \n|  |Undefined", text), text
+            assert text == text.strip()
+    assert asked
+
+
+@every_wording
+@every_setting
+def test_cue_and_persona_reach_the_player(name, more, version):
+    prompts = Prompts(name, version)
+    view = next(view for view in moments(name, more) if view.question is not None)
+    plain = prompts.rules(view.game, view.seat)
+    for persona in (*PERSONAS, "You are shy."):
+        told = prompts.rules(view.game, view.seat, persona)
+        sentence = told.removesuffix(plain)
+        assert sentence != told
+        assert sentence.endswith(".\n\n")
+    request = prompts.request(view, reasoning=True)
+    assert view.question.form(reasoning=True) in request
+    assert "step by step" in request
+    assert "step by step" not in prompts.request(view)
+
+
+def leaves(value, path=()):
+    """Return the paths of all single values in nested dicts and lists."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        return [leaf for key, inner in pairs for leaf in leaves(inner, (*path, key))]
+    return [] if value is None else [path]
+
+
+def altered(told, path):
+    """Return a copy of what is told with one value changed."""
+    told = copy.deepcopy(told)
+    inner = told
+    for key in path[:-1]:
+        inner = inner[key]
+    value = inner[path[-1]]
+    change = {bool: lambda: not value, str: lambda: value + "x"}.get(type(value))
+    inner[path[-1]] = change() if change else value + (-1 if path[-1] == "fun" else 1)
+    return told
+
+
+def implied(told, path):
+    """Tell whether being asked already says it: it is my move, in this phase."""
+    mine = ("shooter",), *([("proposer",)] if told.get("phase") == "propose" else [])
+    return path in (("phase",), *mine)
+
+
+@every_wording
+@every_setting
+def test_everything_a_player_knows_is_said(name, more, version):
+    """Changing any single value that a player is told changes its report or its request."""
+    prompts, seen = Prompts(name, version), set()
+    for view in moments(name, more):
+        if view.question is None:
+            continue
+        text = prompts.report(view), prompts.request(view)
+        for path in leaves(view.told):
+            kind = tuple(key for key in path if isinstance(key, str))
+            if kind in seen or implied(view.told, path):
+                continue
+            other = dataclasses.replace(view, told=altered(view.told, path))
+            if (prompts.report(other), prompts.request(other)) != text:
+                seen.add(kind)
+                continue
+            pytest.fail(f"{path} is not said in {text}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_wordings_differ(name):
+    view = next(view for view in moments(name, {}) if view.question is not None)
+    for block in ("rules", "request"):
+        texts = {
+            prompts.rules(view.game, view.seat) if block == "rules" else prompts.request(view)
+            for prompts in (Prompts(name, version) for version in VERSIONS)
+        }
+        assert len(texts) == len(VERSIONS)
+
+
+@every_wording
+@pytest.mark.parametrize("name", NAMES)
+def test_texts_are_short(name, version):
+    """A tiny model must be able to read them."""
+    prompts = Prompts(name, version)
+    view = next(view for view in moments(name, {}) if view.question is not None)
+    assert len(prompts.rules(view.game, view.seat).split()) <= 200
+    assert len(prompts.request(view).split()) <= 100
+
+
+@every_wording
+@pytest.mark.parametrize(
+    "name", ["beauty_contest", "el_farol_bar", "divide_dollar", "public_goods", "diners_dilemma"]
+)
+def test_symmetric_games_tell_no_seat(name, version):
+    game = llm_games.rules(name)
+    prompts = Prompts(name, version)
+    state = game.reset(np.random.default_rng(0))
+    texts = {prompts.text(View.of(game, state, seat)) for seat in range(game.players)}
+    assert len(texts) == 1
+    assert "player_" not in texts.pop()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(3, "3"), (2.5, "2.50"), (0.125, "0.12"), (-0.875, "-0.88"), (60 / 7, "8.57"), (7.0, "7")],
+)
+def test_numbers_as_people_write_them(value, text):
+    assert number(value) == text
+
+
+def test_ratios_percentages_and_lists():
+    ratio = llm_games.rules("public_goods", ratio="2/3").ratio
+    assert number(ratio) == "2/3"
+    assert number(ratio / 2 * 3 / 8) == "1/8"
+    assert percent(ratio * 9 / 10) == "60%"
+    assert listed([1, 2.5]) == "1, 2.50"
+
+
+def test_a_wording_of_ones_own(tmp_path):
+    (tmp_path / "divide_dollar").mkdir()
+    file = tmp_path / "divide_dollar" / "mine.j2"
+    file.write_text(
+        "{% block rules %}Share {{ golds }}.{% endblock %}{% block report %}{% endblock %}"
+        "{% block request %}{{ form }}{% endblock %}"
+    )
+    prompts = Prompts("divide_dollar", "mine", tmp_path)
+    assert prompts.rules(llm_games.rules("divide_dollar", golds=7), 0) == "Share 7."
+    assert "mine" in versions("divide_dollar", tmp_path)
+    file.with_name("half.j2").write_text("{% block rules %}{% endblock %}")
+    with pytest.raises(BadParameter, match="lacks the block 'report'"):
+        Prompts("divide_dollar", "half", tmp_path)
+    file.with_name("bad.j2").write_text("{% block rules %}")
+    with pytest.raises(BadParameter, match="line 1"):
+        Prompts("divide_dollar", "bad", tmp_path)
+
+
+def test_unknown_wordings_name_the_nearest():
+    with pytest.raises(UnknownName, match="did you mean 'v1'"):
+        Prompts("divide_dollar", "V1")
