@@ -1,0 +1,212 @@
+"""Subgame-perfect play of the pirate game (Goodin 1998; Stewart 1999).
+
+A stage is a number of living pirates. They are counted by position: 0 proposes, 1 proposes next.
+Preferences: survive, then gold, then others overboard, so a voter who is indifferent rejects.
+Votes are cast as if decisive. With the outcome of the stage below known, each vote has a price:
+0 if the voter would be lost for certain after a rejection, otherwise one coin more than it would
+then get. The proposer buys the cheapest votes it needs; if they cost more than the gold, no plan
+passes and it is lost.
+
+Several plans can be optimal where votes have the same price. What stages above expect is the one
+that pays the highest positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from llm_games.errors import BadParameter, unknown
+
+MOST_PLANS = 100_000
+QUOTAS: dict[str, Callable[[int], int]] = {
+    "half": lambda pirates: (pirates + 1) // 2,
+    "majority": lambda pirates: pirates // 2 + 1,
+}
+"""Votes needed, the proposer's own included, by name of the rule."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Perfect play with a number of pirates left. Arrays have shape (pirates,), by position.
+
+    coins, survives: what becomes of everybody (if the proposer is lost: what comes of the stages
+    below). prices: of each vote, position 0 counting 0. paid: the positions paid in every optimal
+    plan. tied, ties: of the positions in `tied`, all of one price, any `ties` are paid too.
+    """
+
+    coins: np.ndarray
+    survives: np.ndarray
+    prices: np.ndarray
+    paid: np.ndarray
+    tied: np.ndarray
+    ties: int
+
+    @property
+    def proposer_survives(self) -> bool:
+        """Whether some plan passes."""
+        return bool(self.survives[0])
+
+
+def votes_needed(pirates: int, quota: str = "half") -> int:
+    """Accepts that pass a plan, the proposer's included: at least half, or more than half."""
+    if quota not in QUOTAS:
+        raise unknown("quota", quota, QUOTAS)
+    return QUOTAS[quota](pirates)
+
+
+def stage(pirates: int, gold: int, quota: str = "half") -> Stage:
+    """Perfect play with `pirates` left and `gold` coins, O(n log n) for each smaller number."""
+    if pirates < 1 or gold < 0:
+        raise BadParameter(f"pirates={pirates!r}, gold={gold!r}: need pirates >= 1 and gold >= 0")
+    votes_needed(pirates, quota)
+    return _stage(pirates, gold, quota)
+
+
+@lru_cache(maxsize=256)
+def _stage(pirates: int, gold: int, quota: str) -> Stage:
+    none = np.zeros(1, bool)
+    current = Stage(np.array([gold]), ~none, np.zeros(1, int), none, none, 0)
+    for left in range(2, pirates + 1):
+        current = _above(current, gold, votes_needed(left, quota) - 1)
+    for array in (current.coins, current.survives, current.prices, current.paid, current.tied):
+        array.flags.writeable = False  # shared between callers
+    return current
+
+
+def _above(below: Stage, gold: int, votes: int) -> Stage:
+    """The stage with one pirate more than `below`, whose proposer must buy `votes` votes."""
+    prices = np.concatenate([[0], np.where(below.survives, below.coins + 1, 0)])
+    voters = np.arange(1, len(prices))
+    bought = voters[np.lexsort((-voters, prices[1:]))[:votes]]  # cheapest, then highest position
+    dearest = prices[bought].max(initial=0)
+    paid = (prices > 0) & (prices < dearest)
+    tied = (prices > 0) & (prices == dearest)
+    ties = int(tied[bought].sum())
+    cost = int(prices[bought].sum())
+    if cost > gold:
+        coins, survives = (np.concatenate([[0], array]) for array in (below.coins, below.survives))
+        return Stage(coins, survives.astype(bool), prices, paid, tied, ties)
+    coins = np.zeros(len(prices), int)
+    coins[bought] = prices[bought]
+    coins[0] = gold - cost
+    return Stage(coins, np.ones(len(prices), bool), prices, paid, tied, ties)
+
+
+def closed_form_plan(pirates: int, gold: int) -> np.ndarray:
+    """The optimal plan for quota "half", (pirates,): one coin for positions 2, 4, 6, ...
+
+    The only one up to 2 gold + 1 pirates, one of gold + 1 for 2 gold + 2.
+    """
+    if not 1 <= pirates <= 2 * gold + 2:
+        raise BadParameter(
+            f"pirates={pirates!r}: the closed form holds for 1..{2 * gold + 2} pirates with "
+            f"{gold} coins; use stage for more"
+        )
+    plan = (np.arange(pirates) % 2 == 0).astype(int)
+    plan[0] = gold - (pirates - 1) // 2
+    return plan
+
+
+def closed_form_survives(pirates: int, gold: int) -> bool:
+    """Whether the proposer survives with quota "half": n <= 2G, or n = 2G + a power of two."""
+    over = pirates - 2 * gold
+    return over <= 0 or over & (over - 1) == 0
+
+
+def optimal_plans(pirates: int, gold: int, quota: str = "half") -> np.ndarray:
+    """All optimal plans, (plans, pirates); no row if the proposer is lost whatever it offers."""
+    now = stage(pirates, gold, quota)
+    if not now.proposer_survives:
+        return np.zeros((0, pirates), int)
+    tied = np.flatnonzero(now.tied)
+    if comb(len(tied), now.ties) > MOST_PLANS:
+        raise BadParameter(
+            f"pirates={pirates!r}, gold={gold!r}: {comb(len(tied), now.ties)} optimal plans, more "
+            f"than {MOST_PLANS}; nearest_plan finds the one closest to a given plan"
+        )
+    plans = []
+    for choice in combinations(tied.tolist(), now.ties):
+        plan = np.where(now.paid, now.prices, 0)
+        plan[list(choice)] = now.prices[list(choice)]
+        plan[0] = gold - plan.sum()
+        plans.append(plan)
+    return np.array(plans)
+
+
+def nearest_plan(plan: np.ndarray, quota: str = "half") -> np.ndarray:
+    """The optimal plan closest to `plan` (n, *batch) in the sum of absolute differences.
+
+    Batches share one amount of gold, the sum over positions. If the proposer is lost whatever it
+    offers, every plan is optimal and `plan` itself is returned.
+    """
+    plan, now = _read(plan, quota)
+    if not now.proposer_survives:
+        return plan
+    prices = now.prices.reshape(-1, *[1] * (plan.ndim - 1))
+    saved = np.abs(plan) - np.abs(plan - prices)  # by paying this vote rather than nothing
+    saved = np.where(now.tied.reshape(prices.shape), saved, -np.iinfo(int).max)
+    rank = np.argsort(np.argsort(-saved, axis=0, kind="stable"), axis=0)
+    chosen = now.paid.reshape(prices.shape) | (rank < now.ties)
+    nearest = np.where(chosen, prices, 0)
+    nearest[0] = plan.sum(0) - nearest.sum(0)
+    return nearest
+
+
+def distance(plan: np.ndarray, quota: str = "half") -> np.ndarray:
+    """Sum of absolute differences to the nearest optimal plan over 2 gold, 0..1, (*batch,)."""
+    plan = np.asarray(plan)
+    return np.abs(plan - nearest_plan(plan, quota)).sum(0) / np.maximum(2 * plan.sum(0), 1)
+
+
+def votes(plan: np.ndarray, quota: str = "half") -> np.ndarray:
+    """Equilibrium votes on `plan` (n, *batch), True = accept; the proposer's is always True.
+
+    A voter accepts if it would be lost after a rejection or is offered more than it would then get.
+    """
+    plan, now = _read(plan, quota)
+    accepted = plan >= now.prices.reshape(-1, *[1] * (plan.ndim - 1))
+    accepted[0] = True
+    return accepted
+
+
+def proposer_regret(plan: np.ndarray, quota: str = "half", death: int = -1) -> np.ndarray:
+    """Coins lost by `plan` (n, *batch) against an optimal one when the others vote perfectly.
+
+    Being thrown overboard counts `death` coins.
+    """
+    plan, now = _read(plan, quota)
+    passed = votes(plan, quota).sum(0) >= votes_needed(len(plan), quota)
+    best = now.coins[0] if now.proposer_survives else death
+    return best - np.where(passed, plan[0], death)
+
+
+def voter_regret(
+    plan: np.ndarray, accepts: np.ndarray, quota: str = "half", death: int = -1
+) -> np.ndarray:
+    """Coins lost by each vote if it decides the ballot, (n, *batch), 0 for the proposer.
+
+    plan, accepts: (n, *batch); being thrown overboard in a later round counts `death` coins.
+    """
+    plan, now = _read(plan, quota)
+    after = np.where(now.prices > 0, now.prices - 1, death)  # what a rejection leads to
+    gain = plan - after.reshape(-1, *[1] * (plan.ndim - 1))
+    regret = np.maximum(0, np.where(accepts, -gain, gain))
+    regret[0] = 0
+    return regret
+
+
+def _read(plan: np.ndarray, quota: str) -> tuple[np.ndarray, Stage]:
+    """The plan as an integer array, and its stage."""
+    plan = np.asarray(plan)
+    totals = np.unique(plan.sum(0))
+    if len(totals) != 1 or not np.issubdtype(plan.dtype, np.integer):
+        raise BadParameter(
+            f"plans share out {totals.tolist()} coins: must be integers with one sum for the batch"
+        )
+    return plan, stage(len(plan), int(totals[0]), quota)
