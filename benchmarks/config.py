@@ -71,6 +71,9 @@ class Server(Section):
     retries: int | None = Field(default=None, ge=0, le=100)
     max_in_flight: int | None = Field(default=None, ge=1, le=10_000)
     """most calls at the same time"""
+    device: str | None = None
+    """where a local model runs, such as ``cuda``"""
+    dtype: str | None = None
 
     @field_validator("base_url")
     @classmethod

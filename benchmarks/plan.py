@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.players import PLAYERS, make_player
-from llm_games.benchmarks.config import Config, ConfigError, Game, Seat, Section
+from llm_games.benchmarks.config import Config, ConfigError, Game, Seat, Section, Server, Talk
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
-from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.table import play
@@ -32,12 +33,13 @@ class PlannedSeat(Section):
 
     player: str
     name: str
-    options: dict[str, Any]
+    client: dict[str, Any]
+    settings: dict[str, Any]
 
     @property
     def key(self) -> str:
         """Return what is equal for seats that share a player."""
-        return json.dumps([self.player, self.options], sort_keys=True)
+        return json.dumps([self.player, self.client, self.settings], sort_keys=True)
 
 
 class PlannedGame(Section):
@@ -74,7 +76,7 @@ class Overrides:
         games: names or labels of the games to play.
         episodes: of each game.
         seed: of the run.
-        settings: of all players that ask a language model.
+        settings: of all players that ask a language model; ``base_url`` of those at a server.
     """
 
     seats: Sequence[str] = ()
@@ -132,7 +134,7 @@ def episode_seed(run: int, game: str, number: int) -> int:
 def is_model(player: str) -> bool:
     """Return whether a player asks a language model, and so takes settings."""
     entry = PLAYERS.get(player.partition(":")[0])
-    return entry is not None and entry.model
+    return entry is not None and entry.model is not None
 
 
 def players(plan: Plan) -> dict[str, Policy]:
@@ -147,7 +149,7 @@ def players(plan: Plan) -> dict[str, Policy]:
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in made or not is_model(seat.player):
-                    made[seat.key] = make_player(seat.player, rules, **seat.options)
+                    made[seat.key] = make_player(seat.player, rules, seat.client, **seat.settings)
                 made[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
@@ -183,6 +185,24 @@ def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
         totals = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
         found.append(Estimate(game.label, count, *(count * total for total in totals)))
     return found
+
+
+async def check(made: Mapping[str, Policy]) -> None:
+    """Ask each language model one short question, to learn before a run whether it answers.
+
+    Raises:
+        ConfigError: one does not.
+    """
+    clients = {id(p.client): p.client for p in made.values() if isinstance(p, LLMPolicy)}
+    hello = Request(({"role": "user", "content": "Say hello."},), max_tokens=16)
+
+    async def ask(client: Client) -> None:
+        try:
+            await client.complete(hello)
+        except ClientError as error:
+            raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
+
+    await asyncio.gather(*map(ask, clients.values()))
 
 
 class _Meter:
@@ -256,18 +276,24 @@ def _game(
     )
 
 
-def _seat(config: Config, seat: Seat, settings: Mapping[str, Any]) -> PlannedSeat:
+def _seat(config: Config, seat: Seat, changes: Mapping[str, Any]) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, of the command line."""
     kind, _, model = seat.player.partition(":")
-    own = {k: v for k, v in seat.given().items() if k not in ("player", "name")}
-    name = seat.name or seat.player
-    if not is_model(seat.player):
-        return PlannedSeat(player=seat.player, name=name, options=own)
-    described = config.models[model].given() if model in config.models else {}
-    player = f"{kind}:{described.pop('model')}" if "model" in described else seat.player
-    common = {"max_attempts": config.max_attempts} | config.player.given()
-    options = common | described | own | dict(settings)
-    return PlannedSeat(player=player, name=name, options=options)
+    player, merged = seat.player, seat.given()
+    if is_model(player):
+        described = config.models[model].given() if model in config.models else {}
+        if model in config.models:
+            player = f"{kind}:{described.pop('model', model)}"
+        common = {"max_attempts": config.max_attempts} | config.player.given()
+        merged = common | described | merged | dict(changes)
+        if kind != "openai":
+            merged = {k: v for k, v in merged.items() if k not in changes or k != "base_url"}
+    return PlannedSeat(
+        player=player,
+        name=seat.name or seat.player,
+        client={k: v for k, v in merged.items() if k in Server.model_fields},
+        settings={k: v for k, v in merged.items() if k in Talk.model_fields},
+    )
 
 
 def _chosen(games: list[PlannedGame], wanted: Sequence[str]) -> list[PlannedGame]:

@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from llm_games.benchmarks.lock import BEAT
-from llm_games.benchmarks.plan import Plan, PlannedGame
+from llm_games.benchmarks.plan import Plan, PlannedGame, check
 from llm_games.benchmarks.store import (
     AttemptRow,
     DecisionRow,
@@ -85,22 +85,37 @@ def planned(store: Store) -> Plan:
 
 
 def play_run(
-    store: Store, plan: Plan, players: Mapping[str, Policy], watch: Watcher = lambda _: None
+    open_store: Callable[[], Store],
+    plan: Plan,
+    players: Mapping[str, Policy],
+    watch: Watcher = lambda _: None,
 ) -> None:
     """Play all episodes that are not finished, and wait for the end.
 
     Args:
-        store: the run's file.
+        open_store: opens the run's file, once all models have been seen to answer.
         plan: what to play.
         players: by `PlannedSeat.key`, see `plan.players`.
         watch: called after every step.
 
     Raises:
+        ConfigError: a model does not answer.
         RunStopped: too many calls in a row failed.
         StoreError: the file cannot be written, or the record does not fit.
         KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
     """
-    asyncio.run(_Run(store, plan, players, watch).play())
+
+    async def main() -> None:
+        try:
+            await check(players)
+            with open_store() as store:
+                await _Run(store, plan, players, watch).play()
+        finally:
+            for policy in players.values():
+                if isinstance(policy, LLMPolicy):
+                    await policy.client.close()
+
+    asyncio.run(main())
 
 
 class _Run:
@@ -129,9 +144,6 @@ class _Run:
             raise _first(group) from None
         finally:
             alive.cancel()
-            for policy in self.players.values():
-                if isinstance(policy, LLMPolicy):
-                    await policy.client.close()
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
