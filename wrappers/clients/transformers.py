@@ -19,7 +19,7 @@ GATHER = 0.005  # seconds that a batch waits for company
 _NEEDED = {
     "config.json": ("config.json",),
     "weights (*.safetensors)": ("*.safetensors", "pytorch_model*.bin"),
-    "a tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json"),
+    "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json"),
 }
 _Job = tuple[Request, "Future[Completion]"]
 
