@@ -220,6 +220,7 @@ class BeautyContest(Rulebook):
     ) -> tuple[BeautyContestState, Outcome]:
         numbers = np.where(actions == MISSING, 0, actions.clip(-self.limit, self.limit))
         legal = ~broke
+        # Where nothing counts there is no mean, and nobody can win.
         counted = (actions != MISSING) if self.rule_breaker == "include" else legal
         if self.rule_breaker == "void_round":
             counted = legal & ~broke.any(axis=0)

@@ -1,0 +1,138 @@
+"""Divide the dollar: the source's worked cases, every option, and a scripted game."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.errors import BadParameter
+from llm_games.games.divide_dollar import LARGEST, DivideDollar
+from llm_games.prompting import Prompts
+from llm_games.questions import MISSING, BadReply
+from llm_games.views import View
+
+RNG = np.random.default_rng(0)
+CASES = {
+    "D1 boundary": ({}, [10] * 10, 100, [10] * 10),
+    "D2": ({}, [11, *[10] * 9], 101, [0] * 10),
+    "D3": ({}, [91, *[1] * 9], 100, [91, *[1] * 9]),
+    "D4": ({}, [91, 2, *[1] * 8], 101, [0] * 10),
+    "D5": ({}, [0] * 10, 0, [0] * 10),
+    "D6": ({}, [33, 33, 33], 99, [33, 33, 33]),
+    "D7": ({}, [100, *[0] * 9], 100, [100, *[0] * 9]),
+    "unbounded": ({"bid_range": "unbounded"}, [-5, 105, *[0] * 8], 100, [-5, 105, *[0] * 8]),
+    "D7 with other golds": ({"golds": 50}, [49, 1], 50, [49, 1]),
+}
+
+
+@pytest.mark.parametrize(("options", "bids", "total", "receipts"), CASES.values(), ids=CASES)
+def test_worked_cases(options, bids, total, receipts):
+    game = DivideDollar(players=len(bids), **options)
+    state, outcome = game.step(game.reset(RNG), np.array(bids), RNG)
+    assert outcome.record["sum"] == total
+    assert outcome.rewards.tolist() == receipts
+    assert not outcome.broke.any()
+    assert [game.told(state, i)["last"]["receipt"] for i in range(len(bids))] == receipts
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=6), st.integers(1, 60))
+def test_all_or_nothing(bids, golds):
+    bids = [min(bid, golds) for bid in bids]
+    game = DivideDollar(players=len(bids), golds=golds)
+    _, outcome = game.step(game.reset(RNG), np.array(bids), RNG)
+    assert outcome.rewards.tolist() == (bids if sum(bids) <= golds else [0] * len(bids))
+
+
+@pytest.mark.parametrize("bid", [187, -5, MISSING])
+def test_illegal_bids_count_as_0(bid):
+    game = DivideDollar(players=2)
+    _, outcome = game.step(game.reset(RNG), np.array([bid, 60]), RNG)
+    assert outcome.broke.tolist() == [True, False]
+    assert outcome.record["actions"].tolist() == [0, 60]
+    assert outcome.rewards.tolist() == [0, 60]
+    void = DivideDollar(players=2, failed_reply="void_run")
+    state, outcome = void.step(void.reset(RNG), np.array([bid, 60]), RNG)
+    assert state.void
+    assert not outcome.rewards.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "bid"),
+    [
+        ({}, 33, 33),
+        ({}, "33.0", 33),
+        ({"number_parse": "truncate", "bid_range": "unbounded"}, "-33.9", -33),
+        ({"bid_range": "unbounded"}, 187, 187),
+    ],
+)
+def test_reading_bids(options, value, bid):
+    game = DivideDollar(**options)
+    question = game.question(game.reset(RNG), 0)
+    assert question.key == "bid_amount"
+    assert question.read(value) == bid
+
+
+@pytest.mark.parametrize(("value", "kind"), [("33.5", "format"), (187, "range"), (-5, "range")])
+def test_replies_that_break_a_rule(value, kind):
+    game = DivideDollar()
+    with pytest.raises(BadReply) as error:
+        game.question(game.reset(RNG), 0).read(value)
+    assert error.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"golds": 0}, "golds"),
+        ({"golds": 2.5}, "golds"),
+        ({"bid_range": "any"}, "bid_range"),
+        ({"number_parse": "loose"}, "number_parse"),
+        ({"failed_reply": "skip"}, "failed_reply"),
+        ({"rounds": 0}, "rounds"),
+    ],
+)
+def test_bad_parameters(parameters, words):
+    with pytest.raises(BadParameter, match=words):
+        DivideDollar(**parameters)
+
+
+def test_bounds():
+    assert DivideDollar(golds=50).bounds() == (0, 50)
+    assert DivideDollar(bid_range="unbounded").bounds() == (-LARGEST, LARGEST)
+
+
+def test_single_bids_of_others_stay_secret():
+    game = DivideDollar(players=3)
+    one, _ = game.step(game.reset(RNG), np.array([10, 20, 30]), RNG)
+    two, _ = game.step(game.reset(RNG), np.array([10, 30, 20]), RNG)
+    assert game.told(one, 0) == game.told(two, 0)
+    assert np.array_equal(game.observe(one)[0], game.observe(two)[0])
+
+
+def test_golden_playthrough():
+    game = DivideDollar(players=3, rounds=2)
+    prompts, state = Prompts(game.name), game.reset(RNG)
+    assert prompts.text(View.of(game, state, 0)) == (
+        "You are one of 3 players in a game of 2 rounds.\n"
+        "In each round, 100 coins are to be divided. All players bid at the same time for a part "
+        "of them. You cannot see the bids of the others.\n"
+        "If all 3 bids add up to at most 100, every player receives what it bid, and coins that "
+        "are left are lost. If they add up to more than 100, all players receive 0.\n\n"
+        "Round 1 of 2. How many coins do you bid? Your goal is to receive as much as you can "
+        "without pushing the sum of all bids above 100.\n"
+        'Answer only with JSON of this form: {"bid_amount": <a whole number from 0 to 100>}'
+    )
+    state, _ = game.step(state, np.array([20, 30, 50]), RNG)
+    assert prompts.report(View.of(game, state, 1)) == (
+        "Result of round 1: you bid 30. All bids added up to 100, which is at most 100. "
+        "You received 30."
+    )
+    state, outcome = game.step(state, np.array([20, 31, 50]), RNG)
+    assert outcome.finished.all()
+    assert prompts.report(View.of(game, state, 1)) == (
+        "Result of round 2: you bid 31. All bids added up to 101, which is more than 100. "
+        "You received 0."
+    )
+    caption, _, rows = game.picture(state)
+    assert caption == "Divide the dollar: round 2 of 2, bids add up to 101 of 100"
+    assert rows[2] == ["player_2", "50", "0"]

@@ -1,0 +1,138 @@
+"""The public goods game: the source's worked cases, every option, and a scripted game."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.errors import BadParameter
+from llm_games.games.public_goods import PublicGoods
+from llm_games.prompting import Prompts
+from llm_games.questions import MISSING, BadReply
+from llm_games.views import View
+
+RNG = np.random.default_rng(0)
+MIXED = [20, 15, 10, 5, 0, 20, 15, 10, 5, 0]
+# Ratio, contributions, pot, gains, tokens after the round, welfare.
+CASES = {
+    "P1": (2, [20] * 10, 200, [20] * 10, [40] * 10, 400),
+    "P2 free rider": (2, [0, *[20] * 9], 180, [36, *[16] * 9], [56, *[36] * 9], 380),
+    "P3": (2, [0] * 10, 0, [0] * 10, [20] * 10, 200),
+    "P4": (2, MIXED, 100, [0, 5, 10, 15, 20] * 2, [20, 25, 30, 35, 40] * 2, 300),
+    "P5": (2, [7, 3, 0], 10, ["-1/3", "11/3", "20/3"], ["59/3", "71/3", "80/3"], 70),
+    "P6": (1, [1, *[0] * 7], 1, ["-7/8", *["1/8"] * 7], ["153/8", *["161/8"] * 7], 160),
+    "P7": (0, [20] * 10, 200, [-20] * 10, [0] * 10, 0),
+    "P8": ("1/2", [20, *[0] * 9], 20, [-19, *[1] * 9], [1, *[21] * 9], 190),
+    "P9": (4, [20] * 10, 200, [60] * 10, [80] * 10, 800),
+}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "given_", "pot", "gains", "tokens", "welfare"), CASES.values(), ids=CASES
+)
+def test_worked_cases(ratio, given_, pot, gains, tokens, welfare):
+    game = PublicGoods(players=len(given_), ratio=ratio)
+    state, outcome = game.step(game.reset(RNG), np.array(given_), RNG)
+    assert outcome.record["pot"] == pot
+    assert outcome.rewards.tolist() == [float(Fraction(t)) for t in tokens]
+    assert game.gain(state).tolist() == [float(Fraction(g)) for g in gains]
+    assert sum(Fraction(t) for t in tokens) == welfare
+    assert state.endowment.tolist() == [20] * len(given_)
+
+
+def test_carry():
+    game = PublicGoods(players=3, endowment="carry")
+    state, _ = game.step(game.reset(RNG), np.array([20, 10, 0]), RNG)
+    assert state.endowment.tolist() == [20, 30, 40]
+    assert game.legal(state)[1].tolist() == [20, 30, 40]
+    assert game.breaks(state, np.array([25, 25, 25])).tolist() == [True, False, False]
+    after, _ = game.step(state, np.array([5, 5, 5]), RNG)
+    assert after.endowment.tolist() == [25, 35, 45]
+
+
+@given(st.integers(2, 6), st.integers(0, 5), st.integers(0, 2**32 - 1))
+def test_random_endowments_are_distinct_and_kept(players, rand_min, seed):
+    game = PublicGoods(players=players, tokens=12, initial_tokens="random", rand_min=rand_min)
+    state = game.reset(np.random.default_rng(seed))
+    drawn = state.endowment.tolist()
+    assert len(set(drawn)) == players
+    assert all(rand_min <= tokens <= 12 for tokens in drawn)
+    after, _ = game.step(state, np.zeros(players, np.int64), RNG)
+    assert after.endowment.tolist() == drawn
+
+
+@pytest.mark.parametrize("contribution", [21, -1, MISSING])
+def test_illegal_contributions_count_as_0(contribution):
+    game = PublicGoods(players=2)
+    _, outcome = game.step(game.reset(RNG), np.array([contribution, 20]), RNG)
+    assert outcome.broke.tolist() == [True, False]
+    assert outcome.record["actions"].tolist() == [0, 20]
+    void = PublicGoods(players=2, failed_reply="void_run")
+    assert void.step(void.reset(RNG), np.array([contribution, 20]), RNG)[0].void
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "contribution"),
+    [
+        ({}, "20", 20),
+        ({"contribution_range": "unbounded"}, 35, 35),
+        ({"number_parse": "truncate"}, "7.9", 7),
+        ({}, 21, "range"),
+        ({}, "7.9", "format"),
+    ],
+)
+def test_reading_contributions(options, value, contribution):
+    game = PublicGoods(**options)
+    question = game.question(game.reset(RNG), 0)
+    assert question.key == "tokens_contributed"
+    if isinstance(contribution, int):
+        assert question.read(value) == contribution
+    else:
+        with pytest.raises(BadReply) as error:
+            question.read(value)
+        assert error.value.kind == contribution
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"tokens": 0}, "tokens"),
+        ({"ratio": 0.5}, "must be exact"),
+        ({"endowment": "keep"}, "endowment"),
+        ({"initial_tokens": "random", "rand_min": 12}, "rand_min"),
+        ({"contribution_range": "any"}, "contribution_range"),
+        ({"number_parse": "loose"}, "number_parse"),
+    ],
+)
+def test_bad_parameters(parameters, words):
+    with pytest.raises(BadParameter, match=words):
+        PublicGoods(**parameters)
+
+
+def test_golden_playthrough():
+    game = PublicGoods(players=3, rounds=2)
+    prompts, state = Prompts(game.name), game.reset(RNG)
+    assert prompts.text(View.of(game, state, 0)) == (
+        "You are one of 3 players in a game of 2 rounds.\n"
+        "In every round each player gets 20 tokens.\n"
+        "In each round, all players decide at the same time how many of their tokens to put into "
+        "a common pot. The others cannot see your choice while they make theirs.\n"
+        "The pot is multiplied by 2 and shared out equally among all 3 players, whatever each of "
+        "them put in. Tokens you do not put in stay yours.\n\n"
+        "Round 1 of 2. You have 20 tokens. How many do you put into the pot? Your goal is to hold "
+        "as many tokens as possible at the end.\n"
+        'Answer only with JSON of this form: {"tokens_contributed": <a whole number from 0 to 20>}'
+    )
+    state, _ = game.step(state, np.array([7, 3, 0]), RNG)
+    assert prompts.report(View.of(game, state, 0)) == (
+        "Result of round 1: the contributions were 7, 3, 0. The pot held 10 tokens before it was "
+        "multiplied.\nYou contributed 7. Your net gain from the pot was -0.33, and you ended the "
+        "round with 19.67 tokens.\nTokens of all players after the round: 19.67, 23.67, 26.67."
+    )
+    state, outcome = game.step(state, np.array([20, 20, 20]), RNG)
+    assert outcome.finished.all()
+    caption, _, rows = game.picture(state)
+    assert caption == "Public goods game: round 2 of 2, pot 60"
+    assert rows[0] == ["player_0", "20", "20", "40.00"]
