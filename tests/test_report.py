@@ -1,12 +1,16 @@
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 from playing import legal_actions
 
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.scores import GAMES
-from llm_games.benchmarks.store import AttemptRow, DecisionRow, StepRow, Store
+from llm_games.benchmarks.store import AttemptRow, DecisionRow, NotARun, StepRow, Store
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import rulebook
 
 OUTCOMES = ("valid", "valid", "valid", "unparsable", "out_of_range", "refused", "truncated")
@@ -95,3 +99,109 @@ class Text(HTMLParser):
 def page(*paths):
     out = build(list(paths), paths[0].parent)
     return out.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_a_whole_run_is_one_page_that_loads_nothing(tmp_path):
+    html = page(write_run(tmp_path / "run.db", title="Eight games"))
+    shown = Text(html)
+    assert shown.loads == []
+    assert html.count("<svg") == 8 * 3 + 2 + 1
+    for word in ("Eight games", "Gemini-1.5-Pro", "16 of 16 done", "Overall", "(14)", *GAMES):
+        assert word in shown.text
+    assert "not an LLM" not in shown.text
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+
+
+def test_text_from_the_file_is_escaped_and_no_formula(tmp_path):
+    evil = "<script>alert('$x^2$')</script>"
+    path = write_run(
+        tmp_path / "run.db", ["public_goods"], [evil] * 9 + ["rational"], 1, title=f"A {evil}"
+    )
+    html = page(path)
+    assert "<script" not in html
+    assert f"A {evil}" in Text(html).text
+    assert "$x^2$" in html.split("<svg", 1)[1]
+
+
+def test_references_take_no_rank(tmp_path):
+    for seats, note in (("rational", "not an LLM"), (["tiny"] * 9 + ["openai:m"], "mixed seats")):
+        path = write_run(tmp_path / f"{note}.db", ["divide_dollar"], seats, asks=False)
+        text = Text(page(path)).text
+        assert note in text
+        assert "1 of 8 games" in text
+        assert "(1" not in text.split("Beside the published")[1].split("Thirteen")[0]
+
+
+@pytest.mark.parametrize("game", ["battle_royale", "pirate_game", "sealed_bid_auction"])
+def test_an_unfinished_run_shows_what_there_is(tmp_path, game):
+    text = Text(page(write_run(tmp_path / "run.db", [game], episodes=3, steps=1, void=(1,)))).text
+    assert "This run is not finished: 2 of 3 episodes are left." in text
+    assert "1 void episodes have no score: a reply broke the rules." in text
+    assert "0 of 3, 1 void, 2 running" in text
+    assert not re.search(r"\bnan\b", text)
+
+
+def test_a_single_episode_has_no_spread(tmp_path):
+    path = write_run(tmp_path / "run.db", ["diners_dilemma"], "tiny", episodes=1)
+    text = Text(page(path)).text
+    assert re.search(r"diners_dilemma ! 1 of 1 \d+\.\d ± – – ", text)
+    assert "thin lines" not in text
+
+
+def test_a_run_that_has_not_begun(tmp_path):
+    text = Text(page(write_run(tmp_path / "run.db", ["el_farol_bar"], steps=0))).text
+    assert "Nothing has been played yet." in text
+    assert "0 of 2" in text
+
+
+@pytest.mark.parametrize(
+    ("game", "params"),
+    [
+        ("beauty_contest", {"ratio": "1", "players": 3}),
+        ("beauty_contest", {"ratio": "4/3", "domain": "real", "decimals": 1}),
+        ("public_goods", {"endowment": "carry"}),
+        ("public_goods", {"ratio": "10"}),
+        ("sealed_bid_auction", {"price": "second"}),
+        ("pirate_game", {"quota": "majority", "gold": 5}),
+        ("battle_royale", {"hit_rates": [50, 90], "players": 2}),
+    ],
+)
+def test_other_settings_have_a_page_and_stay_off_the_leaderboard(tmp_path, game, params):
+    text = Text(page(write_run(tmp_path / "run.db", [game], "rational", params=params))).text
+    assert "published leaderboard" not in text
+    assert not re.search(r"\bnan\b", text)
+    assert str(next(iter(params))) in text
+
+
+def test_several_runs_share_a_page(tmp_path):
+    paths = [
+        write_run(tmp_path / f"{name}.db", ["public_goods"], name, 1, title=f"Run of {name}")
+        for name in ("rational", "tiny")
+    ]
+    html = page(*paths)
+    assert "2 runs" in html
+    assert html.count('class="own"') == 2
+
+
+def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
+    path = write_run(tmp_path / "run.db", ["public_goods"], "rational", 1, asks=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(LLMGamesError, match=r"pip install 'llm-games\[report\]'"):
+        build([path], tmp_path / "out.html")
+
+
+def test_errors(tmp_path):
+    with pytest.raises(BadParameter, match="at least one run"):
+        build([], tmp_path)
+    with pytest.raises(NotARun, match=r"nothing\.db"):
+        build([tmp_path / "nothing.db"], tmp_path)
+    path = write_run(tmp_path / "run.db", ["public_goods"], "rational", 1, steps=0)
+    with pytest.raises(BadParameter, match="cannot be written"):
+        build([path], path / "report.html")
+
+
+def test_importing_the_report_loads_no_plotting():
+    code = "import sys, llm_games.benchmarks.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

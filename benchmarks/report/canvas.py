@@ -15,6 +15,7 @@ from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 # Okabe and Ito's colours, told apart with any kind of colour vision. The page's style sheet has
 # the variables, with a lighter blue on a dark ground.
@@ -24,11 +25,14 @@ _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--p
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 
+THIRD, HALF = (4.7, 3.0), (7.0, 3.4)
+"""Sizes in inches of plots of which three or two stand side by side on a wide page."""
+
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # names of players and models are not formulas
     "font.family": "DejaVu Sans",
-    "font.size": 10,
+    "font.size": 10.5,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
@@ -42,7 +46,7 @@ _STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
-    "legend.fontsize": 9,
+    "legend.fontsize": 10,
     "lines.linewidth": 1.6,
 }
 
@@ -51,9 +55,7 @@ class ReportExtraMissing(LLMGamesError, ImportError):
     """Reports need matplotlib, which an extra brings."""
 
 
-def svg(
-    name: str, draw: Callable[[Axes], str], size: tuple[float, float] = (4.9, 3.0)
-) -> tuple[Markup, str]:
+def svg(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> tuple[Markup, str]:
     """Draw one plot.
 
     Args:
@@ -100,7 +102,7 @@ def _legend(axes: Axes) -> None:
             labels,
             loc="lower left",
             bbox_to_anchor=(0, 1),
-            ncols=2 if sum(map(len, labels)) > 40 else len(handles),
+            ncols=2 if sum(map(len, labels)) > 34 else len(handles),
             borderaxespad=0.2,
             columnspacing=1.2,
             handlelength=1.8,
@@ -151,7 +153,14 @@ def _moments(table: Array) -> tuple[Array, Array]:
 def over_rounds(axes: Axes, word: str = "round") -> None:
     """Label the horizontal axis and give it whole numbers."""
     axes.set_xlabel(word)
-    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    whole(axes.xaxis)
+
+
+def whole(axis: Axis) -> None:
+    """Put ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str = "--") -> None:

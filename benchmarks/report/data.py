@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.deviation import deviation
-from llm_games.benchmarks.scores import score_episode
+from llm_games.baselines.players import PLAYERS
+from llm_games.benchmarks.scores import filled_in, score_episode
 from llm_games.benchmarks.store import DecisionRow, EpisodeRow, Records
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 
-LANGUAGE_MODELS = frozenset({"openai", "transformers"})
-"""Kinds of players that stand for a language model of their own; all others are references."""
+TINY = "tiny"
+"""The embedded model: as a player, and as its own server calls it."""
 
 
 @dataclass
@@ -25,7 +27,8 @@ class Player:
     """One player of a run and what it did, over all its seats.
 
     Attributes:
-        name: as in the configuration.
+        name: how the run calls it.
+        spec: what it is, see `llm_games.baselines.players`.
         model: the models' names as the servers gave them.
         decisions, filled: decisions made, and those that the rules filled in.
         outcomes: how its completions were read.
@@ -34,6 +37,7 @@ class Player:
     """
 
     name: str
+    spec: str
     model: str = ""
     decisions: int = 0
     filled: int = 0
@@ -44,8 +48,14 @@ class Player:
 
     @property
     def kind(self) -> str:
-        """What the name begins with, before any colon."""
-        return self.name.partition(":")[0]
+        """What the player is, without the value after the colon."""
+        return self.spec.partition(":")[0]
+
+    @property
+    def language_model(self) -> bool:
+        """Whether it is a language model of its own, and no reference such as the embedded one."""
+        entry = PLAYERS.get(self.kind)
+        return bool(entry and entry.model) and TINY not in (self.kind, self.model)
 
 
 @dataclass(frozen=True)
@@ -94,13 +104,19 @@ class Table:
         """Return how many episodes have this status."""
         return sum(e.status == status for e in self.episodes)
 
+    @property
+    def filled(self) -> Fraction:
+        """The largest share of filled-in decisions in a run."""
+        shares = (filled_in(e.filled, e.decisions) for e in self.played)
+        return max(shares, default=Fraction(0))
+
     def scores(self, edition: str = "corrected") -> list[float]:
         """Return the scores of the episodes that have one, in their order."""
         found = (score_episode(self.rules, e.records, edition) for e in self.done)
         return [score for score in found if score is not None]
 
     def stack(self, key: str) -> Array:
-        """Return one entry of all records, ``(all steps, …)``."""
+        """Return one entry of all records of `played`, ``(all steps, …)``."""
         return np.array([record[key] for e in self.played for record in e.records])
 
 
@@ -134,11 +150,13 @@ def load(path: Path) -> Run:
     """
     with Records.open_readonly(path) as records:
         players: dict[str, Player] = {}
+        planned = [seat for game in records.config.get("games", []) for seat in game["seats"]]
+        specs = {seat["name"]: seat["player"] for seat in planned}
         tables = []
         rows = records.episodes()
         for game in records.games():
             for name in game.seats:
-                players.setdefault(name, Player(name))
+                players.setdefault(name, Player(name, specs.get(name, name)))
             mine = [row for row in rows if row.game.id == game.id]
             episodes = [_episode(records, row, players) for row in mine]
             rules = rulebook(game.game, **game.params)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,8 @@ from llm_games.rulebook import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-THIN = "thin lines are single runs, the band is one standard deviation over runs"
-Draw = Callable[["Axes", Table], str]
+Draw = Callable[..., str]
+"""Takes axes and ``table``, draws, and returns the sentence that explains the plot."""
 
 
 class Plot(NamedTuple):
@@ -40,14 +41,11 @@ def plots(table: Table, prefix: str) -> list[Plot]:
     draws = [*FIGURES.get(table.rules.name, ()), ("Payoffs", _payoffs)]
     if table.rules.name in DEVIATIONS:
         draws.append(("Regret", _regret))
+    size = canvas.HALF if len(draws) > 3 else canvas.THIRD
     return [
-        _plot(title, f"{prefix}-{i}", lambda axes, draw=draw: draw(axes, table))
+        Plot(title, *canvas.svg(f"{prefix}-{i}", partial(draw, table=table), size))
         for i, (title, draw) in enumerate(draws)
     ]
-
-
-def _plot(title: str, name: str, draw: Callable[[Axes], str]) -> Plot:
-    return Plot(title, *canvas.svg(name, draw))
 
 
 def replies(run: Run, prefix: str) -> list[Plot]:
@@ -67,7 +65,13 @@ def replies(run: Run, prefix: str) -> list[Plot]:
         axes.set_ylim(0, 1.03)
         return "Share of the calls that were answered within so many seconds."
 
-    return [_plot("Latency", f"{prefix}-latency", latency)]
+    return [Plot("Latency", *canvas.svg(f"{prefix}-latency", latency, canvas.THIRD))]
+
+
+def _thin(table: Table) -> str:
+    """Explain the thin lines, if there are any."""
+    many = len(table.played) > 1
+    return "; thin lines: single runs, band: ± 1 standard deviation over them" if many else ""
 
 
 def _per_round(table: Table, value: Callable[[dict[str, Any]], float | None]) -> list[list[float]]:
@@ -81,12 +85,12 @@ def _beauty_contest(axes: Axes, table: Table) -> str:
     paths(axes, _per_round(table, lambda r: r["mean"]), "mean number")
     axes.set_ylabel("number")
     if game.ratio == 1:
-        return f"Mean number of each round; at ratio 1 any common number is an equilibrium; {THIN}."
+        return f"Mean number of each round; any common number is an equilibrium{_thin(table)}."
     end = float(game.min if game.ratio < 1 else game.max)
     line(axes, end, f"equilibrium: all at {end:g}")
     return (
         f"Mean number and target ({game.ratio} of it) of each round; higher-order reasoning leads "
-        f"to {end:g}; {THIN}."
+        f"to {end:g}{_thin(table)}."
     )
 
 
@@ -95,20 +99,24 @@ def _el_farol_bar(axes: Axes, table: Table) -> str:
     place = models.bar(game)
     mixed = bar.mixed_equilibrium(place)
     paths(axes, _per_round(table, lambda r: r["goers"]), "goers")
-    line(axes, place.capacity, f"capacity {place.capacity} (pure equilibria)", GREEN, "-")
-    line(axes, mixed * game.players, f"mixed equilibrium, {mixed:.3f} each")
+    line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
+    line(axes, mixed * game.players, f"mixed equilibrium {mixed * game.players:.2f}")
     axes.set_ylabel("players at the bar")
     axes.set_ylim(-0.3, game.players + 0.3)
-    return f"How many went in each round; above the capacity staying was better; {THIN}."
+    return (
+        "How many went in each round; any profile with exactly as many as the capacity is an "
+        f"equilibrium, and everybody going with probability {mixed:.3f} is another{_thin(table)}."
+    )
 
 
 def _divide_dollar(axes: Axes, table: Table) -> str:
-    golds = table.rules.golds
+    game: Any = table.rules
+    golds = game.golds
     paths(axes, _per_round(table, lambda r: r["sum"]), "sum of bids")
     line(axes, golds, f"equilibrium: sum {golds}")
     axes.set_ylabel("golds")
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    return f"Sum of the bids in each round; above {golds} nobody is paid; {THIN}."
+    return f"Sum of the bids in each round; above {golds} nobody is paid{_thin(table)}."
 
 
 def _public_goods(axes: Axes, table: Table) -> str:
@@ -121,7 +129,7 @@ def _public_goods(axes: Axes, table: Table) -> str:
         optimum = 0 if game.ratio < 1 else game.tokens
         line(axes, optimum, f"best for all: {optimum}", GREEN, ":")
     axes.set_ylabel("tokens")
-    return f"Mean contribution per player in each round; {THIN}."
+    return f"Mean contribution per player in each round{_thin(table)}."
 
 
 def _diners_dilemma(axes: Axes, table: Table) -> str:
@@ -134,7 +142,7 @@ def _diners_dilemma(axes: Axes, table: Table) -> str:
     line(axes, 0, "best for all: all cheap", GREEN, ":")
     axes.set_ylabel("share")
     axes.set_ylim(-0.05, 1.05)
-    return f"Share of players who ordered the costly dish in each round; {THIN}."
+    return f"Share of players who ordered the costly dish in each round{_thin(table)}."
 
 
 def _sealed_bid_auction(axes: Axes, table: Table) -> str:
@@ -163,15 +171,25 @@ def _sealed_bid_auction(axes: Axes, table: Table) -> str:
     )
 
 
-def _auction_prices(axes: Axes, table: Table) -> str:
-    paths(axes, _per_round(table, lambda r: max(r["valuations"])), "highest valuation", GREEN)
-    paths(axes, _per_round(table, lambda r: r["price"]), "price paid")
-    axes.set_ylabel("price")
-    won = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(table)]
+def _shading(axes: Axes, table: Table) -> str:
+    game: Any = table.rules
+    paths(axes, _per_round(table, _mean_share), "mean bid / valuation")
+    if game.price == "second":
+        line(axes, 1, "dominant: own valuation")
+    else:
+        line(axes, 1 - 1 / game.players, f"equilibrium {1 - 1 / game.players:.3g}")
+    axes.set_ylabel("share of valuation")
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    best = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(table)]
     return (
-        f"Price of each round below what the item was worth to somebody; it went to the highest "
-        f"valuation in {np.mean(won):.0%} of the rounds; {THIN}."
+        f"Bid as a share of the valuation in each round; the item went to the highest valuation "
+        f"in {np.mean(best):.0%} of them{_thin(table)}."
     )
+
+
+def _mean_share(record: dict[str, Any]) -> float:
+    pairs = zip(record["actions"], record["valuations"], strict=True)
+    return float(np.mean([bid / value for bid, value in pairs if value]))
 
 
 def _records(table: Table) -> list[dict[str, Any]]:
@@ -197,18 +215,10 @@ def _battle_royale(axes: Axes, table: Table) -> str:
         )
     canvas.over_rounds(axes, "shot")
     axes.set_ylabel("run")
-    axes.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    canvas.whole(axes.yaxis)
     axes.set_ylim(len(table.played) + 0.7, 0.4)
     share = len(high) / len(_records(table))
     return f"Every shot of every run, underlined if aimed at the strongest other ({share:.0%})."
-
-
-def _survivors(axes: Axes, table: Table) -> str:
-    paths(axes, _per_round(table, lambda r: sum(r["alive"]) - r["hit"]), "still alive")
-    axes.set_xlabel("shot")
-    axes.set_ylabel("players")
-    axes.set_ylim(0, table.rules.players + 0.5)
-    return f"How many were left after each shot; {THIN}."
 
 
 def _pirate_plans(axes: Axes, table: Table) -> str:
@@ -272,23 +282,37 @@ def _payoffs(axes: Axes, table: Table) -> str:
         at = np.add.outer(shift, seats)
         axes.plot(at, totals[:, seats], "o", color=colour, alpha=0.4, ms=4, mew=0)
         means = totals[:, seats].mean(axis=0)
-        axes.plot(seats, means, "_", color=colour, ms=16, mew=2.4, label=name[:40])
+        axes.plot(
+            seats,
+            means,
+            "_",
+            color=colour,
+            ms=16,
+            mew=2.4,
+            label=name[:40] if len(names) > 1 else None,
+        )
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
-    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    return "Total payoff of each seat: a dot for each run, a bar at their mean."
+    canvas.whole(axes.xaxis)
+    if np.ptp(totals) == 0:
+        axes.set_ylim(totals.min() - 1, totals.max() + 1)
+    by_name = ((name, totals[:, np.array(table.seats) == name].mean()) for name in names)
+    means = ", ".join(f"{name} {mean:.4g}" for name, mean in by_name)
+    return f"Total payoff of each seat: a dot for each run, a bar at their mean; over all {means}."
 
 
 def _regret(axes: Axes, table: Table) -> str:
     sums = [regret.sum(axis=0) for regret in regrets(table, table.played)]
-    paths(axes, sums, "sum of regrets")
+    paths(axes, sums, "sum over players")
     line(axes, 0, "equilibrium: 0")
     axes.set_ylabel("regret")
+    highest = max(map(max, sums)) or 1
+    axes.set_ylim(-0.04 * highest, 1.08 * highest)
     if table.rules.turns:
         axes.set_xlabel("move")
     return (
-        "What the players could have gained, all together, by each changing only its own action "
-        f"in this round (NashConv), in hindsight; {THIN}."
+        "What the players could have gained, all together, each by changing its own action alone "
+        f"(NashConv, in hindsight){_thin(table)}."
     )
 
 
@@ -298,8 +322,8 @@ FIGURES: dict[str, tuple[tuple[str, Draw], ...]] = {
     "divide_dollar": (("Sum of bids", _divide_dollar),),
     "public_goods": (("Contributions", _public_goods),),
     "diners_dilemma": (("Orders", _diners_dilemma),),
-    "sealed_bid_auction": (("Bids", _sealed_bid_auction), ("Prices", _auction_prices)),
-    "battle_royale": (("Shots", _battle_royale), ("Survivors", _survivors)),
+    "sealed_bid_auction": (("Bids", _sealed_bid_auction), ("Shading", _shading)),
+    "battle_royale": (("Shots", _battle_royale),),
     "pirate_game": (("First plans", _pirate_plans), ("Votes", _pirate_votes)),
 }
 """The plots of each game, in order; all games have payoffs besides."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_games.baselines.deviation import DEVIATIONS
 from llm_games.benchmarks import published
-from llm_games.benchmarks.report.data import LANGUAGE_MODELS, Player, Run, Table, regrets
+from llm_games.benchmarks.report.data import Player, Run, Table, regrets
 from llm_games.benchmarks.scores import GAMES, MARK, Cell, cell, filled_in, interval, overall, shown
 from llm_games.registry import rulebook
 
@@ -22,7 +22,6 @@ class ScoreRow(NamedTuple):
     """One game of a run, written out; `marked`: too many decisions were filled in."""
 
     label: str
-    title: str
     runs: str
     score: str
     interval: str
@@ -40,27 +39,24 @@ def score_rows(run: Run) -> list[ScoreRow]:
 
 def _score_row(table: Table) -> ScoreRow:
     scores = table.scores()
-    filled = [filled_in(e.filled, e.decisions) for e in table.played]
-    payoffs = [e.rewards.sum(axis=0).mean() for e in table.done]
     return ScoreRow(
         label=table.label,
-        title=table.rules.title,
         runs=_runs(table),
-        score=_pair(cell(scores) if scores else None),
+        score=_pair(scores),
         interval=_interval([scores]),
-        published=_pair(cell(table.scores("published")) if table.scores("published") else None),
-        filled=f"{float(max(filled)):.1%}" if filled else "–",
-        marked=any(share > MARK for share in filled),
-        payoff=_pair(cell(payoffs) if payoffs else None, 2),
+        published=_pair(table.scores("published")),
+        filled=f"{float(table.filled):.1%}" if table.played else "–",
+        marked=table.filled > MARK,
+        payoff=_pair([e.rewards.sum(axis=0).mean() for e in table.done], 2),
         regret=_pair(_regret(table), 2),
     )
 
 
-def _regret(table: Table) -> Cell | None:
-    """Return a seat's regret over a run, averaged over seats and then over runs."""
-    if table.rules.name not in DEVIATIONS or not table.done:
-        return None
-    return cell([float(regret.sum(axis=1).mean()) for regret in regrets(table, table.done)])
+def _regret(table: Table) -> list[float]:
+    """Return the mean seat's regret over each run; nothing if none is known for the game."""
+    if table.rules.name not in DEVIATIONS:
+        return []
+    return [float(regret.sum(axis=1).mean()) for regret in regrets(table, table.done)]
 
 
 def _runs(table: Table) -> str:
@@ -69,7 +65,11 @@ def _runs(table: Table) -> str:
     return ", ".join(words)
 
 
-def _pair(value: Cell | None, digits: int = 1) -> str:
+def _pair(scores: Sequence[float], digits: int = 1) -> str:
+    return _written(cell(scores) if scores else None, digits)
+
+
+def _written(value: Cell | None, digits: int = 1) -> str:
     if value is None:
         return "–"
     return f"{shown(value.mean, digits)} ± {shown(value.std, digits)}"
@@ -84,7 +84,7 @@ def total(run: Run) -> tuple[str, str] | None:
     """Return Overall and its interval in words; None unless all eight games have a score."""
     scores = benchmark_scores(run, "corrected")
     mean = overall(scores)
-    return None if mean is None else (_pair(mean), _interval([scores[game] for game in GAMES]))
+    return None if mean is None else (_written(mean), _interval([scores[game] for game in GAMES]))
 
 
 def benchmark_scores(run: Run, edition: str) -> dict[str, list[float]]:
@@ -121,13 +121,13 @@ def leaderboard(runs: Sequence[Run]) -> list[BoardRow]:
     """
     rows = [
         BoardRow(
-            str(entry.rank),
-            entry.model,
-            "",
-            False,
-            _pair(entry.overall),
-            [_pair(entry.cells[game]) for game in GAMES],
-            entry.overall.mean,
+            rank=str(entry.rank),
+            model=entry.model,
+            note="",
+            own=False,
+            overall=_written(entry.overall),
+            cells=[_written(entry.cells[game]) for game in GAMES],
+            place=entry.overall.mean,
         )
         for entry in published.leaderboard()
     ]
@@ -139,28 +139,30 @@ def _own_row(run: Run) -> BoardRow | None:
     scores = benchmark_scores(run, "published")
     if not any(scores.values()):
         return None
-    mean, note = overall(scores), _why_no_rank(run)
-    rank = "" if note or mean is None else f"({published.rank_of(mean.mean)})"
-    if mean is None:
-        note = ", ".join(filter(None, (note, f"{sum(map(bool, scores.values()))} of 8 games")))
-    columns = [scores.get(game) for game in GAMES]
+    mean, why = overall(scores), _why_no_rank(run)
+    missing = "" if mean else f"{sum(map(bool, scores.values()))} of 8 games"
+    marked = any(table.filled > MARK for table in run.tables)
+    filled = f"more than {float(MARK):.0%} of a run filled in" if marked else ""
     return BoardRow(
-        rank,
-        run.title,
-        note,
-        True,
-        _pair(mean),
-        [_pair(cell(column)) if column else "–" for column in columns],
-        mean.mean if mean else -1.0,
+        rank="" if why or mean is None else f"({published.rank_of(mean.mean)})",
+        model=" + ".join(sorted(_seated(run))),
+        note="; ".join(filter(None, (run.title, why, missing, filled))),
+        own=True,
+        overall=_written(mean),
+        cells=[_pair(scores.get(game, [])) for game in GAMES],
+        place=mean.mean if mean else -1.0,
     )
 
 
+def _seated(run: Run) -> set[str]:
+    return {name for table in run.tables for name in table.seats}
+
+
 def _why_no_rank(run: Run) -> str:
-    seated = {name for table in run.tables for name in table.seats}
-    kinds = {run.players[name].kind for name in seated}
-    if len(seated) > 1:
-        return f"mixed seats: {', '.join(sorted(seated))}"
-    return "" if kinds <= LANGUAGE_MODELS else f"not an LLM ({', '.join(kinds)}), for reference"
+    players = [run.players[name] for name in _seated(run)]
+    if len(players) > 1:
+        return "mixed seats"
+    return "" if players[0].language_model else "not an LLM, for reference"
 
 
 # -- replies -------------------------------------------------------------------------------------
