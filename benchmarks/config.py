@@ -173,15 +173,15 @@ def named(name: str) -> Path | None:
     return path
 
 
-def load(source: str) -> tuple[Path, dict[str, Any]]:
-    """Return the file that `source` means and its raw content.
+def load(source: str) -> dict[str, Any]:
+    """Return the raw content of the file that `source` means.
 
     Raises:
         ConfigError: there is no such file, or it is not TOML.
     """
     path = named(source) or Path(source)
     try:
-        return path, tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         known = sorted(f.name.replace("_", "-") for f in PAPERS.iterdir() if f.is_dir())
         near = _nearest(source, known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from llm_games.baselines.players import PLAYERS, make_player
 from llm_games.benchmarks.config import Config, ConfigError, Game, Seat, Section, Server, Talk
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.questions import MISSING
-from llm_games.registry import rulebook
+from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
@@ -106,19 +107,16 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         ConfigError: a game, parameter, label or number of seats that cannot be.
     """
     overrides = overrides or Overrides()
-    labels = [game.label or game.game for game in config.games]
-    double = next((label for label in labels if labels.count(label) > 1), None)
-    if double is not None:
-        raise ConfigError(f"{source}: two games are called {double!r}; give one of them a label")
-    games = [
-        _game(config, i, game, source, overrides.settings) for i, game in enumerate(config.games)
-    ]
+    chosen = _chosen(config.games, overrides.games)
     return Plan(
         title=config.title,
         seed=config.seed,
         max_tables=config.max_tables,
         max_failures=config.max_failures,
-        games=_chosen(games, overrides.games),
+        games=[
+            _game(config, f"{source}: games[{i}] ({game.game})", game, overrides.settings)
+            for i, game in chosen
+        ],
     )
 
 
@@ -243,28 +241,40 @@ def _muted(policy: Policy, meter: _Meter) -> Policy:
     return muted
 
 
-def _game(
-    config: Config, i: int, game: Game, source: str, settings: Mapping[str, Any]
-) -> PlannedGame:
-    params = dict(game.params)
+def _chosen(games: Sequence[Game], wanted: Sequence[str]) -> list[tuple[int, Game]]:
+    """Return the games to play with their places in the file."""
+    labels = [game.label or game.game for game in games]
+    double = next((label for label in labels if labels.count(label) > 1), None)
+    if double is not None:
+        raise ConfigError(f"two games are called {double!r}; give one of them another label")
+    known = {*labels, *(game.game for game in games)}
+    for name in wanted:
+        if name not in known:
+            raise unknown("game in this run called", name, known)
+    pairs = zip(labels, enumerate(games), strict=True)
+    return [pair for label, pair in pairs if not wanted or {label, pair[1].game} & set(wanted)]
+
+
+def _game(config: Config, where: str, game: Game, changes: Mapping[str, Any]) -> PlannedGame:
+    params = _with_none(game)
     if config.failed_reply != "fallback":
         params.setdefault("failed_reply", config.failed_reply)
     try:
         rules = rulebook(game.game, **params)
     except LLMGamesError as error:
-        raise ConfigError(f"{source}: games[{i}] ({game.game}): {error}") from None
+        raise ConfigError(f"{where}: {error}") from None
     if rules.length() is None and game.max_steps is None:
         raise ConfigError(
-            f"{source}: games[{i}] ({game.game}) may never end with these parameters; "
-            "set max_steps, such as 1000 (an episode that reaches it is void)"
+            f"{where} may never end with these parameters; set max_steps, such as 1000 "
+            "(an episode that reaches it is void)"
         )
     seats = config.seats if game.seats is None else game.seats
     if len(seats) not in (1, rules.players):
         raise ConfigError(
-            f"{source}: games[{i}] ({game.game}) has {rules.players} seats, but seats lists "
-            f"{len(seats)} players; give one for all seats, or {rules.players}"
+            f"{where} has {rules.players} seats, but seats lists {len(seats)} players; "
+            f"give one for all seats, or {rules.players}"
         )
-    planned = [_seat(config, seat, settings) for seat in seats]
+    planned = [_seat(config, seat, changes) for seat in seats]
     episodes = config.episodes if game.episodes is None else game.episodes
     return PlannedGame(
         label=game.label or game.game,
@@ -274,6 +284,14 @@ def _game(
         seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
         max_steps=game.max_steps,
     )
+
+
+def _with_none(game: Game) -> dict[str, Any]:
+    """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
+    if game.game not in GAMES:
+        return dict(game.params)
+    may = {f.name for f in dataclasses.fields(game_class(game.game)) if "None" in str(f.type)}
+    return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
 
 
 def _seat(config: Config, seat: Seat, changes: Mapping[str, Any]) -> PlannedSeat:
@@ -294,14 +312,6 @@ def _seat(config: Config, seat: Seat, changes: Mapping[str, Any]) -> PlannedSeat
         client={k: v for k, v in merged.items() if k in Server.model_fields},
         settings={k: v for k, v in merged.items() if k in Talk.model_fields},
     )
-
-
-def _chosen(games: list[PlannedGame], wanted: Sequence[str]) -> list[PlannedGame]:
-    known = {name for game in games for name in (game.label, game.game)}
-    for name in wanted:
-        if name not in known:
-            raise unknown("game in this run called", name, known)
-    return [game for game in games if not wanted or {game.label, game.game} & set(wanted)]
 
 
 def _without(game: Any, key: str) -> Any:

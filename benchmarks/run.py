@@ -26,6 +26,7 @@ from llm_games.benchmarks.store import (
     DecisionRow,
     EpisodeRow,
     NotARun,
+    Records,
     StepRow,
     Store,
     StoreError,
@@ -76,12 +77,12 @@ def start(plan: Plan, path: str | Path) -> Store:
     return Store.create(path, plan.title, plan.model_dump(), games, seeds)
 
 
-def planned(store: Store) -> Plan:
+def planned(run: Records) -> Plan:
     """Return the plan that a run was started with."""
     try:
-        return Plan.model_validate(store.config)
+        return Plan.model_validate(run.config)
     except ValidationError as error:
-        raise NotARun(f"{store.path}: its configuration cannot be read: {error}") from None
+        raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
 
 
 def play_run(
@@ -238,7 +239,16 @@ class _Record:
         finally:
             self.run.counters.in_flight -= 1
         return AttemptRow(
-            *(*where, number, prompt, completion.text, finish, error, None, ""),
+            *(
+                *where,
+                number,
+                prompt,
+                _storable(completion.text),
+                finish,
+                _storable(error),
+                None,
+                "",
+            ),
             *(completion.tokens_in, completion.tokens_out, completion.latency),
             *(request.seed, completion.model),
         )
@@ -294,6 +304,11 @@ def _recording(policy: Policy) -> Policy:
     policy = copy.copy(policy)
     policy.client = _RecordingClient(policy.client)
     return policy
+
+
+def _storable(text: str) -> str:
+    """Replace halves of characters, which JSON can hold and a database cannot."""
+    return text.encode(errors="replace").decode()
 
 
 def _completion(row: AttemptRow) -> Completion:

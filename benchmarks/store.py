@@ -11,7 +11,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -275,13 +275,7 @@ class Store(Records):
             Unwritable: the folder does not exist or cannot be written.
         """
         path = Path(path)
-        if path.is_dir() or (path.exists() and path.stat().st_size > 0):
-            raise RunExists(
-                f"{path} exists already and is left as it is; "
-                f"choose another file with --db, or finish that run: llm-games resume {path}"
-            )
-        if not path.parent.is_dir():
-            raise Unwritable(f"there is no folder {path.parent}; make it, or choose another --db")
+        check_free(path)
         lock = RunLock()
         with _opened(path, "rwc") as database:
             with _transaction(database):
@@ -318,8 +312,10 @@ class Store(Records):
         """Write what is left, give the lock back and close the file."""
         try:
             self.flush()
-            with _translated(self.path), _transaction(self._database):
-                self._lock.release(self._database)
+            with _translated(self.path):
+                with _transaction(self._database):
+                    self._lock.release(self._database)
+                _settle(self._database)
         finally:
             self._database.close()
 
@@ -414,6 +410,22 @@ class Store(Records):
         self._pending.clear()
 
 
+def check_free(path: Path) -> None:
+    """Check that a new run can be recorded in a file.
+
+    Raises:
+        RunExists: there is a file already; it is never overwritten.
+        Unwritable: there is no such folder.
+    """
+    if path.is_dir() or (path.exists() and path.stat().st_size > 0):
+        raise RunExists(
+            f"{path} exists already and is left as it is; "
+            f"choose another file with --db, or finish that run: llm-games resume {path}"
+        )
+    if not path.parent.is_dir():
+        raise Unwritable(f"there is no folder {path.parent}; make it, or choose another --db")
+
+
 def plain_action(action: Action) -> int | list[int] | None:
     """Return an action as JSON holds it: a plan as a list, a missing one as None."""
     if isinstance(action, tuple):
@@ -462,6 +474,13 @@ def _tune(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("PRAGMA foreign_keys = ON")
+
+
+def _settle(database: sqlite3.Connection) -> None:
+    """Leave one plain file without companions, unless somebody is just reading it."""
+    database.execute("PRAGMA busy_timeout = 0")
+    with suppress(sqlite3.OperationalError):
+        database.execute("PRAGMA journal_mode = DELETE")
 
 
 def _check_file(path: Path) -> None:

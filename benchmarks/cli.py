@@ -1,0 +1,373 @@
+"""The command line: ``llm-games``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llm_games.errors import LLMGamesError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from llm_games.benchmarks.plan import Overrides, Plan
+    from llm_games.benchmarks.store import Store
+
+HELP = """Economic and strategic games for language models, learners and equilibria.
+
+Exit codes:
+
+0  done
+
+1  stopped early, since the model or the disk failed; go on with: llm-games resume FILE
+
+2  something is wrong with what was asked; the message says what and the way out
+
+130  interrupted with Ctrl-C; go on with: llm-games resume FILE
+"""
+
+app = typer.Typer(
+    help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|NAME",
+        help="a TOML file, gamma-bench, or gamma-bench/NAME for another of its experiments",
+    ),
+]
+Database = Annotated[Path, typer.Argument(metavar="FILE", help="the .db file of a run")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else on stdout")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bar, no table")]
+ReportTo = Annotated[
+    Path | None, typer.Option("--report", metavar="DIR", help="write a report there after the run")
+]
+OpenIt = Annotated[bool, typer.Option("--open", help="open the report in a browser")]
+
+
+def main() -> None:
+    """Run the command line; what a user can cause ends with one message and exit code 2."""
+    try:
+        app()
+    except LLMGamesError as error:
+        _say(f"error: {error}")
+        raise SystemExit(2) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from llm_games import __version__
+
+        print(f"llm-games {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    source: Source,
+    seat: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="player for all seats; repeat it to name one for each"),
+    ] = None,
+    game: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GAME", help="play only this game of the file; can be repeated"),
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(metavar="N", help="of each game")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="all randomness comes from it")
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="file to record in; by default a new one in this folder"),
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="sampling temperature, 0 to 2")
+    ] = None,
+    prompts: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="wording: v1 to v5")
+    ] = None,
+    reasoning: Annotated[
+        bool | None, typer.Option("--reasoning/--no-reasoning", help="ask for an explanation first")
+    ] = None,
+    persona: Annotated[
+        str | None,
+        typer.Option(metavar="WHO", help="cooperative, selfish, mathematician, or a sentence"),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="past decisions in the dialogue: full, none or a number"),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players"),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print what would be played and asked; play nothing")
+    ] = False,
+    as_json: AsJson = False,
+    report_to: ReportTo = None,
+    open_it: OpenIt = False,
+    quiet: Quiet = False,
+) -> None:
+    """Play the games of a file and record everything.
+
+    Offline at once: llm-games run gamma-bench --episodes 1
+    """
+    from llm_games.benchmarks.plan import Overrides
+
+    settings = {
+        "temperature": temperature,
+        "prompts": prompts,
+        "reasoning": reasoning,
+        "persona": persona,
+        "memory": int(memory) if memory is not None and memory.isdecimal() else memory,
+        "base_url": base_url,
+    }
+    given = {key: value for key, value in settings.items() if value is not None}
+    plan = _plan(source, Overrides(seat or (), game or (), episodes, seed, given))
+    if dry_run:
+        _dry_run(plan, as_json)
+        return
+    from llm_games.benchmarks.plan import players
+    from llm_games.benchmarks.run import start
+    from llm_games.benchmarks.store import check_free
+
+    path = db or _fresh(source)
+    check_free(path)
+    made = players(plan)
+    _play(lambda: start(plan, path), path, plan, made, quiet or as_json)
+    _finish(path, as_json, quiet, report_to, open_it)
+
+
+@app.command()
+def resume(
+    db: Database,
+    as_json: AsJson = False,
+    report_to: ReportTo = None,
+    open_it: OpenIt = False,
+    quiet: Quiet = False,
+) -> None:
+    """Finish a run that was interrupted; what is recorded is not asked again."""
+    from llm_games.benchmarks.plan import players
+    from llm_games.benchmarks.run import planned
+    from llm_games.benchmarks.store import Records, Store
+
+    with Records.open_readonly(db) as records:
+        plan = planned(records)
+        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
+    if owed:
+        _play(lambda: Store.open(db), db, plan, players(plan), quiet or as_json)
+    elif not as_json:
+        _say(f"{db} is complete, nothing is left to play")
+    _finish(db, as_json, quiet, report_to, open_it)
+
+
+@app.command()
+def report(
+    db: Annotated[list[Path], typer.Argument(metavar="FILE...", help="the .db files of runs")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="folder, or HTML file")
+    ] = Path("report.html"),
+    open_it: OpenIt = False,
+) -> None:
+    """Write one HTML page with scores, plots and replies of one run or several."""
+    _report(db, out, open_it)
+
+
+@app.command("list")
+def list_games(as_json: AsJson = False) -> None:
+    """List the games."""
+    from llm_games.registry import games
+
+    rows = games()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    from llm_games.benchmarks.tables import games_table
+
+    _console().print(games_table(rows))
+
+
+@app.command()
+def show(
+    game: Annotated[str, typer.Argument(help="a game, such as public_goods")],
+    prompts: Annotated[str, typer.Option(help="wording of the sample prompt")] = "v1",
+    as_json: AsJson = False,
+) -> None:
+    """Show a game: its parameters with default and range, and what a player reads."""
+    from llm_games.benchmarks.show import parameters, sample, wordings
+    from llm_games.registry import game_class
+
+    found, known = game_class(game), parameters(game)
+    texts = sample(game, prompts)
+    if as_json:
+        plain = [row._asdict() | {"default": str(row.default)} for row in known]
+        about = {"name": found.name, "title": found.title, "source": found.source}
+        print(json.dumps(about | {"parameters": plain, "sample": dict(texts)}, indent=2))
+        return
+    from llm_games.benchmarks.tables import parameters_table
+
+    console = _console()
+    console.print(f"{found.title} ({found.source}). {_first_lines(found)}", markup=False)
+    console.print(parameters_table(known))
+    console.print(f"Wordings: {', '.join(wordings(game))}. The first seat reads in {prompts}:")
+    for heading, text in texts:
+        console.print(f"\n[{heading}]\n{text}", markup=False, highlight=False)
+
+
+@app.command("serve-tiny")
+def serve_tiny(
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="port to listen on")] = 8000,
+) -> None:
+    """Serve the embedded tiny model to OpenAI-compatible clients until interrupted."""
+    from llm_games.baselines.tiny.server import serve
+
+    _say(f"tiny, a toy model, answers at http://{host}:{port}/v1 (Ctrl-C stops it)")
+    serve(host=host, port=port)
+
+
+# -- parts of the commands ------------------------------------------------------------------------
+
+
+def _plan(source: str, overrides: Overrides) -> Plan:
+    from llm_games.benchmarks.config import load, parse
+    from llm_games.benchmarks.plan import resolve
+
+    return resolve(parse(overrides.apply(load(source)), source), source, overrides)
+
+
+def _dry_run(plan: Plan, as_json: bool) -> None:
+    from llm_games.benchmarks.plan import estimate, players
+    from llm_games.benchmarks.tables import estimate_table
+
+    rows = estimate(plan, players(plan))
+    if as_json:
+        print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
+        return
+    console = _console()
+    console.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", markup=False)
+    console.print(estimate_table(rows))
+    console.print("Re-asks after bad replies come on top. Nothing was played.")
+
+
+def _play(
+    open_store: Callable[[], Store], path: Path, plan: Plan, made: dict[str, Any], quiet: bool
+) -> None:
+    """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.progress import progress
+    from llm_games.benchmarks.run import RunStopped, play_run
+    from llm_games.benchmarks.store import Unwritable
+
+    if not quiet and any(seat.player.startswith("tiny") for g in plan.games for seat in g.seats):
+        _say("tiny is a toy model that shows how things work: no result for a leaderboard")
+    how = f"all that happened is in {path}; go on with: llm-games resume {path}"
+    try:
+        with progress(_console(stderr=True), quiet) as watch:
+            play_run(open_store, plan, made, watch)
+    except KeyboardInterrupt:
+        _say(f"\ninterrupted; {how}" if path.exists() else "\ninterrupted; nothing was run")
+        raise typer.Exit(130) from None
+    except (RunStopped, Unwritable) as error:
+        if not path.exists():
+            raise
+        _say(f"stopped: {error}\n{how}")
+        raise typer.Exit(1) from None
+
+
+def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
+    """Print what a run came to, and write the report that was asked for."""
+    from llm_games.benchmarks.run import planned
+    from llm_games.benchmarks.store import Records
+    from llm_games.benchmarks.summary import summary, total
+
+    with Records.open_readonly(path) as records:
+        games, usage = summary(records), records.usage()
+    page = None
+    if report_to is not None or open_it:
+        page = _report([path], report_to or path.with_suffix(".html"), open_it, quiet or as_json)
+    if as_json:
+        overall = total(games)
+        print(
+            json.dumps(
+                {
+                    "db": str(path),
+                    "report": page and str(page),
+                    "overall": overall and {"mean": overall.mean, "std": overall.std},
+                    "games": [game.plain() for game in games],
+                    "usage": usage,
+                }
+            )
+        )
+    elif not quiet:
+        from llm_games.benchmarks.tables import summary_table
+
+        console = _console()
+        console.print(f"{records.title}: {_who(planned(records))}", markup=False)
+        console.print(summary_table(games, total(games)))
+        console.print(f"recorded in {path}; a report: llm-games report {path}", markup=False)
+
+
+def _report(paths: list[Path], out: Path, open_it: bool, quiet: bool = False) -> Path:
+    from llm_games.benchmarks.report import build
+
+    page = Path(build(paths, out if out.suffix == ".html" else out / "report.html"))
+    if not quiet:
+        _say(f"report: {page}")
+    if open_it:
+        import webbrowser
+
+        webbrowser.open(page.absolute().as_uri())
+    return page
+
+
+def _who(plan: Plan) -> str:
+    """Name the players and how many seats each has, over all games."""
+    seats = Counter(seat.name for game in plan.games for seat in game.seats)
+    if len(seats) == 1:
+        return f"{next(iter(seats))} in all seats"
+    return ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+
+
+def _fresh(source: str) -> Path:
+    """Return a new file in this folder, named after what is run and when."""
+    stem = Path(source.replace("/", "-") if not Path(source).exists() else source).stem
+    return Path(f"{stem}-{datetime.now():%Y%m%d-%H%M%S}.db")
+
+
+def _first_lines(found: type) -> str:
+    """Return the description in a game's docstring, on one line."""
+    paragraphs = (found.__doc__ or "").split("\n\n")
+    return " ".join(" ".join(paragraphs[1:]).split()).replace("``", "")
+
+
+def _console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What a run came to, in numbers: scores, payoffs and rule breaks of each game."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_games.benchmarks.scores import GAMES, MARK, Cell, cell, overall, score_episode
+from llm_games.benchmarks.store import EpisodeRow, Records
+from llm_games.registry import rulebook
+
+
+@dataclass(frozen=True)
+class GameSummary:
+    """One game of a run.
+
+    Attributes:
+        label, game: its name in the run and in the registry.
+        players: the players' names, each once.
+        episodes: how many there are in each status.
+        scores: of the finished episodes, 0 to 100; empty where no score is defined.
+        payoffs: of each seat, summed over an episode, mean over the finished episodes.
+        decisions: made in all episodes.
+        bad_replies: completions that were not legal answers, by outcome.
+        filled_in: decisions for which the declared treatment was played.
+    """
+
+    label: str
+    game: str
+    players: list[str]
+    episodes: dict[str, int]
+    scores: list[float]
+    payoffs: list[float]
+    decisions: int
+    bad_replies: dict[str, int]
+    filled_in: int
+
+    @property
+    def cell(self) -> Cell | None:
+        """Return mean and standard deviation of the scores."""
+        return cell(self.scores) if self.scores else None
+
+    @property
+    def marked(self) -> bool:
+        """Return whether too large a share of the decisions was filled in."""
+        return self.filled_in > MARK * self.decisions
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        found = self.cell
+        score = None if found is None else {"mean": found.mean, "std": found.std}
+        return self.__dict__ | {"score": score, "marked": self.marked}
+
+
+def summary(records: Records) -> list[GameSummary]:
+    """Summarize a run game by game."""
+    episodes = records.episodes()
+    return [
+        _game(records, [episode for episode in episodes if episode.game.id == game.id])
+        for game in records.games()
+    ]
+
+
+def total(games: list[GameSummary]) -> Cell | None:
+    """Return the mean over the benchmark's eight games, if each is there once."""
+    names = [game.game for game in games]
+    if sorted(names) != sorted(GAMES):
+        return None
+    return overall({game.game: game.scores for game in games})
+
+
+def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:
+    game = episodes[0].game
+    rules = rulebook(game.game, **game.params)
+    scores, payoffs, decisions, filled_in = [], [], 0, 0
+    bad: Counter[str] = Counter()
+    for episode in episodes:
+        made = records.decisions(episode.id)
+        decisions += len(made)
+        filled_in += sum(decision.broke for decision in made)
+        bad.update(a.outcome for a in records.attempts(episode.id) if a.outcome)
+        if episode.status == "done":
+            steps = records.steps(episode.id)
+            payoffs.append(np.sum([step.rewards for step in steps], axis=0))
+            score = score_episode(rules, [step.record for step in steps])
+            scores += [] if score is None else [score]
+    return GameSummary(
+        label=game.label,
+        game=game.game,
+        players=list(dict.fromkeys(game.seats)),
+        episodes=dict(Counter(episode.status for episode in episodes)),
+        scores=scores,
+        payoffs=np.mean(payoffs, axis=0).tolist() if payoffs else [],
+        decisions=decisions,
+        bad_replies={outcome: count for outcome, count in bad.items() if outcome != "valid"},
+        filled_in=filled_in,
+    )

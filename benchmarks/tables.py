@@ -1,0 +1,79 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from rich.table import Table
+
+from llm_games.benchmarks.plan import Estimate
+from llm_games.benchmarks.scores import Cell
+from llm_games.benchmarks.show import Parameter
+from llm_games.benchmarks.summary import GameSummary
+
+
+def games_table(rows: Sequence[Mapping[str, str]]) -> Table:
+    """Return the table of all games."""
+    columns = ("name", "title", "players", "moves", "source")
+    return _table(columns, [tuple(row[column] for column in columns) for row in rows])
+
+
+def parameters_table(rows: Sequence[Parameter]) -> Table:
+    """Return the table of a game's parameters."""
+    plain = [(row.name, str(row.default), row.meaning.replace("`", "")) for row in rows]
+    return _table(("parameter", "default", "meaning and range"), plain)
+
+
+def estimate_table(rows: Sequence[Estimate]) -> Table:
+    """Return the table of what a run would ask, with the totals."""
+    columns = ("game", "episodes", "decisions", "calls", "tokens in", "tokens out")
+    numbers = [
+        (row.episodes, row.decisions, row.calls, row.tokens_in, row.tokens_out) for row in rows
+    ]
+    lines = [(row.label, *map(_count, line)) for row, line in zip(rows, numbers, strict=True)]
+    totals = [sum(column) for column in zip(*numbers, strict=True)]
+    return _table(columns, [*lines, ("all, about", *map(_count, totals))], right=5)
+
+
+def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Table:
+    """Return the table of a run's scores, payoffs and rule breaks."""
+    columns = ("game", "score", "episodes", "payoff of a seat", "bad replies", "filled in")
+    lines = [_summary(game) for game in games]
+    if overall is not None:
+        lines.append(("overall", _score(overall), *[""] * 4))
+    table = _table(columns, lines, right=5)
+    if any(game.marked for game in games):
+        table.caption = "! more than 5 % of the decisions were filled in"
+    return table
+
+
+def _summary(game: GameSummary) -> tuple[str, ...]:
+    states = ", ".join(f"{count} {status}" for status, count in game.episodes.items())
+    payoff = f"{np.mean(game.payoffs):.1f}" if game.payoffs else ""
+    filled = f"{game.filled_in} of {game.decisions}{' !' if game.marked else ''}"
+    bad = str(sum(game.bad_replies.values()))
+    return game.label, _score(game.cell), states, payoff, bad, filled
+
+
+def _score(found: Cell | None) -> str:
+    """Write mean ± standard deviation; halves are rounded to even, as in the paper's tables."""
+    if found is None:
+        return "-"
+    mean = f"{np.round(found.mean, 1):.1f}"
+    return mean if found.std is None else f"{mean} ± {np.round(found.std, 1):.1f}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, column in enumerate(columns):
+        align: Literal["left", "right"] = "right" if place >= len(columns) - right else "left"
+        table.add_column(column, justify=align, no_wrap=place == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell.replace("[", r"\[") for cell in row))
+    return table
