@@ -323,10 +323,10 @@ class PirateGame(Rulebook):
 
     def picture(self, state: PirateGameState) -> tuple[str, list[str], list[list[str]]]:
         voting, coins = int(state.phase) == VOTE, self.coins(state)
-        caption = f"{self.title}: {int(state.round)} votes held"
+        caption = f"{self.title}: votes held {int(state.round)}"
         if state.round:
             result = "passed" if state.passed else "failed"
-            caption += f", the last plan {result} with {int(state.votes.sum())} votes for it"
+            caption += f", the last plan {result} with {int(state.votes.sum())} to accept"
         plan = state.plan if voting else state.last_plan
         first = int(state.proposer if voting or not state.round else self._last_proposer(state))
         rows = []

@@ -136,3 +136,52 @@ def test_golden_playthrough():
     caption, _, rows = game.picture(state)
     assert caption == "Public goods game: round 2 of 2, pot 60"
     assert rows[0] == ["player_0", "20", "20", "40.00"]
+
+
+def test_carry_is_legal_up_to_what_one_holds():  # P10
+    game = PublicGoods(players=3, endowment="carry")
+    state, _ = game.step(game.reset(RNG), np.array([20, 10, 0]), RNG)
+    assert game.question(state, 1).read(30) == 30
+    with pytest.raises(BadReply, match="25 is not a whole number from 0 to 20"):
+        game.question(state, 0).read(25)
+    uneven, _ = game.step(game.reset(RNG), np.array([7, 3, 0]), RNG)
+    assert game.legal(uneven)[1].tolist() == [19, 23, 26]  # of 59/3, 71/3 and 80/3 tokens
+
+
+@pytest.mark.parametrize(
+    ("case", "gains", "tokens"),
+    [
+        ("P5", ["-0.33", "3.67", "6.67"], ["19.67", "23.67", "26.67"]),
+        ("P6", ["-0.88", *["0.12"] * 7], ["19.12", *["20.12"] * 7]),
+    ],
+)
+def test_shown_amounts_round_halves_to_even(case, gains, tokens):
+    ratio, given_, *_ = CASES[case]
+    game = PublicGoods(players=len(given_), ratio=ratio)
+    state, _ = game.step(game.reset(RNG), np.array(given_), RNG)
+    for seat in range(game.players):
+        report = Prompts(game.name).report(View.of(game, state, seat))
+        assert f" {gains[seat]}, and you ended the round with {tokens[seat]} tokens" in report
+        assert report.endswith(f": {', '.join(tokens)}.")
+
+
+def test_random_endowments_of_a_batch():
+    game = PublicGoods(initial_tokens="random", endowment="carry")
+    drawn = game.reset(np.random.default_rng(3), (4000,)).endowment
+    assert all(len(set(table)) == 10 for table in drawn.T.tolist())
+    counts = np.bincount(drawn[0].astype(int), minlength=21)[11:]
+    assert abs(counts - 400).max() < 5 * np.sqrt(400)
+
+
+def test_unbounded_contributions_are_played_as_they_are():
+    game = PublicGoods(players=3, contribution_range="unbounded")
+    _, outcome = game.step(game.reset(RNG), np.array([-6, 36, 0]), RNG)
+    assert not outcome.broke.any()
+    assert outcome.rewards.tolist() == [46, 4, 40]
+
+
+def test_a_seat_does_not_hear_its_number():
+    game = PublicGoods(players=4)
+    state, _ = game.step(game.reset(RNG), np.array([5, 5, 5, 5]), RNG)
+    assert all(game.told(state, seat) == game.told(state, 0) for seat in range(4))
+    assert (game.observe(state) == game.observe(state)[0]).all()

@@ -1,0 +1,450 @@
+"""Battle royale: worked examples, options, order of the turns, what is told, a scripted game."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import llm_games
+from llm_games.errors import BadParameter
+from llm_games.prompting import Prompts, versions
+from llm_games.questions import MISSING, BadReply
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Completion
+from llm_games.wrappers.replies import read_reply
+
+RNG = np.random.default_rng(0)
+HIT, MISS, ON_PURPOSE = 0, 99, -1
+
+
+def battle(*rates, **more):
+    if rates:
+        more |= {"hit_rates": rates, "players": len(rates)}
+    return llm_games.rules("battle_royale", **more)
+
+
+def shoot(rules, *shots, state=None):
+    """Play ``(shooter, target, roll)`` shots; return the last state and all outcomes."""
+    if state is None:
+        state = rules.reset(np.random.default_rng(0), rolls=[roll for _, _, roll in shots])
+    outcomes = []
+    for shooter, target, _ in shots:
+        assert state.shooter == shooter
+        actions = np.full(rules.players, 7)  # whatever the others say is not read
+        actions[shooter] = target
+        state, outcome = rules.step(state, actions, RNG)
+        outcomes.append(outcome)
+    return state, outcomes
+
+
+R3 = [(0, 9, MISS), (1, 9, HIT), (2, 8, HIT), (3, 7, MISS), (4, 0, HIT)]
+
+
+@pytest.mark.parametrize(
+    ("rates", "shots", "living", "winner", "next_shooter"),
+    [
+        pytest.param((50, 70, 90), [(0, 2, HIT), (1, 0, MISS), (0, 1, HIT)], [0], 0, None, id="R1"),
+        pytest.param(
+            (50, 70, 90),
+            [(0, ON_PURPOSE, HIT), (1, 2, MISS), (2, 1, HIT), (0, 2, HIT)],
+            [0],
+            0,
+            None,
+            id="R2",
+        ),
+        pytest.param((), R3, [1, 2, 3, 4, 5, 6, 7], None, 5, id="R3"),
+        pytest.param(
+            (), [(0, 1, HIT), (2, 9, HIT), (3, 8, MISS)], [0, *range(2, 9)], None, 4, id="R4"
+        ),
+        pytest.param(
+            (50, 70, 90),
+            [(0, 2, MISS), (1, 2, MISS), (2, 1, HIT), (0, 2, MISS), (2, 0, HIT)],
+            [2],
+            2,
+            None,
+            id="R5",
+        ),
+        pytest.param((0, 100), [(0, 1, HIT), (1, 0, MISS)], [1], 1, None, id="R7"),
+    ],
+)
+def test_worked_examples(rates, shots, living, winner, next_shooter):
+    rules = battle(*rates)
+    state, outcomes = shoot(rules, *shots)
+    assert np.flatnonzero(state.living).tolist() == living
+    assert state.round == len(shots)
+    assert bool(state.over) == (winner is not None)
+    assert outcomes[-1].rewards.tolist() == [float(seat == winner) for seat in range(rules.players)]
+    assert not any(outcome.rewards.any() for outcome in outcomes[:-1])
+    if next_shooter is not None:
+        assert np.flatnonzero(rules.asked(state)).tolist() == [next_shooter]
+
+
+def test_the_record_has_what_a_score_needs():
+    _, outcomes = shoot(battle(50, 70, 90), (0, ON_PURPOSE, HIT), (1, 2, MISS), (2, 1, HIT))
+    records = [outcome.record for outcome in outcomes]
+    assert [int(r["shooter"]) for r in records] == [0, 1, 2]
+    assert [int(r["target"]) for r in records] == [-1, 2, 1]
+    assert [bool(r["hit"]) for r in records] == [False, False, True]
+    assert [r["alive"].tolist() for r in records] == [[True] * 3] * 3  # before the shot
+    assert records[0]["rates"].tolist() == [50, 70, 90]
+    assert records[1]["actions"].tolist() == [MISSING, 2, MISSING]
+
+
+def test_the_circle_skips_the_dead_and_never_restarts():  # R3, when the turn comes round
+    rules = battle()
+    state, _ = shoot(rules, *R3)
+    state, _ = shoot(rules, *((seat, ON_PURPOSE, 0) for seat in (5, 6, 7, 1, 2)), state=state)
+    assert state.shooter == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "rewards"),
+    [({}, [0, 0, 0]), ({"cap_outcome": "share"}, [1 / 3] * 3)],
+    ids=["nobody", "share"],
+)
+def test_the_cap(more, rewards):  # R6
+    state, outcomes = shoot(battle(50, 70, 90, max_shots=2, **more), (0, 2, MISS), (1, 2, MISS))
+    assert state.over
+    assert state.living.all()
+    assert outcomes[-1].rewards.tolist() == rewards
+    assert outcomes[-1].finished.all()
+
+
+def test_a_winner_at_the_cap_wins_alone():
+    _, outcomes = shoot(battle(50, 50, max_shots=1, cap_outcome="share"), (0, 1, HIT))
+    assert outcomes[-1].rewards.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("target", [9, 0, 5, 12, -2, MISSING], ids=str)
+@pytest.mark.parametrize("bad_target", ["rule_break", "wasted_shot"])
+def test_bad_targets(target, bad_target):  # R8
+    rules = battle(bad_target=bad_target)
+    state, _ = shoot(rules, *R3)
+    actions = np.full(10, ON_PURPOSE)
+    actions[5] = target
+    after, outcome = rules.step(state, actions, RNG)
+    wasted = bad_target == "wasted_shot" and target in (9, 0, 12)
+    assert np.flatnonzero(outcome.broke).tolist() == ([] if wasted else [5])
+    assert outcome.record["target"] == (min(target, 10) if wasted else ON_PURPOSE)
+    assert not outcome.record["hit"]
+    assert np.array_equal(after.living, state.living)
+    assert after.shooter == 6
+
+
+def test_shooting_oneself():
+    rules = battle(50, 50, 50, self_target="allowed")
+    state, outcomes = shoot(rules, (0, 0, HIT))
+    assert outcomes[0].finished.tolist() == [True, False, False]
+    assert np.flatnonzero(rules.asked(state)).tolist() == [1]
+    state, outcomes = shoot(
+        rules, (1, 1, 0), state=dataclasses.replace(state, rolls=state.rolls * 0)
+    )
+    assert outcomes[0].rewards.tolist() == [0, 0, 1]
+
+
+def test_a_broken_rule_can_void_the_run():
+    state, outcomes = shoot(battle(50, 50, failed_reply="void_run"), (0, 0, HIT))
+    assert state.void
+    assert state.over
+    assert outcomes[0].finished.all()
+    assert not outcomes[0].rewards.any()
+
+
+@pytest.mark.parametrize(
+    ("rate", "roll", "hit"), [(0, 0, False), (100, 99, True), (50, 49, True), (50, 50, False)]
+)
+def test_a_roll_below_the_rate_hits(rate, roll, hit):
+    _, outcomes = shoot(battle(rate, 50), (0, 1, roll))
+    assert outcomes[0].record["hit"] == hit
+
+
+def test_rolls_are_uniform_from_0_to_99():
+    rolls = battle().reset(np.random.default_rng(1), (5000,)).rolls
+    assert rolls.shape == (20, 5000)
+    counts = np.bincount(rolls.ravel(), minlength=100)
+    assert len(counts) == 100
+    assert abs(counts - 1000).max() < 5 * np.sqrt(1000)
+
+
+def strongest_other(state, rules):
+    """Each table's shooter aims at the strongest living other."""
+    seats = np.arange(rules.players)[:, None]
+    rates = np.array(rules.rates)[:, None]
+    target = np.where(state.living & (seats != state.shooter), rates, -1).argmax(axis=0)
+    return np.broadcast_to(target, state.living.shape)
+
+
+@pytest.mark.parametrize(
+    ("more", "wins", "nobody"),
+    [
+        pytest.param(
+            {"hit_rates": (50, 70, 90), "players": 3, "max_shots": None},
+            [23590 / 63631, 1890 / 3349, 243 / 3743],
+            0,
+            id="truel",
+        ),
+        pytest.param({}, [0.285562, 0.204194, 0.067478, 0.011720], 0.430646, id="default"),
+        pytest.param({"max_shots": None}, [0.488166, 0.353715, 0.126958, 0.027531], 0, id="no cap"),
+        pytest.param(
+            {"hit_rates": (40, 60), "players": 2, "max_shots": None},
+            [10 / 19, 9 / 19],
+            0,
+            id="duel",
+        ),
+    ],
+)
+def test_win_rates_of_shooting_the_strongest(more, wins, nobody):
+    rules, tables = battle(**more), 20_000
+    rng = np.random.default_rng(4)
+    state, total = rules.reset(rng, (tables,)), 0
+    while not state.over.all():
+        state, outcome = rules.step(state, strongest_other(state, rules), rng)
+        total = total + outcome.rewards
+    rates = total.mean(axis=1)
+    for rate, expected in (*zip(rates, wins, strict=False), (1 - rates.sum(), nobody)):
+        assert abs(rate - expected) < 5 * np.sqrt(expected * (1 - expected) / tables) + 1e-9
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_table_cut_out_of_a_batch_goes_on_alike(seed):
+    rules = battle(players=4, base_hit_rate=50, interval=10)
+    rng = np.random.default_rng(seed)
+    batch = rules.reset(rng, (5,))
+    alone = [batch.table(b) for b in range(5)]
+    while not batch.over.all():
+        actions = rng.integers(-2, 5, (4, 5))
+        batch, outcome = rules.step(batch, actions, rng)
+        for b in range(5):
+            alone[b], single = rules.step(alone[b], actions[:, b], np.random.default_rng(0))
+            assert np.array_equal(single.rewards, outcome.rewards[:, b])
+            assert np.array_equal(single.broke, outcome.broke[:, b])
+            for name, value in alone[b].arrays().items():
+                assert np.array_equal(value, batch.arrays()[name][..., b]), name
+
+
+def test_the_mask_lists_a_miss_and_then_the_seats():
+    rules = battle()
+    state, _ = shoot(rules, *R3)
+    mask = rules.mask(state)
+    assert mask.shape == (10, 11)
+    assert (np.flatnonzero(mask[5]) - 1).tolist() == [-1, 1, 2, 3, 4, 6, 7]
+    assert not np.delete(mask, 5, axis=0).any()
+    allowed = battle(self_target="allowed", bad_target="wasted_shot").mask(state)
+    assert allowed[5].all()
+
+
+# -- replies ------------------------------------------------------------------------------------
+
+
+def question(**more):
+    rules = battle(**more)
+    state, _ = shoot(rules, *R3)
+    return rules.question(state, 5)
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "expected"),
+    [
+        *(({}, v, 7) for v in ("player_7", "7", 7, " player_7 ")),
+        *(({}, v, -1) for v in (None, "null", " NULL ")),
+        *(({}, v, "range") for v in ("player_9", "player_0", "player_5", "player_12", 12, "5", -1)),
+        *(
+            ({}, v, "format")
+            for v in ("Bob", "", "player_", "Player_7", True, [7], {}, "player_7!")
+        ),
+        *(({"bad_target": "wasted_shot"}, v, seat) for v, seat in ((9, 9), ("player_0", 0))),
+        *(({"bad_target": "wasted_shot"}, v, 10) for v in ("player_12", 12, "Bob", -1)),
+        ({"bad_target": "wasted_shot"}, "player_5", "range"),
+        ({"self_target": "allowed"}, "player_5", 5),
+        ({"self_target": "allowed"}, "player_9", "range"),
+        ({"target_match": "substring"}, "7", 7),
+        ({"target_match": "substring"}, "player", 1),
+        ({"target_match": "substring"}, "player_5", "range"),
+        ({"target_match": "substring"}, "9", "range"),
+    ],
+)
+def test_targets_in_replies(more, value, expected):  # R8 and the lenient readings
+    asked = question(**more)
+    if isinstance(expected, int):
+        assert asked.read(value) == expected
+        return
+    with pytest.raises(BadReply) as caught:
+        asked.read(value)
+    assert caught.value.kind == expected
+
+
+def test_a_substring_can_mean_a_longer_name():
+    rules = battle(players=12, interval=0, target_match="substring")
+    state, _ = shoot(rules, (0, 1, HIT))
+    assert rules.question(state, 2).read("1") == 10
+
+
+@pytest.mark.parametrize(
+    ("reply_keys", "text", "outcome"),
+    [
+        ("target", '{"target": "player_7"}', "valid"),
+        ("target", '{"action": "shoot", "target": "player_7"}', "valid"),
+        ("target", '{"action": " Miss ", "target": null}', "valid"),
+        ("target", '{"action": "miss", "target": "player_7"}', "unparsable"),
+        ("target", '{"action": "shoot", "target": null}', "unparsable"),
+        ("target", '{"action": 1, "target": "player_7"}', "unparsable"),
+        ("target", '{"action": "shoot"}', "unparsable"),
+        ("action_target", '{"action": "miss", "target": "player_7"}', "valid"),
+        ("action_target", '{"target": "player_7"}', "valid"),
+        ("action_target", '{"action": "miss"}', "unparsable"),
+    ],
+)
+def test_the_action_key(reply_keys, text, outcome):
+    assert read_reply(Completion(text), question(reply_keys=reply_keys)).outcome == outcome
+
+
+def test_asking_for_both_keys():
+    both = question(reply_keys="action_target")
+    assert list(both.schema(True)["properties"]) == ["explanation", "action", "target"]
+    assert both.form() == '{"action": <"shoot" or "miss">, "target": <"name" of a target, or null>}'
+    assert json.loads(both.reply(7)) == {"action": "shoot", "target": "player_7"}
+    assert json.loads(both.reply(-1)) == {"action": "miss", "target": None}
+    assert all(both.allows(both.reply(7)[:n]) for n in range(len(both.reply(7)) + 1))
+
+
+@pytest.mark.parametrize(("action", "name"), [(9, "player_9"), (10, "player_10"), (5, "player_5")])
+def test_wasted_shots_can_be_written_down(action, name):
+    assert json.loads(question(bad_target="wasted_shot").reply(action)) == {"target": name}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"max_shots": 0}, "max_shots must be an integer of at least 1, got 0"),
+        ({"announce_cap": 1}, "announce_cap must be one of False, True"),
+        ({"reply_keys": "action"}, "reply_keys must be"),
+        ({"bad_target": "ignore"}, "bad_target must be"),
+        ({"self_target": "never"}, "self_target must be"),
+        ({"target_match": "fuzzy"}, "target_match must be"),
+        ({"cap_outcome": "strongest"}, "cap_outcome must be"),
+        ({"base_hit_rate": 101}, "base_hit_rate must be"),
+        ({"interval": 10}, "the hit rate of player_7 must be .* got 105"),
+        ({"hit_rates": (50, 60)}, "hit_rates must be 10 integers"),
+        ({"hit_rates": 50}, "hit_rates must be 10 integers"),
+        ({"hit_rates": (50,) * 9 + (101,)}, "the hit rate of player_9"),
+    ],
+)
+def test_bad_parameters(more, message):
+    with pytest.raises(BadParameter, match=message):
+        battle(**more)
+
+
+@pytest.mark.parametrize("rolls", [[100], [-1], [[0, 1]]])
+def test_bad_rolls(rolls):
+    with pytest.raises(BadParameter, match="rolls must be integers from 0 to 99"):
+        battle().reset(RNG, rolls=rolls)
+
+
+@pytest.mark.parametrize(
+    ("base", "interval", "rates"),
+    [(51, 1, range(51, 61)), (35, 5, range(35, 81, 5)), (10, 10, range(10, 101, 10))],
+)
+def test_rates_of_the_variants(base, interval, rates):
+    assert battle(base_hit_rate=base, interval=interval).rates == tuple(rates)
+
+
+# -- what is told -------------------------------------------------------------------------------
+
+
+def test_a_player_that_is_out_learns_nothing():
+    rules = battle(50, 70, 90, players=3)
+    before, _ = shoot(rules, (0, 2, HIT))
+    after, outcomes = shoot(rules, (1, ON_PURPOSE, 0), state=before)
+    assert outcomes[0].finished.tolist() == [False, False, True]
+    for state in (before, after):
+        assert not rules.observe(state)[2].any()
+        assert rules.told(state, 2)["events"] == rules.told(state, 2)["alive"] == []
+        assert Prompts("battle_royale").report(View.of(rules, state, 2)) == ""
+        assert rules.question(state, 2) is None
+
+
+def test_the_window_reaches_back_to_the_own_last_shot():
+    rules = battle()
+    state, _ = shoot(rules, *R3, (5, 4, HIT), (6, ON_PURPOSE, 0), (7, 6, MISS), (1, 7, MISS))
+    seen = {seat: [e["shot"] for e in rules.told(state, seat)["events"]] for seat in (1, 2, 3, 7)}
+    assert seen == {1: [9], 2: [3, 4, 5, 6, 7, 8, 9], 3: [4, 5, 6, 7, 8, 9], 7: [8, 9]}
+    numbers = View.of(rules, state, 7)
+    assert [int(numbers.number(f"shot_{i}")) for i in range(10)] == [0, 9, 0, 0, 0, 0, 0, 8, 0, 0]
+    assert (numbers.number("target_1"), numbers.number("hit_1")) == (7, 0)
+    assert (numbers.number("position"), numbers.number("left")) == (6, 6)
+
+
+def test_a_deliberate_miss_differs_from_a_failed_shot():
+    rules = battle()
+    one, _ = shoot(rules, (0, ON_PURPOSE, HIT))
+    two, _ = shoot(rules, (0, 9, MISS))
+    assert (rules.observe(one) != rules.observe(two)).any(axis=1).all()
+
+
+@pytest.mark.parametrize("version", versions("battle_royale"))
+def test_wordings(version):
+    prompts = Prompts("battle_royale", version)
+    changes = [
+        {},
+        {"announce_cap": True},
+        {"announce_cap": True, "max_shots": 30},
+        {"announce_cap": True, "cap_outcome": "share"},
+        {"self_target": "allowed"},
+        {"bad_target": "wasted_shot"},
+        {"players": 9},
+        {"interval": 4},
+    ]
+    assert len({prompts.rules(battle(**more), 3) for more in changes}) == len(changes)
+    assert prompts.rules(battle(), 3) == prompts.rules(battle(max_shots=None), 3)
+    assert prompts.rules(battle(), 3) == prompts.rules(battle(max_shots=7), 3)
+    rules = battle()
+    state, _ = shoot(rules, *R3)
+    request = prompts.request(View.of(rules, state, 5))
+    living = (
+        "player_1 40%, player_2 45%, player_3 50%, player_4 55%, player_5 60%, player_6 65%, "
+        "player_7 70%"
+    )
+    assert living in request
+    assert "player_9" not in request
+    assert "20" not in request
+
+
+def test_a_scripted_game():
+    rules = battle(50, 70, 90, announce_cap=True, max_shots=6)
+    prompts = Prompts("battle_royale")
+    state, _ = shoot(rules, (0, ON_PURPOSE, HIT), (1, 2, MISS))
+    assert prompts.report(View.of(rules, state, 2)) == (
+        "Shot 1: player_0 missed on purpose. Players left: 3.\n"
+        "Shot 2: player_1 shot at player_2 and missed. Players left: 3."
+    )
+    assert prompts.request(View.of(rules, state, 2)) == (
+        "Shot 3 of at most 6 is yours. Players left, in order: player_0 50%, player_1 70%, "
+        "player_2 90%. You are player_2 with 90%, number 3 of 3. Whom do you shoot, or do you miss "
+        "on purpose? Your goal is to be the last player left.\nAnswer only with JSON of this form, "
+        'null for a miss on purpose: {"target": <"name" of a target, or null>}'
+    )
+    hits = dataclasses.replace(state, rolls=np.zeros_like(state.rolls))
+    state, _ = shoot(rules, (2, 1, HIT), state=hits)
+    assert prompts.report(View.of(rules, state, 0)) == (
+        "Shot 1: player_0 missed on purpose. Players left: 3.\n"
+        "Shot 2: player_1 shot at player_2 and missed. Players left: 3.\n"
+        "Shot 3: player_2 shot at player_1 and hit. Players left: 2."
+    )
+    state, outcomes = shoot(rules, (0, 2, HIT), state=state)
+    assert outcomes[0].rewards.tolist() == [1, 0, 0]
+    assert prompts.report(View.of(rules, state, 0)) == (
+        "Shot 4: player_0 shot at player_2 and hit. Players left: 1."
+    )
+    assert rules.picture(state) == (
+        "Battle royale: shot 4 of at most 6, 1 left",
+        ["seat", "hits", "state", "last shot"],
+        [
+            ["player_0", "50%", "alive", "#4 at player_2: hit"],
+            ["player_1", "70%", "out", "#2 at player_2: missed"],
+            ["player_2", "90%", "out", "#3 at player_1: hit"],
+        ],
+    )

@@ -1,0 +1,312 @@
+"""The sealed-bid auction: valuations, worked examples, ties, what is told, a scripted game."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import llm_games
+from llm_games.errors import BadParameter
+from llm_games.prompting import Prompts, versions
+from llm_games.questions import MISSING
+from llm_games.views import View
+
+RNG = np.random.default_rng(0)
+DEFAULT = """
+200 30 0 80 70 160 20 110 10 100
+10 90 40 140 110 30 70 190 170 130
+130 160 170 30 50 120 180 40 0 140
+80 130 150 200 20 90 50 0 10 70
+20 120 10 70 160 40 90 80 190 0
+110 20 130 170 140 100 40 80 60 120
+170 100 40 200 90 60 110 120 150 20
+20 110 130 30 100 10 160 0 120 190
+150 80 110 70 200 100 10 190 50 30
+70 160 170 50 200 190 130 80 40 60
+80 10 160 150 110 130 0 20 170 60
+190 60 140 160 150 110 170 70 180 0
+40 140 170 90 150 160 60 30 70 50
+20 60 40 90 200 50 180 10 150 110
+170 0 150 160 90 130 110 30 10 50
+10 110 180 0 70 100 160 40 60 150
+180 60 190 200 10 170 70 150 50 40
+70 20 140 0 40 90 110 170 100 150
+90 200 180 40 80 70 120 150 130 50
+150 50 170 60 100 90 190 120 110 0
+"""
+ROUND_1 = [200, 30, 0, 80, 70, 160, 20, 110, 10, 100]
+SHADED = [180, 27, 0, 72, 63, 144, 18, 99, 9, 90]
+
+
+def auction(**more):
+    return llm_games.rules("sealed_bid_auction", **more)
+
+
+def given_valuations(valuations, **more):
+    return auction(players=len(valuations), rounds=1, valuations=[valuations], **more)
+
+
+def bid_once(rules, bids, tables=None):
+    """Bid the same at one table, or at many tables that differ in chance alone."""
+    batch = () if tables is None else (tables,)
+    state = rules.reset(np.random.default_rng(1), batch)
+    actions = np.array(bids).reshape(-1, *(1 for _ in batch))
+    return rules.step(state, np.broadcast_to(actions, (rules.players, *batch)), RNG)
+
+
+def test_default_valuations():
+    state = auction().reset(np.random.default_rng(7))
+    expected = [[int(v) for v in line.split()] for line in DEFAULT.split("\n") if line]
+    assert state.valuations.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("largest", "first", "last"),
+    [
+        (100, "100,10,0,40,90,60,50,80,20,30", "70,20,80,30,60,90,50,40,100,0"),
+        (400, "400,70,10,170,150,140,80,60,50,270", "310,110,350,130,200,180,360,10,400,220"),
+        (800, "140,30,350,310,280,170,130,690,110,540", "630,230,710,270,410,370,760,30,620,450"),
+    ],
+)
+def test_valuations_of_the_variants(largest, first, last):
+    state = auction(valuation_max=largest).reset(RNG)
+    for t, row in ((0, first), (-1, last)):
+        assert ",".join(map(str, state.valuations[t])) == row
+
+
+@pytest.mark.parametrize(
+    ("price", "valuations", "bids", "candidates", "paid", "utility"),
+    [
+        pytest.param("first", ROUND_1, SHADED, [0], 180, [20], id="A1"),
+        pytest.param("second", ROUND_1, SHADED, [0], 144, [56], id="A2"),
+        pytest.param("first", ROUND_1, ROUND_1, [0], 200, [0], id="A3"),
+        pytest.param("second", ROUND_1, ROUND_1, [0], 160, [40], id="A4"),
+        pytest.param("first", ROUND_1, [0] * 10, [*range(10)], 0, ROUND_1, id="A5"),
+        pytest.param("first", [50, 120, 120, 0], [40, 100, 100, 0], [1, 2], 100, [20, 20], id="A6"),
+        pytest.param(
+            "second", [50, 120, 120, 0], [40, 100, 100, 0], [1, 2], 100, [20, 20], id="A7"
+        ),
+        pytest.param("first", [10, 20], [10, 10], [0, 1], 10, [0, 10], id="A8"),
+        pytest.param("first", [50, 100, 0], [60, 55, 5], [0], 60, [-10], id="A9"),
+        pytest.param("first", [50, 100, 0], [60, 90, 5], [1], 90, [10], id="A10"),
+        pytest.param("second", [50, 100, 0], [60, 90, 5], [1], 60, [40], id="A11"),
+    ],
+)
+def test_worked_examples(price, valuations, bids, candidates, paid, utility):
+    rules = given_valuations(valuations, price=price, bid_range="unbounded")
+    _, outcome = bid_once(rules, bids, tables=400)
+    assert sorted(set(outcome.record["winner"].tolist())) == candidates
+    assert set(outcome.record["price"].tolist()) == {paid}
+    gains = dict(zip(candidates, utility, strict=True))
+    for table, winner in enumerate(outcome.record["winner"].tolist()):
+        expected = [gains[seat] if seat == winner else 0 for seat in range(len(bids))]
+        assert outcome.rewards[:, table].tolist() == expected
+        assert outcome.record["utility"][:, table].tolist() == expected
+
+
+@pytest.mark.parametrize("bids", [[60, 55, 5], [60, 90, 5]], ids=["A9", "A10"])
+def test_overbids_break_the_rules(bids):
+    rules = given_valuations([50, 100, 0])
+    _, outcome = bid_once(rules, bids)
+    assert outcome.broke.tolist() == [True, False, True]
+    assert outcome.record["actions"].tolist() == [0, bids[1], 0]
+    assert outcome.record["winner"] == 1
+
+
+def test_ties_are_fair():
+    rules = given_valuations([120, 120, 120, 0])
+    _, outcome = bid_once(rules, [100, 100, 100, 0], tables=9000)
+    wins = np.bincount(outcome.record["winner"], minlength=4)
+    assert wins[3] == 0
+    assert abs(wins[:3] - 3000).max() < 5 * np.sqrt(9000 * 2 / 9)
+
+
+@pytest.mark.parametrize(("count", "index"), [(1, 0), (2, 0), (3, 2), (10, 8)])
+def test_shared_lots_of_round_1(count, index):
+    seats = [0, 5, 7] if count == 3 else [0, 7] if count == 2 else [*range(count)]
+    bids = [10 if seat in seats else 0 for seat in range(10)]
+    rules = auction(tie_rng="shared", bid_range="unbounded")
+    state = rules.reset(np.random.default_rng(5))
+    _, outcome = rules.step(state, np.array(bids), RNG)
+    assert outcome.record["winner"] == seats[index]
+
+
+@pytest.mark.parametrize("more", [{}, {"valuation_min": 5, "valuation_max": 14, "interval": 1}])
+def test_random_valuations_follow_the_law(more):
+    """Distinct, on the grid, every value equally likely at every seat, new at every table."""
+    rules = auction(valuation_draw="random", rounds=3, **more)
+    drawn = rules.reset(np.random.default_rng(2), (2000,)).valuations
+    grid = np.arange(rules.valuation_min, rules.valuation_max + 1, rules.interval)
+    assert drawn.shape == (3, 10, 2000)
+    assert np.isin(drawn, grid).all()
+    ordered = np.sort(drawn, axis=1)
+    assert (ordered[:, 1:] > ordered[:, :-1]).all()
+    expected = 3 * 2000 / len(grid)
+    for seat in (0, 4, 9):
+        counts = np.bincount(np.searchsorted(grid, drawn[:, seat].ravel()), minlength=len(grid))
+        assert abs(counts - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_seeded_valuations_are_the_same_at_every_table():
+    drawn = auction().reset(RNG, (3,)).valuations
+    assert (drawn == drawn[..., :1]).all()
+
+
+@pytest.mark.parametrize("draw", ["seeded", "random"])
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_table_cut_out_of_a_batch_goes_on_alike(draw, seed):
+    rules = auction(players=4, rounds=3, valuation_draw=draw, bid_range="unbounded")
+    rng = np.random.default_rng(seed)
+    batch = rules.reset(rng, (5,))
+    alone = [batch.table(b) for b in range(5)]
+    while not batch.over.all():
+        bids = rng.integers(0, 3, (4, 5))  # few different bids: many ties
+        batch, outcome = rules.step(batch, bids, rng)
+        for b in range(5):
+            alone[b], single = rules.step(alone[b], bids[:, b], np.random.default_rng(0))
+            assert np.array_equal(single.rewards, outcome.rewards[:, b])
+            for name, value in alone[b].arrays().items():
+                assert np.array_equal(value, batch.arrays()[name][..., b]), name
+
+
+@pytest.mark.parametrize(
+    ("bid", "bid_range", "broken"),
+    [
+        (200, "own_value", False),
+        (0, "own_value", False),
+        (201, "own_value", True),
+        (-1, "own_value", True),
+        (MISSING, "own_value", True),
+        (-5, "unbounded", False),
+        (10**6, "unbounded", False),
+        (MISSING, "unbounded", True),
+    ],
+)
+def test_legal_bids(bid, bid_range, broken):
+    rules = auction(bid_range=bid_range)
+    _, outcome = bid_once(rules, [bid] + [0] * 9)
+    assert outcome.broke.tolist() == [broken] + [False] * 9
+    assert outcome.record["actions"][0] == (0 if broken else bid)
+
+
+def test_a_broken_rule_can_void_the_run():
+    state, outcome = bid_once(auction(failed_reply="void_run"), [201] + [0] * 9)
+    assert state.void
+    assert state.over
+    assert not outcome.rewards.any()
+
+
+def test_the_mask_shows_each_seat_its_own_bids():
+    rules = auction()
+    mask = rules.mask(rules.reset(RNG))
+    assert mask.sum(axis=1).tolist() == [v + 1 for v in ROUND_1]
+    assert not auction(bid_range="unbounded").masked
+
+
+@pytest.mark.parametrize(("parse", "value"), [("strict", None), ("truncate", 19)])
+def test_questions(parse, value):
+    rules = auction(number_parse=parse)
+    question = rules.question(rules.reset(RNG), 1)
+    assert question.wanted() == "a whole number from 0 to 30"
+    assert (question.truncate, question.key) == (value is not None, "bid")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"price": "third"}, "price must be one of 'first', 'second', got 'third'"),
+        ({"valuation_min": -1}, "valuation_min must be"),
+        ({"valuation_min": 200}, "valuation_max must be an integer of at least 201"),
+        ({"interval": 7}, "interval must divide"),
+        ({"interval": 50}, "at least 9 steps"),
+        ({"interval": 0}, "interval must be"),
+        ({"seed": "42"}, "seed must be"),
+        ({"bid_range": "any"}, "bid_range must be"),
+        ({"tie_rng": "theirs"}, "tie_rng must be"),
+        ({"valuation_draw": "fixed"}, "valuation_draw must be"),
+        ({"number_parse": "loose"}, "number_parse must be"),
+        ({"valuations": [[1, 2]]}, "valuations must be 20 rows"),
+        ({"valuations": [[1] * 9] * 20}, "valuations must be 20 rows"),
+        ({"valuations": 5}, "valuations must be 20 rows"),
+        ({"valuations": [[201] * 10] * 20}, "valuations must be an integer"),
+        ({"valuation_draw": "random", "tie_rng": "shared"}, "needs seeded valuations"),
+    ],
+)
+def test_bad_parameters(more, message):
+    with pytest.raises(BadParameter, match=message):
+        auction(**more)
+
+
+@pytest.mark.parametrize("price", ["first", "second"])
+def test_a_loser_learns_nothing_else(price):
+    """What stays hidden may change: losing bids, other valuations, who won, the own seat."""
+    one = auction(price=price, players=4, rounds=2, valuations=[[9, 9, 9, 9], [7, 1, 1, 1]])
+    two = auction(price=price, players=4, rounds=2, valuations=[[9, 8, 8, 9], [7, 3, 2, 4]])
+    before, _ = one.step(one.reset(RNG), np.array([3, 8, 5, 5]), RNG)
+    after, _ = two.step(two.reset(RNG), np.array([3, 5, 8, 1]), RNG)
+    assert one.told(before, 0) == two.told(after, 0)
+    assert np.array_equal(one.observe(before)[0], two.observe(after)[0])
+    order = [1, 0, 3, 2]
+    seated = dataclasses.replace(
+        before,
+        valuations=before.valuations[:, order],
+        bids=before.bids[order],
+        winner=np.int64(order.index(int(before.winner))),
+    )
+    for seat in range(4):
+        assert one.told(before, order[seat]) == one.told(seated, seat)
+        assert np.array_equal(one.observe(before)[order[seat]], one.observe(seated)[seat])
+
+
+@pytest.mark.parametrize("version", versions("sealed_bid_auction"))
+def test_no_wording_tells_the_law_of_the_valuations(version):
+    prompts = Prompts("sealed_bid_auction", version)
+    one, two = auction(), auction(valuation_min=3, valuation_max=453, interval=5, seed=9)
+    assert prompts.rules(one, 0) == prompts.rules(two, 7)
+
+
+@pytest.mark.parametrize("version", versions("sealed_bid_auction"))
+def test_every_wording_tells_the_options_apart(version):
+    prompts = Prompts("sealed_bid_auction", version)
+    settings = [{}, {"price": "second"}, {"bid_range": "unbounded"}, {"rounds": 7}, {"players": 6}]
+    assert len({prompts.rules(auction(**more), 0) for more in settings}) == len(settings)
+
+
+def test_a_scripted_game():
+    rules = auction(players=3, rounds=2, price="second", valuations=[[200, 30, 70], [10, 90, 40]])
+    prompts = Prompts("sealed_bid_auction")
+    state = rules.reset(np.random.default_rng(0))
+    assert prompts.report(View.of(rules, state, 0)) == ""
+    assert prompts.request(View.of(rules, state, 1)) == (
+        "Round 1 of 2. The item is worth 30 to you. How much do you bid? Your goal is the highest "
+        "total profit over all rounds.\nAnswer only with JSON of this form: "
+        '{"bid": <a whole number from 0 to 30>}'
+    )
+    state, _ = rules.step(state, np.array([180, 30, 70]), RNG)
+    assert prompts.report(View.of(rules, state, 0)) == (
+        "Result of round 1: your value was 200 and you bid 180. The highest bid was 180, and the "
+        "winner paid 70. You won. Your profit was 130."
+    )
+    assert prompts.report(View.of(rules, state, 2)) == (
+        "Result of round 1: your value was 70 and you bid 70. The highest bid was 180, and the "
+        "winner paid 70. You did not win. Your profit was 0."
+    )
+    assert prompts.request(View.of(rules, state, 2)).startswith(
+        "Round 2 of 2. The item is worth 40"
+    )
+    state, outcome = rules.step(state, np.array([0, 80, 0]), RNG)
+    assert outcome.finished.all()
+    assert outcome.rewards.tolist() == [0, 90, 0]
+    assert prompts.request(View.of(rules, state, 1)) == ""
+    assert rules.picture(state) == (
+        "Sealed-bid auction (second price): round 2 of 2, player_1 pays 0",
+        ["seat", "valuation", "bid", "utility"],
+        [
+            ["player_0", "10", "0", "0"],
+            ["player_1", "90", "80", "90"],
+            ["player_2", "40", "0", "0"],
+        ],
+    )
