@@ -8,6 +8,7 @@ tables are batch ``(10000,)`` and run through the same lines.
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ from llm_games.errors import BadParameter, IllegalAction
 from llm_games.questions import MISSING, Action, Question
 
 Array = NDArray[Any]
+LONGEST_DECIMAL = 10
+"""Letters of a float that is taken as the decimal it is written as."""
 LARGEST_DISCRETE = 10_000
 """A seat's action space is Discrete up to this many actions, a Box of integers beyond."""
 
@@ -341,18 +344,21 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
 
 
 def ratio_of(name: str, value: Any, low: int = 0, high: int | None = None) -> Fraction:
-    """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"`` or ``(2, 3)``.
+    """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"``, ``0.6`` or ``(2, 3)``.
 
-    A float is refused unless it is a whole number, since 2/3 is not a double.
+    A float counts as the decimal it is written as, if that is short; one that was computed, such
+    as ``2 / 3``, is refused, since it is not the ratio it stands for.
 
     Raises:
         BadParameter: it is none of these, or outside ``low..high``.
     """
     allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
-    if isinstance(value, float) and not value.is_integer():
-        raise BadParameter(
-            f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
-        )
+    if isinstance(value, float) and math.isfinite(value):
+        if len(repr(value)) > LONGEST_DECIMAL:
+            raise BadParameter(
+                f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
+            )
+        value = repr(value)
     try:
         if isinstance(value, bool):
             raise TypeError

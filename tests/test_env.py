@@ -266,7 +266,7 @@ def test_an_illegal_action_in_the_space():
         ({"player": 3}, UnknownName, "did you mean 'players'"),
         ({"players": 1}, BadParameter, "players must be an integer of at least 2, got 1"),
         ({"players": 2.0}, BadParameter, "players must be an integer"),
-        ({"ratio": 0.3}, BadParameter, 'write "2/3", "0.6"'),
+        ({"ratio": 0.1 + 0.2}, BadParameter, 'write "2/3", "0.6"'),
         ({"ratio": "-1"}, BadParameter, "ratio must be a ratio of at least 0"),
         ({"obs_mode": "words"}, UnknownName, "known: both, numeric, text"),
         ({"obs_mode": {"player_99": "text"}}, UnknownName, "there is no agent 'player_99'"),
