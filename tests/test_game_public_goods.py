@@ -99,7 +99,7 @@ def test_reading_contributions(options, value, contribution):
     ("parameters", "words"),
     [
         ({"tokens": 0}, "tokens"),
-        ({"ratio": 0.5}, "must be exact"),
+        ({"ratio": 2 / 3}, "must be exact"),
         ({"endowment": "keep"}, "endowment"),
         ({"initial_tokens": "random", "rand_min": 12}, "rand_min"),
         ({"contribution_range": "any"}, "contribution_range"),
