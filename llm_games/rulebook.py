@@ -343,18 +343,20 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise BadParameter(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
-def ratio_of(name: str, value: Any, low: int = 0, high: int | None = None) -> Fraction:
+def ratio_of(
+    name: str, value: Any, low: int = 0, high: int | None = None, *, longest: int = LONGEST_DECIMAL
+) -> Fraction:
     """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"``, ``0.6`` or ``(2, 3)``.
 
-    A float counts as the decimal it is written as, if that is short; one that was computed, such
-    as ``2 / 3``, is refused, since it is not the ratio it stands for.
+    A float counts as the decimal it is written as, if that has at most `longest` letters; one
+    that was computed, such as ``2 / 3``, is refused, since it is not the ratio it stands for.
 
     Raises:
         BadParameter: it is none of these, or outside ``low..high``.
     """
     allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
     if isinstance(value, float) and math.isfinite(value):
-        if len(repr(value)) > LONGEST_DECIMAL:
+        if len(repr(value)) > longest:
             raise BadParameter(
                 f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
             )

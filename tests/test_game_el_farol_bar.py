@@ -96,7 +96,7 @@ def test_replies():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"ratio": 0.6}, "must be exact"),
+        ({"ratio": 1 - 0.8}, "must be exact"),
         ({"ratio": "6/5"}, "at most 1"),
         ({"min": 6}, "min <= home <= max"),
         ({"home": 11}, "min <= home <= max"),

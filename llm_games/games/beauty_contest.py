@@ -138,7 +138,7 @@ class BeautyContest(Rulebook):
         check_choice("domain", self.domain, ("integer", "real"))
         check_integer("decimals", self.decimals, 0, 9)
         check_integer("rounds", self.rounds, 1)
-        object.__setattr__(self, "ratio", ratio_of("ratio", self.ratio))
+        object.__setattr__(self, "ratio", ratio_of("ratio", self.ratio, longest=0))
         for name in ("min", "max", "prize", "foul_fee"):
             object.__setattr__(self, name, exact_of(name, getattr(self, name)))
         if self.prize <= 0:
