@@ -168,6 +168,13 @@ def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str
     axes.axhline(height, color=colour, linestyle=style, linewidth=1.3, label=label, zorder=1.5)
 
 
+def room(axes: Axes) -> None:
+    """Give a vertical axis a unit of room on both sides where all values are the same."""
+    low, high = axes.dataLim.intervaly
+    if low == high:
+        axes.set_ylim(low - 1, high + 1)
+
+
 def colours(count: int) -> list[str]:
     """Return a colour for each of so many things; beyond five the rest share one."""
     return [*CYCLE, *[INK] * count][:count]

@@ -137,6 +137,11 @@ class Run:
     seconds: float | None
 
     @property
+    def heading(self) -> str:
+        """What tells it from other runs on a page."""
+        return f"{self.title} ({self.path.stem})"
+
+    @property
     def episodes(self) -> list[Episode]:
         """All episodes of all games."""
         return [episode for table in self.tables for episode in table.episodes]

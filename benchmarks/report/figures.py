@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,6 +88,7 @@ def _beauty_contest(axes: Axes, table: Table) -> str:
         return f"Mean number of each round; any common number is an equilibrium{_thin(table)}."
     end = float(game.min if game.ratio < 1 else game.max)
     line(axes, end, f"equilibrium: all at {end:g}")
+    canvas.room(axes)
     return (
         f"Mean number and target ({game.ratio} of it) of each round; higher-order reasoning leads "
         f"to {end:g}{_thin(table)}."
@@ -157,38 +158,42 @@ def _sealed_bid_auction(axes: Axes, table: Table) -> str:
     axes.plot(ends, ends, color=GREEN, linestyle=":", label="own valuation")
     axes.set_xlabel("valuation")
     axes.set_ylabel("bid")
+    sentence = "Every bid against its valuation, larger dots for more of them; "
     if game.price == "second":
-        return (
-            "Every bid against its valuation, larger dots for more of them; bidding one's "
-            "valuation is weakly dominant."
-        )
+        return sentence + "bidding one's valuation is weakly dominant."
     share = 1 - 1 / game.players
-    shaded = ends * share
-    axes.plot(ends, shaded, color=ORANGE, linestyle="--", label=f"equilibrium {share:.3g}·v")
-    return (
-        "Every bid against its valuation, larger dots for more of them; the line is the "
-        "equilibrium for independent uniform valuations, dots above the dotted line overbid."
+    axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
+    solution = models.bids(game)
+    if solution is None:
+        return sentence + f"{share:.3g}·v is the equilibrium for independent uniform valuations."
+    grid = solution.values
+    axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="equilibrium")
+    return sentence + (
+        "the solid line is the mean bid in the equilibrium of this draw of distinct valuations, "
+        f"{share:.3g}·v that of independent uniform ones."
     )
 
 
 def _shading(axes: Axes, table: Table) -> str:
     game: Any = table.rules
-    paths(axes, _per_round(table, _mean_share), "mean bid / valuation")
+    paths(axes, _per_round(table, lambda r: _share(r["actions"], r)), "mean bid / valuation")
+    solution = models.bids(game) if game.price == "first" else None
     if game.price == "second":
         line(axes, 1, "dominant: own valuation")
-    else:
-        line(axes, 1 - 1 / game.players, f"equilibrium {1 - 1 / game.players:.3g}")
+    elif solution is not None:
+        best = _per_round(table, lambda r: _share(solution.mean_bid(r["valuations"]), r))
+        paths(axes, best, "equilibrium", ORANGE)
     axes.set_ylabel("share of valuation")
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    best = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(table)]
+    sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(table)]
     return (
-        f"Bid as a share of the valuation in each round; the item went to the highest valuation "
-        f"in {np.mean(best):.0%} of them{_thin(table)}."
+        "Bid as a share of the valuation in each round; the item went to the highest valuation "
+        f"in {np.mean(sold):.0%} of them{_thin(table)}."
     )
 
 
-def _mean_share(record: dict[str, Any]) -> float:
-    pairs = zip(record["actions"], record["valuations"], strict=True)
+def _share(bids: Array | Sequence[int], record: dict[str, Any]) -> float:
+    pairs = zip(bids, record["valuations"], strict=True)
     return float(np.mean([bid / value for bid, value in pairs if value]))
 
 
@@ -294,17 +299,18 @@ def _payoffs(axes: Axes, table: Table) -> str:
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
-    if np.ptp(totals) == 0:
-        axes.set_ylim(totals.min() - 1, totals.max() + 1)
+    canvas.room(axes)
+    sentence = "Total payoff of each seat: a dot for each run, a bar at their mean"
+    if len(names) == 1:
+        return f"{sentence}; {totals.mean():.4g} on average."
     by_name = ((name, totals[:, np.array(table.seats) == name].mean()) for name in names)
-    means = ", ".join(f"{name} {mean:.4g}" for name, mean in by_name)
-    return f"Total payoff of each seat: a dot for each run, a bar at their mean; over all {means}."
+    return f"{sentence}; on average {', '.join(f'{name} {mean:.4g}' for name, mean in by_name)}."
 
 
 def _regret(axes: Axes, table: Table) -> str:
     sums = [regret.sum(axis=0) for regret in regrets(table, table.played)]
     paths(axes, sums, "sum over players")
-    line(axes, 0, "equilibrium: 0")
+    line(axes, 0, "no regret")
     axes.set_ylabel("regret")
     highest = max(map(max, sums)) or 1
     axes.set_ylim(-0.04 * highest, 1.08 * highest)

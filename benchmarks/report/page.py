@@ -21,7 +21,7 @@ def build(db_paths: Sequence[Path], out: Path) -> Path:
 
     Args:
         db_paths: files of runs, at least one.
-        out: the HTML file, or a folder in which to write ``report.html``.
+        out: the HTML file (ending in ``.html``), or a folder in which to write ``report.html``.
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -31,7 +31,7 @@ def build(db_paths: Sequence[Path], out: Path) -> Path:
     if not db_paths:
         raise BadParameter("a report needs at least one run, got none; give its .db file")
     out = Path(out)
-    out = out / "report.html" if out.is_dir() else out
+    out = out if out.suffix == ".html" else out / "report.html"
     text = html([load(Path(path)) for path in db_paths])
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
