@@ -12,13 +12,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
 MISSING = int(np.iinfo(np.int64).min)
 """The action of a seat that gave no answer."""
+NO_BID = -1
+"""The action of a seat that declines to bid, null in a reply."""
 
 Action = int | tuple[int, ...]
 _INTEGER = re.compile(r"[+-]?\d{1,30}")
@@ -210,6 +212,49 @@ class Real(Question):
 
 
 @dataclass(frozen=True)
+class Bid(Real):
+    """A price in ``low..high``, or null, whose action is `NO_BID`.
+
+    A finer price is rounded down. A price out of range keeps its action, a negative one has none.
+    `decline` says in words what null means.
+    """
+
+    decline: str = "for no bid"
+
+    def value_schema(self) -> dict[str, Any]:
+        low, high = (super(Bid, self).value_of(end) for end in (self.low, self.high))
+        kind = "number" if self.decimals else "integer"
+        return {"type": [kind, "null"], "minimum": low, "maximum": high}
+
+    def read(self, value: Any) -> int:
+        if value is None:
+            return NO_BID
+        number = read_number(value)
+        if number is None:
+            raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
+        units = _within_int64(int(number.scaleb(self.decimals).to_integral_value(ROUND_FLOOR)))
+        if not self.low <= units <= self.high:
+            why = f"{_show(value)} is not {self.wanted()}"
+            raise BadReply("range", why, MISSING if number < 0 else units)
+        return units
+
+    def sample(self, rng: np.random.Generator) -> int:
+        units = int(rng.integers(self.low - 1, self.high, endpoint=True))
+        return NO_BID if units < self.low else units
+
+    def value_of(self, action: Action) -> float | int | None:
+        return None if action == NO_BID else super().value_of(action)
+
+    def wanted(self) -> str:
+        kind = "a number" if self.decimals else "a whole number"
+        low, high = (super(Bid, self).value_of(end) for end in (self.low, self.high))
+        return f"{kind} from {low} to {high}, or null {self.decline}"
+
+    def _allows(self, text: str) -> bool:
+        return "null}".startswith(text) or super()._allows(text)
+
+
+@dataclass(frozen=True)
 class Choice(Question):
     """One of some words. `words` maps a word to its action, in the order they are offered.
 
@@ -272,7 +317,7 @@ class Target(Question):
     with_action: bool = False
 
     def value_schema(self) -> dict[str, Any]:
-        return {"enum": [*self.names, None]}
+        return {"type": ["string", "null"], "enum": [*self.names, None]}
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         schema = super().schema(reasoning)

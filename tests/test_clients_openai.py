@@ -281,6 +281,26 @@ def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(server, name
     assert ("max_completion_tokens" in server.seen[-1]) == (names == ["max_tokens"])
 
 
+@pytest.mark.parametrize("name", ["response_format", "max_tokens"])
+def test_calls_in_flight_together_learn_of_a_refusal_each(server, name):
+    server.script, server.delay = [refusing(name)], 0.05
+    got = run(OpenAIClient("m", server.url, retries=0), *[ASK] * 8)
+    assert all(isinstance(answer, Completion) for answer in got)
+
+
+def test_one_schema_may_be_refused_and_another_taken(server):
+    def answer(body):
+        if '"bid"' in json.dumps(body.get("response_format")):
+            return 400, error("Invalid schema for response_format 'reply'")
+        return 200, completion()
+
+    server.script = [answer]
+    client, other = OpenAIClient("m", server.url), Request(ASK.messages, Integer("offer", 0, 9))
+    for request in (ASK, other, ASK):
+        assert isinstance(run(client, request)[0], Completion)
+    assert ["response_format" in body for body in server.seen] == [True, False, True, False]
+
+
 def test_an_option_that_matters_is_not_left_out(server):
     server.script = [refusing("max_tokens", "max_completion_tokens")]
     assert "Unsupported parameter" in str(fails(OpenAIClient("m", server.url)))

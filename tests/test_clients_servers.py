@@ -194,7 +194,7 @@ def test_a_schema_that_the_server_refuses_is_left_out(tiny):
     odd = Target("target", {"player_1": 1}, {"player_0": 0}, {}, -2, with_action=True)
     (got,) = run(client, Request(first_request().messages, odd))
     assert isinstance(got, Completion)
-    assert client._refused == {"response_format"}
+    assert client._refused == {"response_format target"}
 
 
 def test_a_plan_is_understood_as_a_schema(tiny):

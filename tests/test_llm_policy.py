@@ -2,7 +2,10 @@
 
 import asyncio
 import dataclasses
+import multiprocessing
+import os
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -261,6 +264,33 @@ def test_act_works_inside_a_running_loop():
         return policy.act(next(views()), policy.start(GAME, 0, 1))[0].action
 
     assert asyncio.run(notebook()) == 5
+
+
+def test_a_script_may_ask_another_policy_and_wait_for_it():
+    inner = LLMPolicy(ScriptedClient(five))
+
+    def think(request):
+        assert inner.act(next(views()), inner.start(GAME, 0, 1))[0].action == 5
+        return five(request)
+
+    assert play(LLMPolicy(ScriptedClient(think)), rounds=1)[0][0].action == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_can_play_too():
+    play(LLMPolicy(ScriptedClient(five)), rounds=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside a thread
+        process = multiprocessing.get_context("fork").Process(target=_play_in_a_child)
+        process.start()
+    process.join(20)
+    alive = process.is_alive()
+    process.kill()
+    assert (alive, process.exitcode) == (False, 0)
+
+
+def _play_in_a_child():
+    assert play(LLMPolicy(ScriptedClient(five)), rounds=1)[0][0].action == 5
 
 
 def test_cancelling_ends_a_decision():

@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,11 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     It runs on one event loop in a thread of its own, so that it works inside a running loop and
     clients keep their connections from call to call.
     """
-    future = asyncio.run_coroutine_threadsafe(work, _background_loop())
+    thread, loop = _background_loop()
+    if thread is threading.current_thread():  # asked from within: waiting here would block it
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, work).result()
+    future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
         return future.result()
     except BaseException:
@@ -215,19 +220,20 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
         raise
 
 
-_background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
+_Background = tuple[threading.Thread, asyncio.AbstractEventLoop]
+_background: list[_Background] = []
 _starting = threading.Lock()
 
 
-def _background_loop() -> asyncio.AbstractEventLoop:
+def _background_loop() -> _Background:
     with _starting:
         # In a forked process the thread is gone, and another one is started.
-        if not _background or not _background[-1][0].is_alive():
+        if not _background or not _background[0][0].is_alive():
             loop = asyncio.new_event_loop()
             thread = threading.Thread(target=loop.run_forever, name="llm-games", daemon=True)
             thread.start()
             _background[:] = [(thread, loop)]
-        return _background[-1][1]
+        return _background[0]
 
 
 def _dialogue(memory: ChatMemory, now: str) -> Iterator[Message]:

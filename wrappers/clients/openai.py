@@ -96,7 +96,7 @@ class OpenAIClient:
         self._key = _key(self.base_url, api_key, api_key_file, api_key_env)
         self.timeout, self.retries, self.max_in_flight = timeout, retries, max_in_flight
         self.structured = structured
-        self._refused: set[str] = {"response_format"} if structured == "never" else set()
+        self._refused: set[str] = set()
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
@@ -155,8 +155,8 @@ class OpenAIClient:
             refused = self._refusal(answer, arguments)
             if refused is None:
                 return self._failure(answer)
-            self._refused.add(refused)
             log.warning("%s refuses %s and is asked without it", self.base_url, refused)
+            self._refused.add(_form(request) or "" if refused == "response_format" else refused)
 
     async def _send(self, session: _Session, arguments: dict[str, Any]) -> Any:
         """Return the answer or the error: one that is raised would carry what must not show."""
@@ -176,8 +176,8 @@ class OpenAIClient:
             "seed": request.seed,
             self._limit(): request.max_tokens,
         }
-        if schema := request.schema():
-            form = {"name": "reply", "strict": True, "schema": schema}
+        if self.structured != "never" and _form(request) not in self._refused | {None}:
+            form = {"name": "reply", "strict": True, "schema": request.schema()}
             arguments["response_format"] = {"type": "json_schema", "json_schema": form}
         return {k: v for k, v in arguments.items() if v is not None and k not in self._refused}
 
@@ -193,7 +193,7 @@ class OpenAIClient:
         text = f"{getattr(error, 'param', '')} {_said(error)}"
         for name, words in _OPTIONAL.items():
             insisted = name == "response_format" and self.structured == "always"
-            last = name in _LIMITS and not self._refused.isdisjoint(_LIMITS)
+            last = name in _LIMITS and {*_LIMITS} - {name} <= self._refused
             if name in arguments and not insisted and not last and words.search(text):
                 return name
         return None
@@ -269,6 +269,11 @@ class OpenAIClient:
     def _shown(self, text: str) -> str:
         text = " ".join(self._masked(text).split())
         return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+def _form(request: Request) -> str | None:
+    """Name the form of answer that is wanted: a server may take one schema and refuse another."""
+    return None if request.question is None else f"response_format {request.question.key}"
 
 
 def _checked(base_url: str) -> str:
