@@ -58,8 +58,7 @@ def read_reply(completion: Completion, question: Question, reading: str = "stric
     try:
         reply = READINGS[reading](completion.text, question)
     except BadReply as bad:
-        outcome: ReplyOutcome = "out_of_range" if bad.kind == "range" else "unparsable"
-        reply = Reply(outcome, bad.action, str(bad))
+        reply = _not_legal(bad)
     if completion.finish == "length" and reply.outcome != "valid":
         return Reply("truncated", why="it was cut off before a complete answer")
     return reply
@@ -105,8 +104,12 @@ def _read(obj: dict[str, Any], question: Question) -> Reply:
             check(obj)
         return Reply("valid", question.read(obj[question.key]))
     except BadReply as bad:
-        outcome: ReplyOutcome = "out_of_range" if bad.kind == "range" else "unparsable"
-        return Reply(outcome, bad.action, str(bad))
+        return _not_legal(bad)
+
+
+def _not_legal(bad: BadReply) -> Reply:
+    outcome: ReplyOutcome = "out_of_range" if bad.kind == "range" else "unparsable"
+    return Reply(outcome, bad.action, str(bad))
 
 
 def _answers(text: str, key: str) -> list[dict[str, Any]]:
