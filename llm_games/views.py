@@ -25,7 +25,7 @@ class View:
         told: the same knowledge as plain values; None for a batch.
         question: what is asked; None for a batch, or if it is not this seat's move.
         decode: turns an action of the seat's Gymnasium space into one of the rules.
-        mask: legal actions in the space's order, bool ``(*batch, actions)``; None if all are.
+        masks: makes `mask` when it is asked for, which few players do; None if all are legal.
     """
 
     game: Rulebook
@@ -36,7 +36,7 @@ class View:
     told: dict[str, Any] | None = None
     question: Question | None = None
     decode: Callable[[Any], Action] | None = None
-    mask: Array | None = None
+    masks: Callable[[], Array] | None = None
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
@@ -54,9 +54,18 @@ class View:
             told,
             question,
             partial(game.decode, state, seat),
-            game.mask(state)[seat] if game.masked else None,
+            partial(_mask, game, state, seat) if game.masked else None,
         )
+
+    @property
+    def mask(self) -> Array | None:
+        """Return the legal actions in the space's order, bool ``(*batch, actions)``, if not all."""
+        return None if self.masks is None else self.masks()
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers by name, ``(*batch)``."""
         return self.numbers[..., self.game.column_index[column]]
+
+
+def _mask(game: Rulebook, state: Any, seat: int) -> Array:
+    return game.mask(state)[seat]
