@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -101,6 +101,9 @@ class Seat(Server, Talk):
     player: str = Field(min_length=1)
     name: str | None = Field(default=None, min_length=1)
     """how reports call it; `player` by default"""
+
+
+S = TypeVar("S", bound=Section)
 
 
 def _as_table(value: Any) -> Any:
@@ -200,8 +203,13 @@ def parse(raw: Mapping[str, Any], source: str | Path) -> Config:
     Raises:
         ConfigError: it has unknown keys or impossible values; names all of them.
     """
+    return checked(Config, raw, source)
+
+
+def checked(section: type[S], raw: Mapping[str, Any], source: str | Path) -> S:
+    """Check one raw section; raises as `parse` does."""
     try:
-        return Config.model_validate(raw)
+        return section.model_validate(raw)
     except ValidationError as error:
         problems = [_problem(dict(found)) for found in error.errors(include_url=False)]
         raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems)) from None

@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.players import PLAYERS, make_player
-from llm_games.benchmarks.config import Config, ConfigError, Game, Seat, Section, Server, Talk
+from llm_games.benchmarks.config import (
+    Config,
+    ConfigError,
+    Game,
+    Model,
+    Seat,
+    Section,
+    Server,
+    Talk,
+    checked,
+)
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.questions import MISSING
 from llm_games.registry import GAMES, game_class, rulebook
@@ -89,8 +99,8 @@ class Overrides:
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return a raw configuration with seats, episodes and seed replaced."""
         changed = dict(raw)
-        for key, value in (("seats", list(self.seats)), ("episodes", self.episodes)):
-            if value:
+        for key, value in (("seats", list(self.seats) or None), ("episodes", self.episodes)):
+            if value is not None:
                 changed[key] = value
                 games = changed.get("games")
                 if isinstance(games, list):
@@ -107,6 +117,7 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         ConfigError: a game, parameter, label or number of seats that cannot be.
     """
     overrides = overrides or Overrides()
+    checked(Model, overrides.settings, "command line")
     chosen = _chosen(config.games, overrides.games)
     return Plan(
         title=config.title,

@@ -1,0 +1,182 @@
+"""Configurations: what they come to, and that every mistake is named before anything runs."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.benchmarks.config import PAPERS, ConfigError, load, parse
+from llm_games.benchmarks.plan import Overrides, Plan, episode_seed, estimate, players, resolve
+from llm_games.benchmarks.scores import GAMES
+from llm_games.errors import LLMGamesError
+
+GOODS = '[[games]]\ngame = "public_goods"\n'
+
+
+def plan_of(text, overrides=None, folder=None):
+    path = folder / "run.toml"
+    path.write_text(text)
+    overrides = overrides or Overrides()
+    raw = overrides.apply(load(str(path)))
+    return resolve(parse(raw, path), str(path), overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = ", "not valid TOML: Invalid value (at end of document)"),
+        ("seed = 3\nepisodes 4", "line 2, column 10"),
+        ("", "the key games is missing"),
+        ("games = []", "games = []"),
+        (GOODS + "parms = {}", "games[0].parms; did you mean 'params'?"),
+        ("episode = 3\n" + GOODS, "no key episode; did you mean 'episodes'?"),
+        ("[player]\ntemperatur = 1\n" + GOODS, "player.temperatur; did you mean 'temperature'?"),
+        ("[models.m]\nbaseurl = ''\n" + GOODS, "models.m.baseurl; did you mean 'base_url'?"),
+        ("seats = [{player = 'tiny', persna = 'x'}]\n" + GOODS, "seats[0].persna; did you mean"),
+        ("episodes = 0\n" + GOODS, "episodes = 0: it should be greater than or equal to 1"),
+        ("episodes = '5'\n" + GOODS, "episodes = '5': it should be a valid integer"),
+        ("seats = 'tiny'\n" + GOODS, "seats = 'tiny': it should be a valid list"),
+        ("seed = -1\n" + GOODS, "seed = -1"),
+        ("[player]\ntemperature = 2.5\n" + GOODS, "temperature = 2.5: it should be less than"),
+        ("[player]\nmemory = -1\n" + GOODS, 'must be "full", "none" or a number'),
+        ("[models.m]\nbase_url = 'x'\n" + GOODS, "models.m.base_url = 'x': must be an address"),
+        ("[models.m]\napi_key = 'x'\n" + GOODS, "api_key_env"),
+        ("[models.m]\nbase_url = 'http://a:b@c'\n" + GOODS, "api_key_env"),
+        ('[[games]]\ngame = "public_godos"', "did you mean 'public_goods'?"),
+        (GOODS + "params = {tokenz = 1}", "did you mean 'tokens'?"),
+        (GOODS + "params = {tokens = 0}", "tokens must be an integer of at least 1"),
+        (GOODS + "params = {ratio = 'much'}", "ratio must be a ratio"),
+        (GOODS + "seats = ['random', 'random']", "has 10 seats, but seats lists 2 players"),
+        (GOODS + GOODS, "two games are called 'public_goods'"),
+        ("failed_reply = 'crash'\n" + GOODS, "failed_reply must be one of"),
+        (
+            '[[games]]\ngame = "battle_royale"\nparams = {max_shots = "none"}',
+            "may never end with these parameters; set max_steps",
+        ),
+    ],
+)
+def test_mistakes_are_named(tmp_path, text, says):
+    with pytest.raises(ConfigError) as caught:
+        plan_of(text, folder=tmp_path)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("seats", "says"),
+    [
+        ("'randm'", "seat 0 (randm): there is no player 'randm'; did you mean 'random'?"),
+        ("'level_k'", "needs a value"),
+        ("'openai'", "needs a value"),
+        ("'fixed:99'", "99"),
+        ("{player = 'random', persona = 'selfish'}", "takes no settings, got persona"),
+        ("'transformers:/nowhere/model'", "there is no folder /nowhere/model"),
+        ("{player = 'openai:m', api_key_env = 'NO_SUCH_KEY'}", "NO_SUCH_KEY"),
+        ("{player = 'openai:m', api_key_file = '/nowhere'}", "/nowhere"),
+    ],
+)
+def test_players_that_cannot_be_built(tmp_path, seats, says):
+    plan = plan_of(f"seats = [{seats}]\n{GOODS}", folder=tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        players(plan)
+    assert says in str(caught.value)
+
+
+def test_a_model_folder_without_weights(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    plan = plan_of(f"seats = ['transformers:{folder}']\n{GOODS}", folder=tmp_path)
+    with pytest.raises(ConfigError, match="has no weights"):
+        players(plan)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("nowhere.toml", "there is no file nowhere.toml"),
+        ("gamma-benc", "did you mean 'gamma-bench'?"),
+        ("gamma-bench/vanila", "did you mean 'vanilla'?"),
+        (str(PAPERS), "cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_read(source, says):
+    with pytest.raises(ConfigError) as caught:
+        load(source)
+    assert says in str(caught.value)
+
+
+def test_the_benchmark_by_name():
+    plan = resolve(parse(load("gamma-bench"), "x"), "x")
+    assert tuple(game.game for game in plan.games) == GAMES
+    assert all(len(game.seats) == 10 and len(game.seeds) == 5 for game in plan.games)
+    assert all(game.params == {} for game in plan.games)
+    assert {seat.player for game in plan.games for seat in game.seats} == {"tiny"}
+
+
+@pytest.mark.parametrize("path", sorted(PAPERS.glob("*/*.toml")), ids=lambda p: p.stem)
+def test_all_experiments_that_come_with_the_package(path):
+    plan = resolve(parse(load(str(path)), path), str(path))
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_settings_are_merged_from_the_general_to_the_particular(tmp_path):
+    text = """
+    seats = ["openai:m", {player = "openai:m", persona = "selfish", name = "greedy"}, "random"]
+    max_attempts = 2
+    [player]
+    temperature = 0.5
+    memory = 3
+    [models.m]
+    model = "real-name"
+    base_url = "http://127.0.0.1:1/v1"
+    temperature = 0.7
+    [[games]]
+    game = "public_goods"
+    params = {players = 3, ratio = "3/2"}
+    """
+    [game] = plan_of(text, Overrides(settings={"prompts": "v2"}), tmp_path).games
+    plain, greedy, rule = game.seats
+    common = {"max_attempts": 2, "temperature": 0.7, "memory": 3, "prompts": "v2"}
+    assert plain.settings == common
+    assert greedy.settings == common | {"persona": "selfish"}
+    assert plain.client == greedy.client == {"base_url": "http://127.0.0.1:1/v1"}
+    assert [seat.name for seat in game.seats] == ["openai:m", "greedy", "random"]
+    assert plain.player == greedy.player == "openai:real-name"
+    assert (rule.settings, rule.client) == ({}, {})
+
+
+def test_the_command_line_wins(tmp_path):
+    text = "episodes = 9\nseats = ['tiny']\n" + GOODS + "episodes = 8\nseats = ['fixed:1']\n"
+    text += '[[games]]\ngame = "divide_dollar"\nlabel = "cake"'
+    changed = Overrides(["random"], ["cake"], 2, 7, {})
+    [game] = plan_of(text, changed, tmp_path).games
+    assert (game.label, game.game, len(game.seeds)) == ("cake", "divide_dollar", 2)
+    assert {seat.player for seat in game.seats} == {"random"}
+    assert game.seeds == [episode_seed(7, "divide_dollar", i) for i in range(2)]
+    with pytest.raises(LLMGamesError, match="did you mean 'cake'"):
+        plan_of(text, Overrides(games=["cakee"]), tmp_path)
+
+
+def test_nothing_secret_is_written_down(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-very-secret")
+    text = "[models.m]\napi_key_env = 'MY_KEY'\n" + GOODS + "seats = ['openai:m']"
+    plan = plan_of(text, folder=tmp_path)
+    players(plan)
+    assert "MY_KEY" in plan.model_dump_json()
+    assert "sk-very-secret" not in plan.model_dump_json()
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 1000), st.sampled_from(GAMES))
+def test_seeds_of_episodes(run, number, game):
+    seed = episode_seed(run, game, number)
+    assert 0 <= seed < 2**63  # fits a column of integers
+    assert seed == episode_seed(run, game, number)
+    assert seed != episode_seed(run, game, number + 1)
+
+
+def test_the_estimate_counts_the_longest_games(tmp_path):
+    text = (Path(PAPERS) / "gamma_bench" / "vanilla.toml").read_text()
+    plan = plan_of(text, Overrides(seats=["random"]), tmp_path)
+    decisions = {row.label: row.decisions for row in estimate(plan, players(plan))}
+    assert decisions == dict.fromkeys(GAMES, 1000) | {"battle_royale": 100, "pirate_game": 270}

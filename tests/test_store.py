@@ -1,0 +1,236 @@
+"""A run's file: what is written is read back, and every way it can be unusable says so."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llm_games.benchmarks import lock, store
+from llm_games.benchmarks.store import AttemptRow, DecisionRow, Records, StepRow, Store
+from llm_games.questions import MISSING
+from llm_games.wrappers.policy import Attempt
+
+GAMES = [("goods", "public_goods", {"ratio": "3/2"}, ["tiny", "random"])]
+HELLO = [{"role": "system", "content": "rules"}, {"role": "user", "content": "hello"}]
+
+
+def create(path):
+    return Store.create(path, "A run", {"seed": 1}, GAMES, [[11, 12]])
+
+
+def attempt(step=0, number=0, prompt=(1, 2), **changes):
+    values = {
+        "text": '{"a": 1}', "finish": "stop", "error": "", "outcome": None, "why": "",
+        "tokens_in": 5, "tokens_out": 3, "latency": 0.25, "seed": 9, "model": "m",
+    } | changes  # fmt: skip
+    return AttemptRow(step, 0, number, list(prompt), **values)
+
+
+def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
+    path = tmp_path / "a.db"
+    step = StepRow(0, [0, 1], {"actions": [3, 0], "pot": 3}, [0.5, 3.5], [1])
+    made = [
+        DecisionRow(0, 0, 3, "valid", False, 0.5),
+        DecisionRow(0, 1, None, "failed", True, 3.5),
+    ]
+
+    async def play(run):
+        run.begin(1)
+        run.attempt(1, attempt(prompt=run.prompt(HELLO)))
+        await run.durable()
+        run.judge(1, (0, 0), 0, Attempt((), "", "unparsable", "no JSON"))
+        run.step(1, step, made)
+        run.end(2, "no end")
+        await run.durable()
+
+    with create(path) as run:
+        asyncio.run(play(run))
+        with Records.open_readonly(path) as records:
+            first, second = records.episodes()
+            assert (records.title, records.config) == ("A run", {"seed": 1})
+            assert first.game == records.games()[0] == store.GameRow(1, *GAMES[0])
+            assert (first.status, first.seed, first.number) == ("running", 11, 0)
+            assert (second.status, second.reason, second.seed) == ("void", "no end", 12)
+            assert first.started < second.ended
+            assert records.steps(1) == [step]
+            assert records.decisions(1) == made
+            judged = attempt(outcome="unparsable", why="no JSON")
+            assert records.attempts(1) == records.attempts(1, 0) == [judged]
+            assert records.attempts(1, 1) == records.attempts(2) == []
+            assert records.messages([1, 2]) == HELLO
+            usage = {"calls": 1, "tokens_in": 5, "tokens_out": 3, "outcomes": {"unparsable": 1}}
+            assert records.usage() == usage
+
+
+def test_a_closed_run_is_one_file(tmp_path):
+    create(tmp_path / "a.db").close()
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        assert len(records.episodes()) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from(["user", "system"]), st.text()), max_size=4)))
+def test_messages_are_pooled_and_come_back(tmp_path_factory, prompts):
+    path = tmp_path_factory.mktemp("pool") / "a.db"
+    chats = [[{"role": role, "content": text} for role, text in chat] for chat in prompts]
+    with create(path) as run:
+        ids = [run.prompt(chat) for chat in chats]
+    with Store.open(path) as run:
+        assert [run.messages(known) for known in ids] == chats
+        assert [run.prompt(chat) for chat in chats] == ids
+        assert len({number for known in ids for number in known}) == len(
+            {m for chat in prompts for m in chat}
+        )
+
+
+@pytest.mark.parametrize(
+    ("action", "plain"), [(3, 3), (MISSING, None), ((2, 0, 98), [2, 0, 98]), (-1, -1)]
+)
+def test_actions_as_json(action, plain):
+    assert store.plain_action(action) == plain
+
+
+def not_sqlite(path):
+    path.write_text("something else")
+
+
+def empty(path):
+    path.touch()
+
+
+def folder(path):
+    path.mkdir()
+
+
+def foreign(path):
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+
+
+def newer(path):
+    create(path).close()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+
+
+def damaged(path):
+    create(path).close()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda path: None, store.NotARun, "there is no file"),
+        (not_sqlite, store.NotARun, "not a SQLite database"),
+        (empty, store.NotARun, "not a SQLite database"),
+        (folder, store.NotARun, "not a file"),
+        (foreign, store.NotARun, "not a run of llm-games"),
+        (newer, store.NewerSchema, "newer llm-games (schema 99"),
+        (damaged, store.NotARun, "damaged"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, make, error, says):
+    path = tmp_path / "a.db"
+    make(path)
+    for opener in (Records.open_readonly, Store.open):
+        with pytest.raises(error, match=says.replace("(", r"\(")) as caught:
+            opener(path)
+        assert str(path) in str(caught.value)
+
+
+def test_a_run_is_never_overwritten(tmp_path):
+    path = tmp_path / "a.db"
+    create(path).close()
+    before = path.read_bytes()
+    with pytest.raises(store.RunExists, match="llm-games resume"):
+        create(path)
+    assert path.read_bytes() == before
+    with pytest.raises(store.RunExists):
+        create(tmp_path)
+    with pytest.raises(store.Unwritable, match="there is no folder"):
+        create(tmp_path / "nowhere" / "a.db")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder nobody can write")
+def test_a_folder_that_cannot_be_written():
+    with pytest.raises(store.Unwritable, match="make the folder writable"):
+        create("/proc/self/a.db")
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    path = tmp_path / "a.db"
+    run = create(path)
+    run.attempt(1, attempt())
+    run.flush()
+    pages = run._database.execute("PRAGMA page_count").fetchone()[0]
+    run._database.execute(f"PRAGMA max_page_count = {pages}")
+    run.attempt(1, attempt(step=1, text="x" * 100_000))
+    with pytest.raises(store.Unwritable, match=r"make room; all .* is safe, go on .* resume"):
+        run.flush()
+    with pytest.raises(store.Unwritable):
+        run.close()
+    with Records.open_readonly(path) as records:
+        assert records.attempts(1) == [attempt()]
+
+
+HOLD = """
+import sys, time
+from llm_games.benchmarks.store import Store
+run = Store.create(sys.argv[1], "t", {}, [("g", "public_goods", {}, ["random"])], [[1]])
+run.begin(1)
+run.flush()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_running_run_is_locked_until_its_process_is_gone(tmp_path):
+    path = tmp_path / "a.db"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout.readline() == "ready\n"
+        with pytest.raises(store.RunLocked, match=f"process {holder.pid}"):
+            Store.open(path)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with Store.open(path) as run:
+        assert run.episodes()[0].status == "running"
+        with pytest.raises(store.RunLocked):  # a second time by this process
+            Store.open(path)
+
+
+@pytest.mark.parametrize(("silent", "free"), [(1.0, False), (lock.PATIENCE + 1, True)])
+def test_a_lock_of_another_machine_lasts_as_long_as_its_signs_of_life(tmp_path, silent, free):
+    path = tmp_path / "a.db"
+    run = create(path)
+    run._database.execute("UPDATE lock SET host = 'elsewhere', beat = ?", (time.time() - silent,))
+    if not free:
+        with pytest.raises(store.RunLocked, match="elsewhere"):
+            Store.open(path)
+        return
+    other = Store.open(path)
+    run.attempt(1, attempt())
+    with pytest.raises(store.RunLocked, match=r"taken .* over"):
+        run.flush()
+    other.close()
+
+
+def test_signs_of_life_are_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "BEAT", 0.0)
+    with create(tmp_path / "a.db") as run:
+        before = run._rows("SELECT beat FROM lock")[0][0]
+        time.sleep(0.01)
+        run.flush()
+        assert run._rows("SELECT beat FROM lock")[0][0] > before
