@@ -123,6 +123,7 @@ def test_text_from_the_file_is_escaped_and_no_formula(tmp_path):
     assert "<script" not in html
     assert f"A {evil}" in Text(html).text
     assert "$x^2$" in html.split("<svg", 1)[1]
+    assert "By player" in html
 
 
 def test_references_take_no_rank(tmp_path):
@@ -138,7 +139,7 @@ def test_references_take_no_rank(tmp_path):
 def test_an_unfinished_run_shows_what_there_is(tmp_path, game):
     text = Text(page(write_run(tmp_path / "run.db", [game], episodes=3, steps=1, void=(1,)))).text
     assert "This run is not finished: 2 of 3 episodes are left." in text
-    assert "1 void episodes have no score: a reply broke the rules." in text
+    assert "1 void episode has no score: a reply broke the rules." in text
     assert "0 of 3, 1 void, 2 running" in text
     assert not re.search(r"\bnan\b", text)
 

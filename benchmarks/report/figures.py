@@ -11,12 +11,14 @@ import numpy as np
 
 from llm_games.baselines import models
 from llm_games.baselines.deviation import DEVIATIONS
+from llm_games.baselines.solutions import beauty_contest as guess
 from llm_games.baselines.solutions import el_farol_bar as bar
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
 from llm_games.benchmarks.report.data import Run, Table, regrets
 from llm_games.benchmarks.scores import aims_high, optimal_plan, shot_of
 from llm_games.games.pirate_game import VOTE
+from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ def plots(table: Table, prefix: str) -> list[Plot]:
     if not table.played:
         return []
     draws = [*FIGURES.get(table.rules.name, ()), ("Payoffs", _payoffs)]
+    if len(set(table.seats)) > 1 and table.rules.name in ACTIONS:
+        draws.insert(1, ("By player", _by_player))
     if table.rules.name in DEVIATIONS:
         draws.append(("Regret", _regret))
     size = canvas.HALF if len(draws) > 3 else canvas.THIRD
@@ -86,7 +90,7 @@ def _beauty_contest(axes: Axes, table: Table) -> str:
     axes.set_ylabel("number")
     if game.ratio == 1:
         return f"Mean number of each round; any common number is an equilibrium{_thin(table)}."
-    end = float(game.min if game.ratio < 1 else game.max)
+    end = guess.rational(models.contest(game)) / game.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (
@@ -320,6 +324,32 @@ def _regret(axes: Axes, table: Table) -> str:
         "What the players could have gained, all together, each by changing its own action alone "
         f"(NashConv, in hindsight){_thin(table)}."
     )
+
+
+ACTIONS = {
+    "beauty_contest": "mean number",
+    "el_farol_bar": "share who went",
+    "divide_dollar": "mean bid",
+    "public_goods": "mean contribution",
+    "diners_dilemma": "share of costly dishes",
+    "sealed_bid_auction": "mean bid",
+}
+"""What the mean of some seats' actions is, where it means something."""
+
+
+def _by_player(axes: Axes, table: Table) -> str:
+    what, unit = ACTIONS[table.rules.name], getattr(table.rules, "unit", 1)
+    names = list(dict.fromkeys(table.seats))
+    for name, colour in zip(names, canvas.colours(len(names)), strict=True):
+        seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
+        paths(axes, _per_round(table, partial(_mean, seats=seats, unit=unit)), name[:40], colour)
+    axes.set_ylabel(what)
+    return f"The same by player: {what} in each round{_thin(table)}."
+
+
+def _mean(record: dict[str, Any], seats: list[int], unit: int) -> float | None:
+    given = [a for seat in seats if (a := record["actions"][seat]) != MISSING]
+    return float(np.mean(given)) / unit if given else None
 
 
 FIGURES: dict[str, tuple[tuple[str, Draw], ...]] = {

@@ -109,5 +109,6 @@ def _warnings(run: Run) -> list[str]:
     void = [e for e in run.episodes if e.status == "void"]
     if void:
         reasons = sorted({episode.reason or "no reason given" for episode in void})
-        found.append(f"{len(void)} void episodes have no score: {'; '.join(reasons)}.")
+        which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
+        found.append(f"{which} no score: {'; '.join(reasons)}.")
     return found
