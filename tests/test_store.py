@@ -7,9 +7,10 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_games.benchmarks import lock, store
@@ -76,6 +77,7 @@ def test_a_closed_run_is_one_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
 
 
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.lists(st.tuples(st.sampled_from(["user", "system"]), st.text()), max_size=4)))
 def test_messages_are_pooled_and_come_back(tmp_path_factory, prompts):
     path = tmp_path_factory.mktemp("pool") / "a.db"
@@ -196,9 +198,9 @@ time.sleep(60)
 
 def test_a_running_run_is_locked_until_its_process_is_gone(tmp_path):
     path = tmp_path / "a.db"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", HOLD, str(path)]
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     with holder:
         assert holder.stdout.readline() == "ready\n"
         with pytest.raises(store.RunLocked, match=f"process {holder.pid}"):

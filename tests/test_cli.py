@@ -1,0 +1,214 @@
+"""The command line: what it prints, which files it makes, and how it says no."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from llm_games import __version__
+from llm_games.benchmarks import cli
+from llm_games.benchmarks.scores import GAMES
+from llm_games.benchmarks.store import Records
+from llm_games.registry import GAMES as KNOWN
+
+SMALL = """
+title = "Small"
+episodes = 2
+seats = ["random"]
+[[games]]
+game = "public_goods"
+params = {players = 3, rounds = 2, ratio = "3/2"}
+[[games]]
+game = "battle_royale"
+params = {players = 3}
+"""
+
+
+@pytest.fixture
+def llm_games(tmp_path, monkeypatch, capsys):
+    """Run the command line in an empty folder; return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["llm-games", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def small(tmp_path):
+    (tmp_path / "small.toml").write_text(SMALL)
+    return "small.toml"
+
+
+def test_a_run_from_start_to_report(llm_games, small, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    code, out, err = llm_games("run", small, "--report", "pages", "--open")
+    assert code == 0
+    [db] = tmp_path.glob("*.db")
+    assert re.fullmatch(r"small-\d{8}-\d{6}\.db", db.name)
+    assert "Small: random in all seats" in out
+    assert re.search(r"public_goods +\d+\.\d ± \d+\.\d +2 done", out)
+    assert db.name in out
+    page = tmp_path / "pages" / "report.html"
+    assert page.read_text().startswith("<!")
+    assert opened == [page.as_uri()]
+    assert "report: pages/report.html" in err
+
+    code, out, err = llm_games("resume", db.name)
+    assert (code, "is complete" in err) == (0, True)
+    code, _, err = llm_games("report", db.name, "-o", "more/one.html")
+    assert (code, err) == (0, "report: more/one.html\n")
+    assert (tmp_path / "more" / "one.html").exists()
+
+
+def test_json_is_all_there_is_on_stdout(llm_games, small):
+    code, out, err = llm_games("run", small, "--json", "--db", "a.db", "--report", ".")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["db"], found["report"], found["overall"]) == ("a.db", "report.html", None)
+    goods, battle = found["games"]
+    assert (goods["label"], goods["episodes"], goods["decisions"]) == (
+        "public_goods",
+        {"done": 2},
+        12,
+    )
+    assert goods["score"]["mean"] == pytest.approx(sum(goods["scores"]) / 2)
+    assert len(battle["payoffs"]) == 3
+    assert found["usage"]["calls"] == 0
+    assert json.loads(llm_games("resume", "a.db", "--json")[1])["games"] == found["games"]
+
+
+def test_the_whole_benchmark_has_an_overall_score(llm_games):
+    code, out, _ = llm_games("run", "gamma-bench", "--seat", "random", "--episodes", 1, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [game["game"] for game in found["games"]] == list(GAMES)
+    mean = sum(game["scores"][0] for game in found["games"]) / 8
+    assert found["overall"] == {"mean": pytest.approx(mean), "std": None}
+
+
+def test_quiet_says_nothing(llm_games, small):
+    assert llm_games("run", small, "--quiet") == (0, "", "")
+
+
+def test_the_command_line_changes_the_file(llm_games, small):
+    changes = ("--seat", "fixed:1", "--game", "public_goods", "--episodes", 1, "--seed", 9)
+    assert llm_games("run", small, *changes, "--db", "a.db")[0] == 0
+    with Records.open_readonly("a.db") as records:
+        [game] = records.games()
+        assert (game.seats, records.config["seed"]) == (["fixed:1"] * 3, 9)
+        assert [step.record["pot"] for step in records.steps(1)] == [3, 3]
+
+
+def test_a_dry_run_plays_nothing(llm_games, small, tmp_path):
+    code, out, _ = llm_games("run", small, "--dry-run")
+    assert (code, list(tmp_path.glob("*.db"))) == (0, [])
+    assert re.search(r"public_goods +2 +12 +0 +0 +0", out)
+    assert "Nothing was played" in out
+    found = json.loads(llm_games("run", small, "--dry-run", "--json")[1])
+    assert [row["decisions"] for row in found["estimate"]] == [12, 40]
+
+
+def test_lists_and_shows(llm_games):
+    code, out, _ = llm_games("list")
+    assert code == 0
+    assert all(name in out for name in KNOWN)
+    rows = json.loads(llm_games("list", "--json")[1])
+    assert {row["name"] for row in rows} >= {f"{name}-v0" for name in KNOWN}
+
+
+@pytest.mark.parametrize("game", sorted(KNOWN))
+def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
+    code, out, _ = llm_games("show", game)
+    assert (code, "[user]" in out, "[system]" in out) == (0, True, True)
+    found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
+    assert all(row["meaning"] for row in found["parameters"])
+    assert all(row["name"] in out for row in found["parameters"])
+    json.loads(found["sample"]["a legal reply"])
+
+
+def test_help_and_version(llm_games):
+    code, out, _ = llm_games("--help")
+    assert (code, "130" in out, "resume" in out) == (0, True, True)
+    assert llm_games("--version") == (0, f"llm-games {__version__}\n", "")
+
+
+def test_help_imports_nothing_heavy():
+    program = """
+import sys
+from llm_games.benchmarks import cli
+heavy = {"torch", "transformers", "openai", "matplotlib", "pydantic", "jinja2", "sqlite3"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    root = Path(cli.__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def dead_address():
+    """Return an address of this machine where nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+
+BAD = [
+    (["run", "nowhere.toml"], "there is no file nowhere.toml"),
+    (["run", "broken.toml"], "broken.toml is not valid TOML"),
+    (["run", "unknown.toml"], "no key episode; did you mean 'episodes'?"),
+    (["run", "game.toml"], "did you mean 'public_goods'?"),
+    (["run", "range.toml"], "tokens must be an integer of at least 1"),
+    (["run", "small.toml", "--seat", "random", "--seat", "random"], "give one for all seats"),
+    (["run", "small.toml", "--seat", "ratonal"], "did you mean 'rational'?"),
+    (["run", "small.toml", "--seat", "transformers:empty"], "has no config.json"),
+    (["run", "small.toml", "--episodes", "0"], "episodes = 0"),
+    (["run", "small.toml", "--temperature", "3"], "temperature = 3"),
+    (["run", "small.toml", "--game", "golf"], "no game in this run called 'golf'"),
+    (["run", "small.toml", "--db", "taken.db"], "taken.db exists already"),
+    (["run", "small.toml", "--db", "no/where.db"], "there is no folder no"),
+    (["run", "dead.toml"], "does not answer, nothing was run"),
+    (["resume", "nowhere.db"], "there is no file nowhere.db"),
+    (["resume", "small.toml"], "not a SQLite database"),
+    (["resume", "taken.db"], "not a SQLite database"),
+    (["report", "nowhere.db"], "there is no file nowhere.db"),
+    (["show", "public_godos"], "did you mean 'public_goods'?"),
+    (["show", "public_goods", "--prompts", "v9"], "did you mean"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_path, arguments, says):
+    goods = '[[games]]\ngame = "public_goods"\n'
+    files = {
+        "broken.toml": "title =",
+        "unknown.toml": "episode = 1\n" + goods,
+        "game.toml": goods.replace("goods", "godos"),
+        "range.toml": goods + "params = {tokens = 0}",
+        "dead.toml": goods + f'seats = ["openai:m"]\n[models.m]\nbase_url = "{dead_address()}"\n'
+        "retries = 0",
+        "taken.db": "something of the user's",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "empty").mkdir()
+    before = {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+    code, out, err = llm_games(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert says in err
+    assert "Traceback" not in err
+    assert before == {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}

@@ -1,0 +1,325 @@
+"""Runs: what is recorded, and that a run which was killed ends as if it never had been.
+
+The runs are real processes (this file is also their program) and are really killed.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.benchmarks.config import parse
+from llm_games.benchmarks.plan import players, resolve
+from llm_games.benchmarks.run import ReplayFailed, RunStopped, planned, play_run, start
+from llm_games.benchmarks.store import Records, RunLocked, Store
+from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.table import place
+
+ROOT = str(Path(__file__).parents[1])
+CONFIG = {
+    "title": "A small run",
+    "seed": 5,
+    "episodes": 2,
+    "seats": ["scripted", "random", "scripted"],
+    "models": {"other": {"persona": "selfish"}},
+    "games": [
+        {"game": "public_goods", "params": {"players": 3, "rounds": 3}},
+        {"game": "battle_royale", "params": {"players": 3, "max_shots": 4}},
+        {"game": "pirate_game", "params": {"players": 3}, "seats": ["scripted"], "episodes": 3},
+        {
+            "game": "sealed_bid_auction",
+            "label": "auction",
+            "params": {"players": 3, "rounds": 2, "price": "second", "valuation_draw": "random"},
+        },
+    ],
+}
+
+
+def answer(request):
+    """Answer from the seed alone: mostly legal, some chatter, some failures that pass."""
+    if request.question is None:
+        return "hello"
+    rng = np.random.default_rng(request.seed)
+    luck = rng.random()
+    if luck < 0.1:
+        raise ClientError("busy", transient=True)
+    if luck < 0.3:
+        return "I would rather not say \ud800."
+    text = request.question.reply(request.question.sample(rng))
+    return Completion(text, "stop", 7, 5, 0.1, "script")
+
+
+class Meddler:
+    """A client that answers from `answer`, logs each call and may kill the process at one."""
+
+    name = "scripted"
+
+    def __init__(self, kill_at=0, log=None, delay=0.0):
+        self.client, self.kill_at, self.log, self.delay = (
+            ScriptedClient(answer),
+            kill_at,
+            log,
+            delay,
+        )
+        self.calls = 0
+
+    async def complete(self, request):
+        if request.question is not None:
+            self.calls += 1
+            if self.calls == self.kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.log:
+                with open(self.log, "a") as log:
+                    print(json.dumps([request.seed, *place.get()]), file=log)
+            # Answers come in another order than the questions, and in another one each time.
+            await asyncio.sleep(self.delay + np.random.default_rng().random() * 0.003)
+        return await self.client.complete(request)
+
+    async def close(self):
+        pass
+
+
+def scripted(client):
+    """Add a player to the registry that asks this client."""
+    PLAYERS["scripted"] = Entry(
+        "answers from its seed", model=lambda value, _, more: LLMPolicy(client, **more)
+    )
+
+
+def main(task, path, kill_at, delay):
+    """Run or resume, as a process of its own."""
+    from llm_games.benchmarks import cli
+
+    scripted(Meddler(int(kill_at), log=f"{path}.log", delay=float(delay)))
+    arguments = ["run", f"{path}.toml", "--db", path] if task == "run" else ["resume", path]
+    sys.argv = ["llm-games", *arguments]
+    cli.main()
+
+
+def process(task, path, kill_at=0, delay=0.0):
+    command = [sys.executable, __file__, task, str(path), str(kill_at), str(delay)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": ROOT}, **pipes)
+
+
+def write_toml(path):
+    """Write CONFIG as TOML (JSON values are TOML values here)."""
+    lines = [f"{k} = {json.dumps(v)}" for k, v in CONFIG.items() if k not in ("games", "models")]
+    for game in CONFIG["games"]:
+        lines.append("[[games]]")
+        inline = {k: v for k, v in game.items() if k != "params"}
+        lines += [f"{key} = {json.dumps(value)}" for key, value in inline.items()]
+        params = ", ".join(f"{k} = {json.dumps(v)}" for k, v in game["params"].items())
+        lines.append(f"params = {{ {params} }}")
+    Path(f"{path}.toml").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def registry():
+    known = dict(PLAYERS)
+    yield
+    PLAYERS.clear()
+    PLAYERS.update(known)
+
+
+def make_plan(**changes):
+    return resolve(parse(CONFIG | changes, "test"), "test")
+
+
+def whole(path, client, **changes):
+    """Play a run in this process."""
+    scripted(client)
+    plan = make_plan(**changes)
+    play_run(lambda: start(plan, path), plan, players(plan))
+    return content(path)
+
+
+def content(path):
+    """Return all that a run recorded, but times."""
+    with Records.open_readonly(path) as records:
+        found = {}
+        for episode in records.episodes():
+            attempts = [
+                (*records.messages(row.prompt), *(v for k, v in vars(row).items() if k not in SKIP))
+                for row in records.attempts(episode.id)
+            ]
+            found[episode.game.label, episode.number] = (
+                (episode.seed, episode.status, episode.reason),
+                records.steps(episode.id),
+                records.decisions(episode.id),
+                attempts,
+            )
+        return found
+
+
+SKIP = ("prompt", "latency")
+
+
+def test_everything_is_recorded(tmp_path, registry):
+    client = Meddler()
+    found = whole(tmp_path / "a.db", client)
+    assert {label: status for (label, _), ((_, status, _), *_) in found.items()} == dict.fromkeys(
+        ("public_goods", "battle_royale", "pirate_game", "auction"), "done"
+    )
+    attempts = [attempt for *_, rows in found.values() for attempt in rows]
+    assert len(attempts) == client.calls
+    outcomes = {attempt[-6] for attempt in attempts}
+    assert outcomes >= {"valid", "unparsable", "failed"}
+    assert any("not say ?." in str(attempt) for attempt in attempts)
+    goods = found["public_goods", 0]
+    assert [step.asked for step in goods[1]] == [[0, 1, 2]] * 3
+    assert [d.seat for d in goods[2]] == [0, 1, 2] * 3
+    assert [d.reward for d in goods[2]] == [r for step in goods[1] for r in step.rewards]
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        assert planned(records) == make_plan()
+
+
+def test_all_randomness_comes_from_the_seed(tmp_path, registry):
+    one = whole(tmp_path / "a.db", Meddler())
+    two = whole(tmp_path / "b.db", Meddler(), max_tables=1)
+    assert one == two
+    assert one != whole(tmp_path / "c.db", Meddler(), seed=6)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    known = dict(PLAYERS)
+    client = Meddler()
+    found = whole(tmp_path_factory.mktemp("whole") / "a.db", client)
+    PLAYERS.clear()
+    PLAYERS.update(known)
+    return found, client.calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 1.0])
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, uninterrupted, share):
+    path = tmp_path / "a.db"
+    write_toml(path)
+    expected, calls = uninterrupted
+    kill_at = max(1, round(share * calls))
+    with process("run", path, kill_at) as killed:
+        killed.communicate()
+        assert killed.returncode == -signal.SIGKILL
+    with Records.open_readonly(path) as records:
+        known = {
+            (row.seed, row.step, row.seat)
+            for episode in records.episodes()
+            for row in records.attempts(episode.id)
+            if not row.error
+        }
+    log = Path(f"{path}.log")
+    log.unlink(missing_ok=True)
+    with process("resume", path) as resumed:
+        output = resumed.communicate()
+        assert resumed.returncode == 0, output
+    assert content(path) == expected
+    asked = {tuple(json.loads(line)) for line in log.read_text().splitlines()}
+    assert not asked & known  # nothing that was recorded was asked again
+
+
+@pytest.mark.slow
+def test_a_run_killed_again_and_again(tmp_path, uninterrupted):
+    path = tmp_path / "a.db"
+    write_toml(path)
+    task, codes = "run", []
+    while codes[-1:] != [0]:
+        with process(task, path, kill_at=25) as part:
+            output = part.communicate()
+            codes.append(part.returncode)
+            assert codes[-1] in (0, -signal.SIGKILL), output
+        task = "resume"
+    assert len(codes) > 2
+    assert content(path) == uninterrupted[0]
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_cleanly(tmp_path, uninterrupted):
+    path = tmp_path / "a.db"
+    write_toml(path)
+    with process("run", path, delay=0.1) as part:
+        while part.poll() is None and not Path(f"{path}.log").exists():
+            time.sleep(0.05)
+        time.sleep(0.3)
+        with pytest.raises(RunLocked):
+            Store.open(path)
+        part.send_signal(signal.SIGINT)
+        out, err = part.communicate()
+        assert part.returncode == 130
+        assert f"go on with: llm-games resume {path}" in err
+        assert (out, "Traceback" in err) == ("", False)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.db", "a.db.log", "a.db.toml"]
+    with process("resume", path) as part:
+        part.communicate()
+        assert part.returncode == 0
+    assert content(path) == uninterrupted[0]
+
+
+def fails_after(calls):
+    count = 0
+
+    def script(request):
+        nonlocal count
+        count += 1
+        if count > calls:
+            raise ClientError("the server is gone")
+        return answer(request)
+
+    return script
+
+
+def test_a_server_that_dies_stops_the_run_and_can_come_back(tmp_path, registry, uninterrupted):
+    path = tmp_path / "a.db"
+    with pytest.raises(RunStopped, match=r"5 calls in a row .* the server is gone"):
+        whole(path, ScriptedClient(fails_after(20)), max_failures=5, max_tables=1)
+    with Records.open_readonly(path) as records:
+        states = [episode.status for episode in records.episodes()]
+    assert {"running", "pending"} <= set(states)
+    scripted(Meddler())
+    plan = make_plan()
+    play_run(lambda: Store.open(path), plan, players(plan))
+    assert {episode[0][1] for episode in content(path).values()} == {"done"}
+
+
+def test_a_player_that_changed_is_noticed(tmp_path, registry):
+    path = tmp_path / "a.db"
+    with pytest.raises(RunStopped):
+        whole(path, ScriptedClient(fails_after(30)), max_failures=5)
+    scripted(Meddler())
+    plan = make_plan(player={"prompts": "v2"})
+    with pytest.raises(ReplayFailed, match="its prompt or seed differs from the record"):
+        play_run(lambda: Store.open(path), plan, players(plan))
+    goods, *rest = CONFIG["games"]
+    goods = goods | {"seats": ["scripted", "fixed:0", "scripted"]}
+    plan = make_plan(games=[goods, *rest])
+    with pytest.raises(ReplayFailed, match="seat 1, what was decided differs from the record"):
+        play_run(lambda: Store.open(path), plan, players(plan))
+
+
+def test_void_episodes_say_why(tmp_path, registry):
+    games = [
+        {"game": "battle_royale", "params": {"players": 3, "max_shots": "none"}, "max_steps": 2},
+        {"game": "public_goods", "params": {"players": 3, "failed_reply": "void_run"}},
+    ]
+    client = ScriptedClient(lambda request: "no" if request.question else "hello")
+    found = whole(tmp_path / "a.db", client, games=games, episodes=1, seats=["scripted"])
+    reasons = {label: reason for (label, _), ((_, _, reason), *_) in found.items()}
+    assert reasons == {
+        "battle_royale": "no end after 2 steps (max_steps)",
+        "public_goods": "step 0: no legal answer from seat 0, 1, 2 (failed_reply = void_run)",
+    }
+    assert {status for (_, status, _), *_ in found.values()} == {"void"}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
