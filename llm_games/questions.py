@@ -242,7 +242,7 @@ class Bid(Real):
         units = int(rng.integers(self.low - 1, self.high, endpoint=True))
         return NO_BID if units < self.low else units
 
-    def value_of(self, action: Action) -> float | int | None:
+    def value_of(self, action: Action) -> Any:
         return None if action == NO_BID else super().value_of(action)
 
     def wanted(self) -> str:

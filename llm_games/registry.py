@@ -23,6 +23,7 @@ GAMES: dict[str, str] = {
     "sealed_bid_auction": "llm_games.games.sealed_bid_auction:SealedBidAuction",
     "battle_royale": "llm_games.games.battle_royale:BattleRoyale",
     "pirate_game": "llm_games.games.pirate_game:PirateGame",
+    "water_allocation": "llm_games.games.water_allocation:WaterAllocation",
 }
 """Where each game's rulebook is; `register` adds your own."""
 

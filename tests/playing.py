@@ -29,6 +29,8 @@ SETTINGS: list[tuple[str, dict]] = [
     ("battle_royale", {"players": 4, "bad_target": "wasted_shot", "max_shots": 5}),
     ("pirate_game", {"players": 4, "gold": 5}),
     ("pirate_game", {"players": 3, "quota": "majority", "payoff": "lexicographic"}),
+    ("water_allocation", {"over_budget": "rule_break", "no_bid": "zero", "hp_start": 2}),
+    ("water_allocation", {"players": 3, "money_decimals": 2, "persona": "default", "days": 6}),
 ]
 IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
 

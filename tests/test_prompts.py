@@ -95,6 +95,29 @@ TOLD: dict[str, list[tuple[dict, dict]]] = {
         *(({}, c) for c in ({"players": 7}, {"gold": 77}, {"quota": "majority"})),
         ({}, {"payoff": "lexicographic"}),
     ],
+    "water_allocation": [
+        *(
+            ({}, change)
+            for change in (
+                {"players": 3},
+                {"days": 33},
+                {"supply_low": 13},
+                {"supply_high": 33},
+                {"hp_start": 9},
+                {"hp_max": 17},
+                {"hp_gain": 4},
+                {"balance_start": 17},
+                {"persona": "default"},
+                {"allocation": "stop"},
+                {"over_budget": "clip"},
+                {"over_budget": "rule_break"},
+                {"no_bid": "zero"},
+                {"tie_rule": "index"},
+            )
+        ),
+        ({}, {"residents": tuple((f"R{i}", 5 + i, 80) for i in range(5))}),
+        ({"supply_high": 34, "supply_upper_inclusive": False}, {"supply_upper_inclusive": True}),
+    ],
 }
 CHANGES = [(name, *pair) for name in TOLD for pair in TOLD[name]]
 CHANGE_IDS = [f"{name} {base or ''} {change}" for name, base, change in CHANGES]
