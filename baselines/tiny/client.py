@@ -1,0 +1,145 @@
+"""The tiny model as a client: calls that wait at the same time are answered in one batch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
+from llm_games.questions import Question
+from llm_games.wrappers.clients.base import Completion, Request
+
+ROWS = 64
+"""Most replies that are sampled together."""
+THOUGHT = 240
+"""Most characters of an explanation before a constrained answer."""
+MAX_TOKENS = 256
+"""Limit of a reply where the request names none."""
+
+
+class Batcher:
+    """Collects what is asked at the same time and runs it in a worker thread, batch by batch.
+
+    Asks may join whenever a batch begins. For use by one event loop at a time.
+    """
+
+    def __init__(self, model: TinyLM, rows: int = ROWS) -> None:
+        self.model, self.rows = model, rows
+        self._waiting: list[tuple[Ask, asyncio.Future[Reply]]] = []
+        self._runner: asyncio.Task[None] | None = None
+
+    async def reply(self, ask: Ask) -> Reply:
+        """Return the model's reply."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Reply] = loop.create_future()
+        if self._runner is None or self._runner.done():
+            self._waiting = []  # what a closed event loop may have left
+            self._runner = loop.create_task(self._run())
+        self._waiting.append((ask, future))
+        return await future
+
+    async def replies(self, asks: Sequence[Ask]) -> list[Reply]:
+        """Return the model's replies, sampled together where they fit into one batch."""
+        return await asyncio.gather(*map(self.reply, asks))
+
+    async def _run(self) -> None:
+        await asyncio.sleep(0)  # let everybody speak who is about to
+        while self._waiting:
+            batch, self._waiting = self._waiting[: self.rows], self._waiting[self.rows :]
+            batch = [(ask, future) for ask, future in batch if not future.done()]
+            try:
+                replies = await asyncio.to_thread(self.model.generate, [ask for ask, _ in batch])
+            except Exception as error:  # handed to those who asked
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for (_, future), reply in zip(batch, replies, strict=True):
+                if not future.done():
+                    future.set_result(reply)
+
+
+class TinyClient:
+    """The embedded model as a `Client`.
+
+    Args:
+        constrained: sample only legal replies, where the request's question is known.
+        weights: folder of a model in Hugging Face layout; None for the shipped one.
+
+    Raises:
+        TinyModelError: the folder is not that of a tiny model.
+    """
+
+    def __init__(self, constrained: bool = False, weights: str | Path | None = None) -> None:
+        self.constrained = constrained
+        self.name = "tiny-constrained" if constrained else "tiny"
+        self._batcher = Batcher(TinyLM(weights or WEIGHTS))
+
+    async def complete(self, request: Request) -> Completion:
+        """Return one completion; never fails for a well-formed request."""
+        begin = time.monotonic()
+        reply = await self._batcher.reply(self._ask(request))
+        return Completion(
+            reply.text,
+            "length" if reply.finish == "length" else "stop",
+            reply.tokens_in,
+            len(reply.tokens),
+            time.monotonic() - begin,
+            self.name,
+        )
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _ask(self, request: Request) -> Ask:
+        prefix, prompt = render(request.messages)
+        allows = complete = None
+        if self.constrained and request.question is not None:
+            allows, complete = legal(request.question, request.reasoning), whole
+        return Ask(
+            prefix,
+            prompt,
+            seed=(request.seed % 2**64, 0),
+            temperature=1.0 if request.temperature is None else request.temperature,
+            max_tokens=request.max_tokens or MAX_TOKENS,
+            allows=allows,
+            complete=complete,
+        )
+
+
+def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
+    """Return which texts can begin a legal reply, with a short explanation first if wanted."""
+    if not reasoning:
+        return question.allows
+    return explained(question.allows)
+
+
+def explained(allows: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Put an explanation of plain characters before a reply that `allows` describes."""
+    head = '{"explanation": "'
+    plain = re.compile(rf'[^"\\\x00-\x1f]{{0,{THOUGHT}}}')
+
+    def allowed(text: str) -> bool:
+        if not text.startswith(head):
+            return head.startswith(text)
+        thought, quote, rest = text[len(head) :].partition('"')
+        if not plain.fullmatch(thought):
+            return False
+        return not quote or ", ".startswith(rest) or (rest[:2] == ", " and allows("{" + rest[2:]))
+
+    return allowed
+
+
+def whole(text: str) -> bool:
+    """Return whether a text is a complete JSON object."""
+    if not text.endswith("}"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,142 @@
+"""Data for the tiny model: real games played by scripted characters, as prompts and answers.
+
+Each character is a persona of the prompts (or none). Scripts are simple on purpose: an answer is
+one of a few that follow from what stands in the last message, so that a small model can learn it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.scripts import SCRIPTS
+from llm_games.prompting import FOLDER, PERSONAS, Prompts, versions
+from llm_games.questions import Question
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Completion
+from llm_games.wrappers.replies import read_reply
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One prompt in its two parts, see `chat.render`, and a scripted answer to it."""
+
+    prefix: str
+    prompt: str
+    answer: str
+
+
+def prompts_hash() -> str:
+    """Return the SHA-256 of the prompt files that the weights are bound to."""
+    digest = hashlib.sha256()
+    for path in [
+        FOLDER / "common.j2",
+        *(p for n in SCRIPTS for p in sorted((FOLDER / n).glob("*.j2"))),
+    ]:
+        digest.update(f"{path.relative_to(FOLDER).as_posix()}\0".encode())
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "beauty_contest": [{"ratio": r} for r in ("0", "1/3", "1/2", "5/6", "1", "4/3", "3/2", "2")],
+    "el_farol_bar": [{"ratio": r} for r in ("0", "1/5", "2/5", "4/5", "1")]
+    + [{"mode": "explicit"}],
+    "divide_dollar": [{"golds": g} for g in (50, 200, 400, 800)],
+    "public_goods": [{"ratio": r} for r in ("0", "1/2", "1", "4")],
+    "diners_dilemma": [
+        dict(
+            zip(
+                ("cheap_price", "cheap_utility", "costly_price", "costly_utility"), row, strict=True
+            )
+        )
+        for row in ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
+    ],
+    "sealed_bid_auction": [{"valuation_max": v} for v in (100, 400, 800)] + [{"price": "second"}],
+    "battle_royale": [{"base_hit_rate": 51, "interval": 1}, {"base_hit_rate": 10, "interval": 10}],
+    "pirate_game": [{"gold": g} for g in (4, 5, 400)],
+}
+"""Settings beside the default ones, after γ-Bench (arXiv 2403.11807), Table 8."""
+
+ALWAYS: dict[str, dict[str, Any]] = {"sealed_bid_auction": {"valuation_draw": "random"}}
+"""Parameters of every training game that the players are not told: more states occur."""
+
+EPISODES = {"sealed_bid_auction": 2.0, "battle_royale": 7.0, "pirate_game": 20.0}
+"""How often a game is played, for those that are short or take more practice; the others 1."""
+SEATS = 3  # most seats that are asked for a sample at each step
+AGAIN = 0.06  # share of questions asked again
+PLAIN = 0.7  # share of games with default settings, and of prompts without a call for reasons
+BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
+
+
+def samples(rng: np.random.Generator, count: int) -> Iterator[Sample]:
+    """Yield `count` samples, from as many games as it takes."""
+    names, drawn = list(SCRIPTS), 0
+    shares = np.array([EPISODES.get(name, 1) for name in names], float)
+    while drawn < count:
+        name = rng.choice(names, p=shares / shares.sum())
+        variant = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
+        chosen = {} if rng.random() < PLAIN else variant
+        for sample in episode(rulebook(name, **ALWAYS.get(name, {}) | chosen), rng):
+            drawn += 1
+            yield sample
+
+
+def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
+    """Play one game; yield the prompts and answers of some seats of every step."""
+    state, script = game.reset(rng), SCRIPTS[game.name]
+    known = versions(game.name)
+    prompts = Prompts(game.name, known[rng.integers(len(known))])
+    reasoning, persona = rng.random() > PLAIN, _persona(rng)
+    # The table leans towards a character of its own, so that all kinds of histories occur.
+    lean, noise = _persona(rng), rng.choice([0.05, 0.2, 0.6])
+    while not state.over:
+        seats, moves = np.flatnonzero(game.asked(state)).tolist(), {}
+        for seat in seats:
+            view = View.of(game, state, seat)
+            assert view.question is not None
+            moves[seat] = script(view, lean, rng)[0]
+            if rng.random() < noise:
+                moves[seat] = view.question.sample(rng)
+        for seat in rng.permutation(seats)[:SEATS].tolist():
+            yield sample(prompts, View.of(game, state, seat), persona, reasoning, rng)
+        state, _ = game.step(state, game.assemble(state, moves), rng)
+
+
+def sample(
+    prompts: Prompts, view: View, persona: str | None, reasoning: bool, rng: np.random.Generator
+) -> Sample:
+    """Return the prompt of a view and the answer that a persona's script gives to it."""
+    question = view.question
+    assert question is not None
+    parts = [prompts.report(view), prompts.request(view, reasoning)]
+    why = _complaint(question, rng) if rng.random() < AGAIN else ""
+    if why:
+        parts.append(prompts.again(why, question, reasoning))
+    action, reason = SCRIPTS[view.game.name](view, persona, rng)
+    answer = json.loads(question.reply(action))
+    messages = [
+        {"role": "system", "content": prompts.rules(view.game, view.seat, persona)},
+        {"role": "user", "content": "\n\n".join(part for part in parts if part)},
+    ]
+    return Sample(
+        *render(messages), json.dumps({"explanation": reason} | answer if reasoning else answer)
+    )
+
+
+def _persona(rng: np.random.Generator) -> str | None:
+    return None if rng.random() < 0.5 else PERSONAS[rng.integers(len(PERSONAS))]
+
+
+def _complaint(question: Question, rng: np.random.Generator) -> str:
+    """Return what a player hears about one of a few bad replies."""
+    text = BAD[rng.integers(len(BAD))].replace("KEY", question.key)
+    return read_reply(Completion(text), question).why

@@ -1,0 +1,201 @@
+"""A small Llama in NumPy: loading a folder in Hugging Face layout, and the layers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from llm_games.baselines.tiny.chat import END
+from llm_games.errors import LLMGamesError
+
+Floats = NDArray[np.float32]
+Cache = list[tuple[Floats, Floats]]
+"""Keys and values of each layer."""
+
+BLOCK = 8
+"""Rows are padded to a multiple of this, see `runtime`."""
+
+
+class TinyModelError(LLMGamesError):
+    """The folder of a tiny model cannot be used."""
+
+
+class Llama:
+    """A Llama with tied embeddings, computed in float32.
+
+    Raises:
+        TinyModelError: the folder lacks files, or they are not those of such a model.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        config, self.tokenizer, tensors = _load(folder)
+        self.layers: int = config["num_hidden_layers"]
+        self.heads: int = config["num_attention_heads"]
+        self.groups: int = config["num_key_value_heads"]
+        self.size: int = config["hidden_size"] // self.heads
+        self.limit: int = config["max_position_embeddings"]
+        self.eps: float = config["rms_norm_eps"]
+        theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
+        turns = np.arange(0, self.size, 2) / self.size
+        angles = np.outer(np.arange(self.limit), 1.0 / theta**turns)
+        self._cos = np.cos(angles).astype(np.float32)
+        self._sin = np.sin(angles).astype(np.float32)
+        self.embed, self.unembed, self._blocks = _matrices(tensors, self.layers)
+        self.end = self.tokenizer.token_to_id(END)
+        self.pieces = [self.tokenizer.decode([i]) for i in range(len(self.embed))]
+
+    def empty(self) -> Cache:
+        """Return the cache of nothing."""
+        return [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * self.layers
+
+    def read(self, ids: Sequence[int], start: int, before: Cache) -> tuple[Floats, Cache]:
+        """Run one prompt; return the last logits ``(vocabulary,)`` and its keys and values.
+
+        Args:
+            ids: the tokens.
+            start: how many tokens come before them.
+            before: their keys and values, ``(groups, start, size)`` for each layer.
+        """
+        n, cache = len(ids), []
+        causal = np.triu(np.full((n, n), -np.inf, np.float32), 1)
+
+        def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
+            cache.append((k.swapaxes(0, 1).copy(), v.swapaxes(0, 1).copy()))
+            keys, values = (
+                np.concatenate(pair, 1) for pair in zip(before[layer], cache[-1], strict=True)
+            )
+            q = q.transpose(1, 2, 0, 3).reshape(self.groups, -1, self.size)
+            scores = (q @ keys.swapaxes(1, 2)).reshape(self.groups, -1, n, start + n)
+            scores[..., start:] += causal
+            mixed = _softmax(scores).reshape(self.groups, -1, start + n) @ values
+            return mixed.reshape(self.groups, -1, n, self.size).transpose(2, 0, 1, 3)
+
+        x = self.run(self.embed[ids], np.arange(start, start + n), attend)
+        last = np.repeat(x[-1:], BLOCK, 0) @ self.unembed
+        return last[0], cache
+
+    def run(self, x: Floats, places: NDArray[np.int64], attend: Callable[..., Floats]) -> Floats:
+        """Run the layers on rows ``(rows, width)`` at the given positions; return the last norm."""
+        cos, sin = self._cos[places][:, None, None], self._sin[places][:, None, None]
+        n, queries = len(x), self.heads * self.size
+        keys = queries + self.groups * self.size
+        for layer, (qkv, out, gate_up, down) in enumerate(self._blocks):
+            h = _norm(x, self.eps) @ qkv
+            q = h[:, :queries].reshape(n, self.groups, -1, self.size)
+            k = h[:, queries:keys].reshape(n, self.groups, 1, self.size)
+            v = h[:, keys:].reshape(n, self.groups, self.size)
+            q, k = _rotate(q, cos, sin) * np.float32(self.size**-0.5), _rotate(k, cos, sin)
+            x = x + attend(layer, q, k[:, :, 0], v).reshape(n, -1) @ out
+            gate, up = np.split(_norm(x, self.eps) @ gate_up, 2, axis=1)
+            x = x + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ down
+        return _norm(x, self.eps)
+
+
+def attention(
+    shared: list[tuple[slice, Cache]], caches: Cache, mask: Floats, here: int
+) -> Callable[..., Floats]:
+    """Return attention of one new token a row to a shared prefix and to the row's own cache.
+
+    Args:
+        shared: runs of rows with the same prefix, and its cache.
+        caches: the rows' own, ``(rows, groups, room, size)`` a layer; written at `here`.
+        mask: of the own caches, ``(rows, 1, 1, room)``.
+    """
+
+    def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
+        keys, values = caches[layer]
+        keys[:, :, here], values[:, :, here] = k, v
+        near = q @ keys.swapaxes(2, 3) + mask
+        return np.concatenate(
+            [_to_both(q[rows], near[rows], values[rows], *before[layer]) for rows, before in shared]
+        )
+
+    return attend
+
+
+def _to_both(
+    q: Floats, near: Floats, values: Floats, shared_keys: Floats, shared_values: Floats
+) -> Floats:
+    """Attend to a prefix that all rows share and, with the scores `near`, to their own values."""
+    # Row by row, since BLAS would sum in another order for another number of rows.
+    start = shared_keys.shape[1]
+    weights = _softmax(np.concatenate((q @ shared_keys.swapaxes(1, 2), near), 3))
+    return weights[..., :start] @ shared_values + weights[..., start:] @ values
+
+
+def _norm(x: Floats, eps: float) -> Floats:
+    # The gain is part of the matrix that follows.
+    return x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float32(eps))
+
+
+def _rotate(x: Floats, cos: Floats, sin: Floats) -> Floats:
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)
+
+
+def _softmax(x: Floats) -> Floats:
+    x = np.exp(x - x.max(axis=-1, keepdims=True))
+    return x / x.sum(axis=-1, keepdims=True)
+
+
+def _load(folder: Path) -> tuple[dict[str, Any], Tokenizer, dict[str, Floats]]:
+    names = ("config.json", "tokenizer.json", "model.safetensors")
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        raise TinyModelError(
+            f"{folder} is no tiny model: {', '.join(missing)} missing (needs {', '.join(names)}). "
+            "Reinstall the package to get the shipped weights, or train your own with "
+            "`python -m llm_games.baselines.tiny.train --out FOLDER`."
+        )
+    try:
+        config = json.loads((folder / names[0]).read_text("utf-8"))
+        tokenizer = Tokenizer.from_file(str(folder / names[1]))
+        tensors = {k: v.astype(np.float32) for k, v in load_file(folder / names[2]).items()}
+    except Exception as error:  # the three parsers have no common base of their errors
+        raise TinyModelError(f"a file in {folder} cannot be read: {error}") from error
+    if config.get("architectures") != ["LlamaForCausalLM"] or not config.get("tie_word_embeddings"):
+        raise TinyModelError(
+            f"{folder}/config.json must be of a LlamaForCausalLM with tied embeddings, got "
+            f"{config.get('architectures')}"
+        )
+    if tokenizer.token_to_id(END) is None:
+        raise TinyModelError(
+            f"{folder}/tokenizer.json lacks the token {END}: it is another model's"
+        )
+    return config, tokenizer, tensors
+
+
+def _matrices(tensors: dict[str, Floats], layers: int) -> tuple[Floats, Floats, list[Any]]:
+    """Return embeddings, output and layer matrices, with the gains of the norms multiplied in."""
+
+    def matrix(gain: str, *names: str) -> Floats:
+        joined = np.concatenate([tensors[f"{name}.weight"] for name in names]).T
+        scale = tensors[f"{gain}.weight"][:, None] if gain else np.float32(1)
+        return np.ascontiguousarray(joined * scale)
+
+    try:
+        blocks = []
+        for i in range(layers):
+            at, attention = f"model.layers.{i}", f"model.layers.{i}.self_attn"
+            qkv = (f"{attention}.{x}_proj" for x in "qkv")
+            blocks.append(
+                (
+                    matrix(f"{at}.input_layernorm", *qkv),
+                    matrix("", f"{attention}.o_proj"),
+                    matrix(
+                        f"{at}.post_attention_layernorm", f"{at}.mlp.gate_proj", f"{at}.mlp.up_proj"
+                    ),
+                    matrix("", f"{at}.mlp.down_proj"),
+                )
+            )
+        embed = tensors["model.embed_tokens.weight"]
+        return embed, matrix("model.norm", "model.embed_tokens"), blocks
+    except KeyError as error:
+        raise TinyModelError(f"model.safetensors lacks the tensor {error}: not a Llama") from None

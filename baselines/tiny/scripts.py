@@ -1,0 +1,201 @@
+"""The characters that the tiny model imitates: for each game, one short script a persona.
+
+A script gets a view and returns an action and a reason in words. Each is a few cases that can be
+read off the last message; ``rng`` gives each character some variety.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from llm_games.questions import Action, Plan
+from llm_games.views import View
+
+Answer = tuple[Action, str]
+Script = Callable[[View, str | None, np.random.Generator], Answer]
+
+
+def pick(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
+    """Draw one of some options, each given with its weight."""
+    weights = np.array([weight for _, weight in options], float)
+    return options[rng.choice(len(options), p=weights / weights.sum())][0]
+
+
+def beauty_contest(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Step by step below (or above) the last average; the mathematician goes all the way."""
+    game, last = view.game, view.told["last"]
+    low, high, ratio = int(game.min), int(game.max), Fraction(game.ratio)
+    end = low if ratio < 1 else high if ratio > 1 else (low + high) // 2
+    average = (low + high) / 2 if last is None else float(last["mean"])
+    if persona == "mathematician":
+        return end, f"The equilibrium is that everybody chooses {end}."
+    if persona == "cooperative":
+        return clip(average, view), "We all do best if we stay near the last average."
+    steps = 2 if persona == "selfish" else 1
+    guess = clip(average * float(ratio) ** steps + rng.integers(-1, 2), view)
+    if persona == "selfish":
+        return guess, "The others will move on, so I go one step further than they do."
+    return guess, "I take the last average and move one step towards the target."
+
+
+def el_farol_bar(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Go again if it was fun; the greedy one mostly goes, the mathematician mixes."""
+    ratio, last = float(view.game.ratio), view.told["last"]
+    if persona == "selfish":
+        return rng.random() < 0.9, "I want the fun for myself, whatever the others do."
+    if persona == "mathematician":
+        return rng.random() < ratio, "In equilibrium everybody goes with the same probability."
+    if persona == "cooperative":
+        again = last is not None and last["went"] and last["utility"] > view.game.home
+        go = rng.random() < (0.8 if again else ratio / 2)
+        return go, "The bar is good for all of us only if some stay at home."
+    if last is None:
+        return rng.random() < ratio, "I know nothing yet, so I try my luck."
+    if not last["went"]:
+        return rng.random() < 0.7, "I stayed at home last time, so others may stay this time."
+    if last["utility"] > view.game.home:
+        return rng.random() < 0.9, "It was good last time, so I do the same again."
+    return rng.random() < 0.3, "It was too crowded last time."
+
+
+def divide_dollar(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """About an equal share; the greedy one asks for more."""
+    share = view.game.golds // view.game.players
+    more = max(1, share // 5)
+    if persona in ("cooperative", "mathematician"):
+        bid = pick(rng, (share, 8), (max(share - more, 0), persona == "cooperative"))
+        return bid, f"An equal share is {share}, and so the bids add up."
+    if persona == "selfish":
+        bid = pick(rng, (share * 2, 5), (share + more, 3), (share * 3, 1))
+        return bid, f"An equal share would be {share}, but I want more."
+    last = view.told["last"]
+    if last is not None and last["exceeded"]:
+        bid = pick(rng, (share, 3), (max(share - more, 0), 5))
+        return bid, "The bids were too high last time, so I ask for less."
+    bid = pick(rng, (share, 6), (share + more, 2))
+    return bid, f"I ask for about an equal share, which is {share}."
+
+
+def public_goods(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Half at first, then what the others gave on average; the greedy one gives nothing."""
+    own, last = int(view.question.high), view.told["last"]
+    if persona == "cooperative":
+        given = pick(rng, (own, 8), (own * 3 // 4, 2))
+        return given, "The group gains most if all of us give."
+    if persona == "mathematician":
+        worth = view.game.ratio >= view.game.players
+        return own if worth else 0, "A token in the pot brings me less than a token I keep."
+    if persona == "selfish":
+        return pick(rng, (0, 8), (min(own, 1), 1), (min(own, 2), 1)), "I keep what I have."
+    if last is None:
+        return pick(rng, (own // 2, 6), (own // 4, 2), (own, 2)), "I begin with about a half."
+    given = int(np.clip(last["pot"] // view.game.players + rng.integers(-1, 1), 0, own))
+    return given, f"The pot held {last['pot']}, so I give about what the others gave."
+
+
+def diners_dilemma(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Costly, unless one cares for the table; without a persona, as most did last time."""
+    last = view.told["last"]
+    if persona == "cooperative":
+        return int(rng.random() < 0.05), "If all of us order cheap, we all save."
+    if persona == "selfish":
+        return int(rng.random() < 0.97), "The others pay most of my dish."
+    if persona == "mathematician":
+        return 1, "The costly dish is dominant, since the bill is shared."
+    if last is None:
+        return int(rng.random() < 0.5), "I do not know yet what the others order."
+    if last["costly"] > last["cheap"]:
+        return int(rng.random() < 0.85), "Most ordered costly, so I will not pay for them alone."
+    return int(rng.random() < 0.25), "Most ordered cheap, and I do as they do."
+
+
+def sealed_bid_auction(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """A little below the own valuation; with the second price, the valuation itself."""
+    own, first = int(view.told["own"]), view.game.price == "first"
+    if persona == "mathematician":
+        bid = own * 9 // 10 if first else own
+        return bid, "Nine tenths are best against nine others." if first else "The truth is best."
+    if persona == "selfish":
+        return own // 2, "I want a large gain, so I bid half of what it is worth to me."
+    below = pick(rng, (0, 2), (10, 8)) if persona == "cooperative" or not first else None
+    if below is None:
+        below = pick(rng, (10, 5), (20, 4), (30, 1))
+    return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
+
+
+def battle_royale(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Shoot the strongest; the team player mostly misses on purpose."""
+    question, rates = view.question, view.game.rates
+    targets = sorted(question.names.values(), key=lambda seat: (rates[seat], seat))
+    strongest, weakest = targets[-1], targets[0]
+    if persona == "cooperative":
+        if rng.random() < 0.85:
+            return -1, "I do not want to harm anybody."
+        return strongest, "If I must shoot, then at the strongest."
+    if persona is not None or rng.random() < 0.75:
+        return strongest, "The strongest is the greatest danger to me."
+    if rng.random() < 0.5:
+        return weakest, "The weakest is out most easily."
+    return -1, "I would rather not provoke anybody."
+
+
+def pirate_game(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Plans from a small repertoire; votes by one's own share."""
+    if isinstance(view.question, Plan):
+        return _plan(view.question, persona, rng)
+    share, equal = view.told["share"], view.game.gold // len(view.told["plan"])
+    if persona == "cooperative":
+        return int(rng.random() < 0.95), "I want us to agree."
+    if persona == "selfish":
+        return int(share >= equal), f"I was offered {share}, and I want a fair share at least."
+    return int(share >= 1), f"I was offered {share}, and that is what counts."
+
+
+def _plan(question: Plan, persona: str | None, rng: np.random.Generator) -> Answer:
+    kinds = {
+        None: (("votes", 6), ("equal", 3), ("all", 1)),
+        "cooperative": (("equal", 1),),
+        "selfish": (("all", 5), ("votes", 5)),
+        "mathematician": (("votes", 1),),
+    }
+    kind = pick(rng, *kinds[persona])
+    m, total = len(question.ranks), question.total
+    shares = [0] * m
+    if kind == "equal":
+        shares = [total // m] * m
+    elif kind == "votes":
+        shares = [int(i > 0 and i % 2 == 0) for i in range(m)]
+    shares[0] += total - sum(shares)
+    plan = [0] * question.players
+    for rank, share in zip(question.ranks, shares, strict=True):
+        plan[rank - 1] = share
+    reasons = {
+        "equal": "An equal split will find the votes.",
+        "votes": "One coin buys the vote of every second pirate, and I need no more.",
+        "all": "I am the one who decides, so I keep it all.",
+    }
+    return tuple(plan), reasons[kind]
+
+
+def clip(value: float, view: View) -> int:
+    """Round to a legal whole number."""
+    return int(np.clip(round(value), view.low, view.high))
+
+
+SCRIPTS: dict[str, Script] = {
+    script.__name__: script
+    for script in (
+        beauty_contest,
+        el_farol_bar,
+        divide_dollar,
+        public_goods,
+        diners_dilemma,
+        sealed_bid_auction,
+        battle_royale,
+        pirate_game,
+    )
+}

@@ -1,0 +1,250 @@
+"""A small OpenAI-compatible server around the tiny model, for tests and for other programs.
+
+It answers ``POST /v1/chat/completions``, ``GET /v1/models`` and ``GET /health``. Requests that
+are in flight at the same time are sampled in one batch. Needs the extra ``serve``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, whole
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
+from llm_games.baselines.tiny.schemas import schema_allows
+from llm_games.errors import LLMGamesError
+
+NAME = "tiny"
+
+
+class ServerNotInstalled(LLMGamesError, ImportError):
+    """Starlette or uvicorn is missing."""
+
+
+class Part(BaseModel):
+    """A part of a message; only text is understood."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(BaseModel):
+    """One message of a chat."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[Part] | None = None
+
+    def plain(self) -> dict[str, str]:
+        """Return role and text alone."""
+        content = self.content or ""
+        text = content if isinstance(content, str) else "".join(part.text for part in content)
+        return {"role": "system" if self.role == "developer" else self.role, "content": text}
+
+
+class ChatRequest(BaseModel):
+    """What may be asked. What would change the reply and is not supported is refused."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str = NAME
+    messages: list[ChatMessage] = Field(min_length=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    n: int | None = Field(None, ge=1, le=128)
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=20)
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = None
+    top_p: Literal[1] | None = None
+    frequency_penalty: Literal[0] | None = None
+    presence_penalty: Literal[0] | None = None
+    logit_bias: dict[str, float] | None = Field(None, max_length=0)
+    tools: list[Any] | None = Field(None, max_length=0)
+
+    def asks(self) -> list[Ask]:
+        """Return one ask for each choice."""
+        prefix, prompt = render([message.plain() for message in self.messages])
+        allows = self._allows()
+        seed = uuid.uuid4().int if self.seed is None else self.seed
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return [
+            Ask(
+                prefix,
+                prompt,
+                seed=(seed % 2**64, choice),
+                temperature=1.0 if self.temperature is None else self.temperature,
+                max_tokens=self.max_completion_tokens or self.max_tokens or MAX_TOKENS,
+                allows=allows,
+                complete=whole if allows else None,
+                stop=tuple(stop for stop in stops if stop),
+                top=self.top_logprobs or 0,
+            )
+            for choice in range(self.n or 1)
+        ]
+
+    def _allows(self) -> Callable[[str], bool] | None:
+        kind = (self.response_format or {}).get("type", "text")
+        if kind == "text":
+            return None
+        schema = (self.response_format or {}).get("json_schema")
+        if kind != "json_schema" or not isinstance(schema, dict) or "schema" not in schema:
+            raise ValueError(
+                "response_format must be {'type': 'text'} or {'type': 'json_schema', "
+                f"'json_schema': {{'name': …, 'schema': …}}}}, got type {kind!r}"
+            )
+        return schema_allows(schema["schema"])
+
+
+def create_app(weights: str | Path | None = None) -> Any:
+    """Return the Starlette application.
+
+    Raises:
+        ServerNotInstalled: Starlette is missing.
+        TinyModelError: the folder is not that of a tiny model.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.requests import Request
+        from starlette.responses import JSONResponse, Response, StreamingResponse
+        from starlette.routing import Route
+    except ImportError as error:
+        raise _missing(error) from error
+
+    batcher, born = Batcher(TinyLM(weights or WEIGHTS)), int(time.time())
+
+    async def chat(request: Request) -> Response:
+        try:
+            wanted = ChatRequest.model_validate_json(await request.body())
+            asks = wanted.asks()
+        except ValueError as error:
+            return JSONResponse(_error(error), 400)
+        replies = await batcher.replies(asks)
+        if wanted.stream:
+            return StreamingResponse(
+                _stream(batcher.model, wanted, replies), media_type="text/event-stream"
+            )
+        return JSONResponse(_completion(batcher.model, wanted, replies))
+
+    async def models(request: Request) -> Response:
+        model = {"id": NAME, "object": "model", "created": born, "owned_by": "llm-games"}
+        return JSONResponse({"object": "list", "data": [model]})
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    return Starlette(
+        routes=[
+            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/models", models),
+            Route("/health", health),
+        ]
+    )
+
+
+def serve(
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    weights: str | Path | None = None,
+    log_level: str = "warning",
+) -> None:
+    """Serve until interrupted.
+
+    Raises:
+        ServerNotInstalled: Starlette or uvicorn is missing.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise _missing(error) from error
+    uvicorn.run(create_app(weights), host=host, port=port, log_level=log_level)
+
+
+def _missing(error: ImportError) -> ServerNotInstalled:
+    return ServerNotInstalled(f"the server needs `pip install 'llm-games[serve]'` ({error})")
+
+
+def _error(error: ValueError) -> dict[str, Any]:
+    """Return an error body as OpenAI writes them."""
+    param, message = None, str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        param = ".".join(str(part) for part in first["loc"]) or None
+        message = f"{param or 'body'}: {first['msg']}"
+    body = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
+    return {"error": body}
+
+
+def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Reply]) -> dict[str, Any]:
+    choices = [
+        {
+            "index": i,
+            "message": {"role": "assistant", "content": reply.text, "refusal": None},
+            "logprobs": _logprobs(model, reply) if wanted.logprobs else None,
+            "finish_reason": reply.finish,
+        }
+        for i, reply in enumerate(replies)
+    ]
+    return _envelope(wanted, "chat.completion") | {"choices": choices, "usage": _usage(replies)}
+
+
+def _envelope(wanted: ChatRequest, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": wanted.model,
+        "system_fingerprint": None,
+    }
+
+
+def _usage(replies: list[Reply]) -> dict[str, int]:
+    prompt, made = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
+    return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
+
+
+def _logprobs(model: TinyLM, reply: Reply) -> dict[str, Any]:
+    def entry(token: int, logprob: float) -> dict[str, Any]:
+        text = model.llama.pieces[token]
+        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
+    tops = reply.top or [[]] * len(reply.tokens)
+    content = [
+        entry(token, logprob) | {"top_logprobs": [entry(*pair) for pair in top]}
+        for token, logprob, top in zip(reply.tokens, reply.logprobs, tops, strict=True)
+    ]
+    return {"content": content, "refusal": None}
+
+
+async def _stream(model: TinyLM, wanted: ChatRequest, replies: list[Reply]) -> AsyncIterator[str]:
+    """Send finished replies as server-sent events, one event a token."""
+    frame = _envelope(wanted, "chat.completion.chunk")
+
+    def event(index: int, delta: dict[str, Any], finish: str | None = None) -> str:
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return f"data: {json.dumps(frame | {'choices': [choice]})}\n\n"
+
+    for index, reply in enumerate(replies):
+        yield event(index, {"role": "assistant", "content": ""})
+        for piece in _pieces(model, reply):
+            yield event(index, {"content": piece})
+        yield event(index, {}, reply.finish)
+    if (wanted.stream_options or {}).get("include_usage"):
+        yield f"data: {json.dumps(frame | {'choices': [], 'usage': _usage(replies)})}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def _pieces(model: TinyLM, reply: Reply) -> list[str]:
+    pieces = [model.llama.pieces[token] for token in reply.tokens]
+    # A stop text or bytes that are no letter alone: the text as a whole is right.
+    return pieces if "".join(pieces) == reply.text else [reply.text]
