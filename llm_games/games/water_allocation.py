@@ -217,6 +217,11 @@ class WaterAllocation(Rulebook):
         if self.residents is not None:
             rows = _rows("residents", self.residents, Resident, self.players)
             object.__setattr__(self, "residents", rows)
+        elif self.players > len(RESIDENTS):
+            raise BadParameter(
+                f"players must be an integer from 1 to {len(RESIDENTS)} unless residents has a "
+                f"row (name, requirement, salary) for each, got {self.players}"
+            )
         for name, requirement, salary in self.cast:
             if not isinstance(name, str) or not name.strip():
                 raise BadParameter(f"the name of a resident must be a word, got {name!r}")
@@ -226,11 +231,16 @@ class WaterAllocation(Rulebook):
             raise BadParameter("residents must have different names")
         if self.supplies is not None:
             object.__setattr__(self, "supplies", self._given_supplies())
-        if isinstance(self.persona, str):
-            check_choice("persona", self.persona, ("none", "default"))
-        else:
+        if not isinstance(self.persona, str):
             rows = _rows("persona", self.persona, Persona, self.players)
             object.__setattr__(self, "persona", rows)
+        elif self.persona == "default" and self.players > len(PERSONAS):
+            raise BadParameter(
+                f"persona 'default' has {len(PERSONAS)} rows for {self.players} players; give a "
+                "row (profession, personality, background) for each"
+            )
+        else:
+            check_choice("persona", self.persona, ("none", "default"))
 
     def _given_supplies(self) -> tuple[int, ...]:
         given: Any = self.supplies
@@ -243,25 +253,13 @@ class WaterAllocation(Rulebook):
     @cached_property
     def cast(self) -> tuple[Resident, ...]:
         """The residents, by seat."""
-        if self.residents is not None:
-            return self.residents
-        if self.players > len(RESIDENTS):
-            raise BadParameter(
-                f"players must be an integer from 1 to {len(RESIDENTS)} unless residents has a "
-                f"row (name, requirement, salary) for each, got {self.players}"
-            )
-        return RESIDENTS[: self.players]
+        return self.residents or RESIDENTS[: self.players]
 
     @cached_property
     def personas(self) -> tuple[Persona, ...] | None:
         """Who the residents are, by seat; None if nobody is told."""
         if not isinstance(self.persona, str):
             return self.persona
-        if self.persona == "default" and self.players > len(PERSONAS):
-            raise BadParameter(
-                f"persona 'default' has {len(PERSONAS)} rows for {self.players} players; give a "
-                "row (profession, personality, background) for each"
-            )
         return PERSONAS[: self.players] if self.persona == "default" else None
 
     @property

@@ -1,0 +1,499 @@
+"""The water allocation challenge: the source's worked days and games, every option, the views."""
+
+import dataclasses
+import json
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import llm_games
+from llm_games.errors import BadParameter
+from llm_games.games.water_allocation import PERSONAS, RESIDENTS, WaterAllocation
+from llm_games.prompting import Prompts
+from llm_games.questions import MISSING, NO_BID, BadReply
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Completion
+from llm_games.wrappers.replies import read_reply
+
+RNG = np.random.default_rng(0)
+N = NO_BID
+# Balance before the salary, health, dry days.
+STATES = {
+    "S": ([100] * 5, [8] * 5, [0] * 5),
+    "0": ([0] * 5, [8] * 5, [0] * 5),
+    "P": ([250, 300, 350, 400, 420], [7, 3, 6, 5, 1], [1, 2, 0, 1, 3]),
+    "C": ([30, 0, 0, 0, 0], [8] * 5, [0] * 5),
+    "D": ([0, 0, 0, 500, 0], [-2, -2, -1, 3, -2], [4, 4, 3, 2, 4]),
+    "E": ([0, 0, 0, 500, 640], [-2, -2, -1, 2, 4], [4, 4, 3, 3, 3]),
+    "H": ([100] * 5, [9, 10, 8, 4, 1], [0, 0, 0, 1, 0]),
+    "Q": ([0] * 3, [8] * 3, [0] * 3),
+}
+TRIO = {"players": 3, "residents": [(name, 8, 50) for name in "XYZ"]}
+# State, options, supply, bids; winners, water left, lowest price; balance, health, dry days, dead.
+# fmt: off
+DAYS = {
+    "1 day 7 of the paper": (
+        "P", {}, 19, [150, 200, 120, 180, 300], [4], 7, 300,
+        [320, 0, 450, 520, 240], [5, 0, 5, 3, 3], [2, 3, 1, 2, 0], [1]),
+    "2 skip to the next that fits": (
+        "S", {}, 11, [20, 30, 40, 35, 90], [2], 1, 40,
+        [170, 175, 160, 220, 220], [7, 7, 10, 7, 7], [1, 1, 0, 1, 1], []),
+    "3 stop at first misfit": (
+        "S", {"allocation": "stop"}, 11, [20, 30, 40, 35, 90], [], 11, N,
+        [170, 175, 200, 220, 220], [7] * 5, [1] * 5, []),
+    "4 skip twice, exact fit": (
+        "S", {}, 19, [10, 15, 60, 50, 40], [1, 2], 0, 15,
+        [170, 160, 140, 220, 220], [7, 10, 10, 7, 7], [1, 0, 0, 1, 1], []),
+    "5 exact fit of two": (
+        "S", {}, 20, [10, 50, 20, 45, 5], [1, 3], 0, 45,
+        [170, 125, 200, 175, 220], [7, 10, 7, 10, 7], [1, 0, 1, 0, 1], []),
+    "6 tie, only one fits": (
+        "S", {}, 10, [10, 100, 100, 20, 30], [1], 1, 100,
+        [170, 75, 200, 220, 220], [7, 10, 7, 7, 7], [1, 0, 1, 1, 1], []),
+    "7 tie, all fit": (
+        "S", {}, 28, [60, 60, 60, 10, 10], [0, 1, 2], 1, 60,
+        [110, 115, 140, 220, 220], [10, 10, 10, 7, 7], [0, 0, 0, 1, 1], []),
+    "8 all bid zero": (
+        "0", {}, 20, [0] * 5, [0, 1], 3, 0,
+        [70, 75, 100, 120, 120], [10, 10, 7, 7, 7], [0, 0, 1, 1, 1], []),
+    "9 nobody bids": (
+        "0", {}, 20, [N] * 5, [], 20, N,
+        [70, 75, 100, 120, 120], [7] * 5, [1] * 5, []),
+    "9 no bid is zero": (
+        "0", {"no_bid": "zero"}, 20, [N] * 5, [0, 1], 3, 0,
+        [70, 75, 100, 120, 120], [10, 10, 7, 7, 7], [0, 0, 1, 1, 1], []),
+    "10 over budget, void": (
+        "C", {"over_budget": "void"}, 12, [101, 60, 90, 95, 50], [3], 1, 95,
+        [100, 75, 100, 25, 120], [7, 7, 7, 10, 7], [1, 1, 1, 0, 1], []),
+    "11 over budget, clipped": (
+        "C", {"over_budget": "clip"}, 12, [101, 60, 90, 95, 50], [0], 4, 100,
+        [0, 75, 100, 120, 120], [10, 7, 7, 7, 7], [0, 1, 1, 1, 1], []),
+    "12 over budget, rule break": (
+        "C", {"over_budget": "rule_break"}, 12, [101, 60, 90, 95, 50], [3], 1, 95,
+        [100, 75, 100, 25, 120], [7, 7, 7, 10, 7], [1, 1, 1, 0, 1], []),
+    "13 bid equals balance": (
+        "C", {}, 8, [100, 75, 0, 0, 0], [0], 0, 100,
+        [0, 75, 100, 120, 120], [10, 7, 7, 7, 7], [0, 1, 1, 1, 1], []),
+    "14 last survivor, free water": (
+        "D", {}, 11, [N, N, N, 0, N], [3], 0, 0,
+        [0, 0, 0, 620, 0], [-2, -2, -1, 5, -2], [4, 4, 3, 0, 4], []),
+    "15 last survivor, supply too small": (
+        "D", {}, 10, [N, N, N, 620, N], [], 10, N,
+        [0] * 5, [-2, -2, -1, 0, -2], [4, 4, 3, 3, 4], [3]),
+    "16 everybody dead": (
+        "E", {}, 10, [N, N, N, 600, 760], [], 10, N,
+        [0] * 5, [-2, -2, -1, -2, 0], [4] * 2 + [3, 4, 4], [3, 4]),
+    "17 health cap, death on exactly 0": (
+        "H", {}, 17, [50, 40, 10, 10, 10], [0, 1], 0, 40,
+        [120, 135, 200, 220, 0], [10, 10, 7, 2, 0], [0, 0, 1, 2, 1], [4]),
+    "18 equal requirements": (
+        "Q", TRIO, 8, [10, 40, 40], [1], 0, 40,
+        [50, 10, 50], [7, 10, 7], [1, 0, 1], []),
+}
+# fmt: on
+
+
+def start(name, supply, **options):
+    """Return rules and a state before a day with this supply."""
+    game = WaterAllocation(supplies=[supply] * 20, **options)
+    parts = dict(zip(("balance", "hp", "dry"), map(np.array, STATES[name]), strict=True))
+    return game, dataclasses.replace(game.reset(RNG), living=parts["hp"] > 0, **parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "supply", "bids", "winners", "left", "price", *"bhdx"), DAYS.values(),
+    ids=DAYS,
+)  # fmt: skip
+def test_worked_days(name, options, supply, bids, winners, left, price, b, h, d, x):
+    game, state = start(name, supply, **options)
+    after, outcome = game.step(state, np.array(bids), RNG)
+    record = outcome.record
+    assert np.flatnonzero(record["won"]).tolist() == winners
+    assert (record["left"], record["price"]) == (left, price)
+    assert after.balance.tolist() == b
+    assert after.hp.tolist() == h
+    assert after.dry.tolist() == d
+    assert np.flatnonzero(record["died"]).tolist() == x
+    assert after.living.tolist() == [points > 0 for points in h]
+    assert outcome.finished.tolist() == [points <= 0 for points in h]
+    assert bool(after.over) == (max(h) <= 0)
+    assert record["actions"].tolist() == bids
+
+
+def test_what_is_counted_of_bids_above_the_balance():
+    for options, broke in (("void", []), ("clip", []), ("rule_break", [0])):
+        game, state = start("C", 12, over_budget=options)
+        _, outcome = game.step(state, np.array([101, 60, 90, 95, 50]), RNG)
+        assert np.flatnonzero(outcome.record["over_budget"]).tolist() == [0]
+        assert np.flatnonzero(outcome.broke).tolist() == broke
+
+
+def test_money_that_a_death_takes_is_announced_first():
+    for name, seats, money in (("P", [1], [375]), ("D", [3], [620]), ("E", [3, 4], [620, 760])):
+        bids = DAYS["1 day 7 of the paper"][3] if name == "P" else [600, 760, 0, 600, 760]
+        for reset in (True, False):
+            game, state = start(name, 19 if name == "P" else 10, reset_balance_on_death=reset)
+            after, outcome = game.step(state, np.array(bids), RNG)
+            assert outcome.record["balance"][seats].tolist() == money
+            assert after.balance[seats].tolist() == ([0] * len(seats) if reset else money)
+            said = {
+                r["name"]: r["balance"] for r in game.told(after, seats[0])["last"]["residents"]
+            }
+            assert [said[RESIDENTS[seat].name] for seat in seats] == money
+
+
+def test_ties_by_seat_alone():
+    # Cindy needs more than Bob here but sits before him.
+    cast = [("Cindy", 10, 100), ("Bob", 9, 100)]
+    for tie_rule, winner in (("lower_requirement", 1), ("index", 0)):
+        game = WaterAllocation(players=2, residents=cast, tie_rule=tie_rule, supplies=[10] * 20)
+        _, outcome = game.step(game.reset(RNG), np.array([100, 100]), RNG)
+        assert np.flatnonzero(outcome.record["won"]).tolist() == [winner]
+
+
+def test_two_tables_at_once():
+    game = WaterAllocation()
+    state = dataclasses.replace(
+        game.reset(RNG, (2,)),
+        supplies=np.tile([11, 17], (20, 1)),
+        balance=np.tile([100, 0], (5, 1)),
+    )
+    bids = np.array([[20, 70], [30, 70], [40, 70], [35, 70], [90, N]])
+    after, outcome = game.step(state, bids, RNG)
+    assert outcome.record["won"].tolist() == [[0, 1], [0, 1], [1, 0], [0, 0], [0, 0]]
+    assert outcome.record["left"].tolist() == [1, 0]
+    assert after.balance.tolist() == [[170, 0], [175, 5], [160, 100], [220, 120], [220, 120]]
+    assert after.hp.tolist() == [[7, 10], [7, 10], [10, 7], [7, 7], [7, 7]]
+
+
+SUPPLIES = (17, 12, 20, 10, 15, 19, 11, 14, 18, 13, 16, 20, 10, 12, 15, 17, 11, 19, 14, 13)
+
+
+def half(game, state):
+    return game.purse(state) // 2
+
+
+def scrambled(game, state):
+    seats = np.arange(game.players)
+    return (37 * (state.round + 1) + 53 * seats) % (game.purse(state) + 1)
+
+
+# fmt: off
+GAMES = {
+    "half": (
+        half, "D E CB A D E C D E D E D - E D E D E D E",
+        [60, 120, 112, 140, 270, 300, 275, 315, 330, 277, 285, 259, N, 322, 309, 281, 275, 261,
+         257, 250],
+        {0: 7, 1: 7, 2: 9}, [0, 0, 0, 378, 251], [-2, -3, 0, 7, 7], [3, 4, 2, 1, 0]),
+    "scrambled": (
+        scrambled, "D C EA B D CA D C CA D D AC C C D D C D C C",
+        [75, 180, 111, 201, 344, 222, 418, 109, 35, 165, 247, 121, 179, 295, 162, 241, 67, 316,
+         342, 171],
+        {1: 7, 4: 7, 0: 15}, [0, 0, 53, 432, 0], [-2, -2, 10, 4, -3], [3, 3, 0, 2, 4]),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(("rule", "winners", "prices", "deaths", *"bhd"), GAMES.values(), ids=GAMES)
+def test_whole_games(rule, winners, prices, deaths, b, h, d):
+    game = WaterAllocation(supplies=SUPPLIES)
+    state, rewards, died = game.reset(RNG), np.zeros(5), {}
+    for day, (served, price) in enumerate(zip(winners.split(), prices, strict=True), start=1):
+        assert not state.over
+        state, outcome = game.step(state, rule(game, state), RNG)
+        won = {RESIDENTS[seat].name[0] for seat in np.flatnonzero(outcome.record["won"])}
+        assert won == set(served) - {"-"}
+        assert outcome.record["price"] == price
+        died |= dict.fromkeys(np.flatnonzero(outcome.record["died"]).tolist(), day)
+        rewards += outcome.rewards
+    assert state.over
+    assert died == deaths
+    assert (state.balance.tolist(), state.hp.tolist(), state.dry.tolist()) == (b, h, d)
+    assert rewards.tolist() == [float(seat not in deaths) for seat in range(5)]
+
+
+def test_everybody_dies_on_day_4():
+    game = WaterAllocation(supplies=[7] * 20)
+    state, health = game.reset(RNG), []
+    while not state.over:
+        state, outcome = game.step(state, half(game, state), RNG)
+        health.append(outcome.record["hp"].tolist())
+    assert health == [[points] * 5 for points in (7, 5, 2, -2)]
+    assert outcome.record["balance"].tolist() == [280, 300, 400, 480, 480]
+    assert not outcome.rewards.any()
+    assert outcome.finished.all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "supplies", "mean"),
+    [("setting_1", (10, 20), 15), ("setting_2", (15, 25), 20), ("setting_3", (20, 30), 25),
+     ("setting_4", (10, 20), 15), ("setting_5", (15, 25), 20), ("setting_6", (20, 30), 25)],
+)  # fmt: skip
+def test_presets(settings, supplies, mean):
+    game = llm_games.rules("water_allocation", preset=settings)
+    drawn = game.reset(np.random.default_rng(1), (500,)).supplies
+    assert (drawn.min(), drawn.max()) == supplies
+    assert game.mean_supply == mean
+    assert (game.personas is None) == (settings < "setting_4")
+
+
+def test_the_upper_end_of_the_supply_may_be_left_out():
+    game = WaterAllocation(supply_upper_inclusive=False)
+    drawn = game.reset(np.random.default_rng(1), (500,)).supplies
+    assert (drawn.min(), drawn.max()) == (10, 19)
+    assert game.mean_supply == 14.5
+    assert "10 to 19 units" in Prompts("water_allocation").rules(game, 0)
+    with pytest.raises(BadParameter, match="supply_high must be an integer of at least 11"):
+        WaterAllocation(supply_high=10, supply_upper_inclusive=False)
+
+
+def test_supplies_are_independent_of_play():
+    game = WaterAllocation()
+    one, two = (game.reset(np.random.default_rng(3)) for _ in range(2))
+    for _ in range(3):
+        one, _ = game.step(one, half(game, one), np.random.default_rng(1))
+        two, _ = game.step(two, np.full(5, N), np.random.default_rng(2))
+    assert game.supply(one) == game.supply(two)
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decimals", "value", "action"),
+    [(0, 120, 120), (0, "120", 120), (0, None, N), (0, 119.99, 119), (2, 119.999, 11999),
+     (2, "0.05", 5), (4, 1.00009, 10000), (0, 0, 0)],
+)  # fmt: skip
+def test_replies(decimals, value, action):
+    game = WaterAllocation(players=1, residents=[("A", 8, 120)], money_decimals=decimals)
+    text = json.dumps({"bid": value, "reason": "because"})
+    reply = read_reply(Completion(text), game.question(game.reset(RNG), 0))
+    assert (reply.outcome, reply.action) == ("valid", action)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "action"),
+    [("null", "format", MISSING), (True, "format", MISSING), ("12 or 13", "format", MISSING),
+     ([3], "format", MISSING), (-1, "range", MISSING), (-0.5, "range", MISSING),
+     (71, "range", 71), (10**25, "range", 2**62)],
+)  # fmt: skip
+def test_bad_replies(value, kind, action):
+    question = WaterAllocation().question(WaterAllocation().reset(RNG), 0)
+    with pytest.raises(BadReply) as bad:
+        question.read(Decimal(str(value)) if isinstance(value, float) else value)
+    assert (bad.value.kind, bad.value.action) == (kind, action)
+    assert "a whole number from 0 to 70, or null for no bid" in str(bad.value)
+
+
+@pytest.mark.parametrize("action", [MISSING, -2, -70])
+def test_unusable_bids_count_as_none_and_are_told(action):
+    game = WaterAllocation(supplies=[8] * 20)
+    after, outcome = game.step(game.reset(RNG), np.array([action, N, N, N, N]), RNG)
+    assert outcome.broke.tolist() == [True, False, False, False, False]
+    assert outcome.record["actions"].tolist() == [N] * 5
+    assert game.told(after, 1)["last"]["residents"][0]["bid"] is None
+    zero = WaterAllocation(supplies=[8] * 20, no_bid="zero")
+    _, outcome = zero.step(zero.reset(RNG), np.array([action, N, N, N, N]), RNG)
+    assert np.flatnonzero(outcome.record["won"]).tolist() == [0]
+    void = WaterAllocation(failed_reply="void_run")
+    assert void.step(void.reset(RNG), np.array([action, N, N, N, N]), RNG)[0].void
+
+
+def test_money_with_decimals():
+    game = WaterAllocation(players=2, money_decimals=2, supplies=[9] * 20)
+    state = game.reset(RNG)
+    assert game.legal(state)[1].tolist() == [7000, 7500]
+    assert [game.decode(state, 0, x) for x in (12.349, -0.004, 0.29, 70.0)] == [1234, N, 29, 7000]
+    after, outcome = game.step(state, np.array([2399, 2400]), RNG)
+    assert outcome.record["price"] == 2400
+    assert after.balance.tolist() == [7000, 5100]
+    assert game.told(after, 0)["balance"] == "140.00"
+    assert "bid $23.99 and stayed dry. Balance $70.00" in Prompts("water_allocation").report(
+        View.of(game, after, 0)
+    )
+    assert View.of(game, after, 0).number("bid_0") == np.float32(23.99)
+
+
+# -- what players are told -------------------------------------------------------------------------
+
+
+def column(game, state, seat, name):
+    return float(View.of(game, state, seat).number(name))
+
+
+def test_the_day_of_a_death_and_after_it():
+    game, state = start("P", 19)
+    after, _ = game.step(state, np.array([150, 200, 120, 180, 300]), RNG)
+    prompts = Prompts("water_allocation")
+    report = prompts.report(View.of(game, after, 1))
+    assert report == prompts.report(View.of(game, after, 0))  # everybody hears the same
+    assert "Bob bid $200 and stayed dry. Balance $375, health 0, dry days 3. Bob died." in report
+    assert prompts.request(View.of(game, after, 1)) == ""
+    assert column(game, after, 1, "hp_1") == 0
+    assert column(game, after, 1, "hp") == 0
+    later, _ = game.step(after, np.array([0, 999, 0, 0, 0]), RNG)
+    assert later.bids[1] == N
+    assert prompts.report(View.of(game, later, 1)) == ""
+    assert not View.of(game, later, 1).numbers.any()
+    assert "Bob" not in prompts.report(View.of(game, later, 0))
+
+
+def test_the_numbers_of_a_day():
+    game, state = start("P", 12)
+    after, _ = game.step(state, np.array([150, 170, 120, 180, N]), RNG)
+    seen = {c.name: column(game, after, 3, c.name) for c in game.columns()}
+    own = {"days": 1, "supply": 12, "balance": 460, "hp": 7, "dry": 0, "requirement": 11,
+           "salary": 120, "last_supply": 12}  # fmt: skip
+    assert {name: seen[name] for name in own} == own
+    for kind, values in {
+        "took_part": [1] * 5, "bid": [150, 170, 120, 180, -1], "won": [0, 0, 0, 1, 0],
+        "balance": [320, 375, 450, 340, 540], "hp": [5, 0, 5, 7, -3], "dry": [2, 3, 1, 0, 4],
+    }.items():  # fmt: skip
+        assert [seen[f"{kind}_{seat}"] for seat in range(5)] == values
+
+
+def test_the_shown_counter():
+    for shown, said in (("days", "dry days so far 0"), ("next_loss", "next dry day costs 1")):
+        game = WaterAllocation(shown_dry_counter=shown)
+        assert said in Prompts("water_allocation").request(View.of(game, game.reset(RNG), 0))
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "v3", "v4", "v5"])
+def test_personas_reach_their_own_player_alone(version):
+    game, prompts = WaterAllocation(persona="default"), Prompts("water_allocation", version)
+    for seat in range(5):
+        rules = prompts.rules(game, seat)
+        for other, persona in enumerate(PERSONAS):
+            assert all((text in rules) == (other == seat) for text in persona)
+    own = WaterAllocation(players=2, persona=[("cook", "You cook.", "You are from here.")] * 2)
+    assert "You cook. You are from here." in prompts.rules(own, 1)
+    assert "cook" not in prompts.rules(WaterAllocation(), 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"players": 6}, "players must be an integer from 1 to 5 unless residents"),
+        ({"players": 0}, "players must be an integer of at least 1"),
+        ({"residents": [("A", 8, 70)]}, "residents must be 5 rows"),
+        ({"residents": [("A", 8)] * 5}, "residents must be 5 rows"),
+        ({"residents": [("A", 8, 70)] * 5}, "different names"),
+        ({"players": 1, "residents": [("A", 0, 70)]}, "the requirement of A must be an integer"),
+        ({"players": 1, "residents": [("A", 1, -1)]}, "the salary of A must be an integer"),
+        ({"players": 1, "residents": [("", 1, 1)]}, "the name of a resident"),
+        ({"supplies": [10] * 19}, "supplies must be 20 integers"),
+        ({"days": 1, "supplies": [-1]}, "each of the supplies must be an integer of at least 0"),
+        ({"supply_low": 30}, "supply_high must be an integer of at least 30"),
+        ({"hp_start": 11}, "hp_start must be an integer of at least 1 and at most 10"),
+        ({"money_decimals": 5}, "money_decimals must be an integer of at least 0 and at most 4"),
+        ({"persona": "shy"}, "persona must be one of 'none', 'default'"),
+        ({"persona": [("a", "b", "c")]}, "persona must be 5 rows"),
+        ({"players": 6, "residents": [(n, 1, 1) for n in "ABCDEF"], "persona": "default"},
+         "persona 'default' has 5 rows for 6 players"),
+        *(({name: "other"}, f"{name} must be one of") for name in (
+            "allocation", "over_budget", "no_bid", "tie_rule", "shown_dry_counter",
+            "supply_upper_inclusive", "reset_balance_on_death", "failed_reply")),
+        *(({name: -1}, f"{name} must be an integer of at least") for name in (
+            "days", "supply_low", "hp_max", "hp_gain", "balance_start", "money_decimals")),
+    ],
+)  # fmt: skip
+def test_bad_parameters(change, words):
+    with pytest.raises(BadParameter, match=words):
+        WaterAllocation(**change)
+
+
+def test_tables_may_be_mappings():
+    rows = [{"name": "A", "requirement": 3, "salary": 5}]
+    game = WaterAllocation(players=1, residents=rows, balance_start=2)
+    assert game.purse(game.reset(RNG)).tolist() == [7]
+    assert hash(game) == hash(WaterAllocation(players=1, residents=[("A", 3, 5)], balance_start=2))
+
+
+# -- properties ------------------------------------------------------------------------------------
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "allocation": st.sampled_from(["skip", "stop"]),
+        "over_budget": st.sampled_from(["void", "clip", "rule_break"]),
+        "no_bid": st.sampled_from(["none", "zero"]),
+        "tie_rule": st.sampled_from(["lower_requirement", "index"]),
+    }
+)
+
+
+def serve(game, bids, purse, supply):
+    """Serve one table by hand, in the words of the source."""
+    effective = {}
+    for seat, bid in enumerate(bids):
+        bid = (0 if game.no_bid == "zero" else None) if bid < 0 else bid
+        if bid is not None and bid > purse[seat]:
+            bid = purse[seat] if game.over_budget == "clip" else None
+        if bid is not None:
+            effective[seat] = bid
+    by_need = game.tie_rule == "lower_requirement"
+    order = sorted(effective, key=lambda s: (-effective[s], game.cast[s][1] if by_need else s, s))
+    served, left = {}, supply
+    for seat in order:
+        if game.cast[seat].requirement <= left:
+            served[seat], left = effective[seat], left - game.cast[seat].requirement
+        elif game.allocation == "stop":
+            break
+    return served, left
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    OPTIONS,
+    st.lists(st.integers(-2, 130), min_size=4, max_size=4),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 120)), min_size=4, max_size=4),
+    st.integers(0, 24),
+)
+def test_a_day_by_hand(options, bids, cast, supply):
+    residents = [(f"R{i}", *row) for i, row in enumerate(cast)]
+    game = WaterAllocation(players=4, residents=residents, supplies=[supply] * 20, **options)
+    state = game.reset(RNG)
+    purse = game.purse(state).tolist()
+    after, outcome = game.step(state, np.array(bids), RNG)
+    served, left = serve(game, bids, purse, supply)
+    assert np.flatnonzero(outcome.record["won"]).tolist() == sorted(served)
+    assert outcome.record["left"] == left
+    assert outcome.record["price"] == min(served.values(), default=N)
+    money = [have - served.get(seat, 0) for seat, have in enumerate(purse)]
+    assert after.balance.tolist() == money
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4))
+def test_winning_is_monotone_in_the_own_bid(seed, seat):
+    rng = np.random.default_rng(seed)
+    game = WaterAllocation(balance_start=200)
+    state = game.reset(rng, (202,))
+    others = rng.integers(0, 201, 5)
+    bids = np.repeat(others[:, None], 202, axis=1)
+    bids[seat] = np.arange(-1, 201)
+    state = dataclasses.replace(state, supplies=np.repeat(state.supplies[:, :1], 202, axis=1))
+    won = game.step(state, bids, rng)[1].record["won"][seat]
+    assert (np.diff(won.astype(int)) >= 0).all()
+    assert not won[0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), OPTIONS)
+def test_money_health_and_life_stay_in_their_ranges(seed, options):
+    game = WaterAllocation(**options)
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng, (50,))
+    limits = {c.name: (c.low, c.high) for c in game.columns()}
+    while not state.over.all():
+        actions = rng.integers(-2, game.purse(state) * 5 // 4 + 2)
+        before, (state, outcome) = state, game.step(state, actions, rng)
+        assert (state.balance >= 0).all()
+        assert (before.living | ~state.living).all()
+        rows = game.observe(state)
+        for place, (low, high) in enumerate(limits.values()):
+            assert (rows[..., place] >= low).all()
+            assert (rows[..., place] <= high).all()
+    assert ((outcome.rewards > 0) <= state.living).all()
