@@ -33,11 +33,12 @@ class BadReply(Exception):
     Attributes:
         kind: ``"format"`` or ``"range"``.
         action: the readable action that is out of range, for games whose rules use it.
+        detail: which of the game's rules it broke, where a game counts them apart; or the kind.
     """
 
-    def __init__(self, kind: str, why: str, action: Action = MISSING) -> None:
+    def __init__(self, kind: str, why: str, action: Action = MISSING, detail: str = "") -> None:
         super().__init__(why)
-        self.kind, self.action = kind, action
+        self.kind, self.action, self.detail = kind, action, detail or kind
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,70 @@ class Integer(Question):
 
 
 @dataclass(frozen=True)
+class Bid(Question):
+    """A bid in a rising auction, or null (or a negative number) to withdraw, action -1.
+
+    Attributes:
+        floor: the smallest legal bid.
+        budget: the largest; if it is below `floor`, only withdrawing is legal.
+        opening: nobody has bid yet, so that a bid below `floor` is below the start price.
+        limits: whether the one who is asked is shown the limits.
+    """
+
+    floor: int
+    budget: int
+    opening: bool = False
+    limits: bool = True
+
+    def value_schema(self) -> dict[str, Any]:
+        withdraw = {"type": "null"}
+        limits = {"minimum": self.floor, "maximum": self.budget} if self.limits else {}
+        bid = {"type": "integer"} | limits
+        return withdraw if self.limits and not self._can_bid else {"anyOf": [bid, withdraw]}
+
+    def read(self, value: Any) -> int:
+        if value is None:
+            return -1
+        plain = not isinstance(value, str) or _INTEGER.fullmatch(value.strip())
+        number = read_integer(value) if plain else None
+        if number is None:
+            raise BadReply("format", f"{_show(value)} is not a whole number or null")
+        if number > self.budget:
+            why = f"a bid of {number} is more than your budget of {self.budget}"
+            raise BadReply("range", why, _within_int64(number), "over_budget")
+        if 0 <= number < self.floor:
+            least = "the start price" if self.opening else "the lowest bid allowed now"
+            detail = "below_start" if self.opening else "below_increment"
+            raise BadReply("range", f"{number} is below {least}, {self.floor}", number, detail)
+        return max(number, -1)
+
+    @property
+    def _can_bid(self) -> bool:
+        return self.floor <= self.budget
+
+    def sample(self, rng: np.random.Generator) -> int:
+        choice = int(rng.integers(self.floor - 1, max(self.budget, self.floor - 1), endpoint=True))
+        return choice if choice >= self.floor else -1
+
+    def value_of(self, action: Action) -> int | None:
+        assert isinstance(action, (int, np.integer))
+        return int(action) if action >= 0 else None
+
+    def wanted(self) -> str:
+        if not self.limits:
+            return "a whole number, or null"
+        span = f"a whole number from {self.floor} to {self.budget}, or null"
+        return span if self._can_bid else "null"
+
+    def _value_form(self) -> str:
+        return super()._value_form() if self._can_bid or not self.limits else "null"
+
+    def _allows(self, text: str) -> bool:
+        bid = self._can_bid and Integer(self.key, self.floor, self.budget)._allows(text)
+        return bid or "null}".startswith(text)
+
+
+@dataclass(frozen=True)
 class Real(Question):
     """A decimal number; the action is the number in units of ``10**-decimals``, half-even."""
 
@@ -212,7 +277,7 @@ class Real(Question):
 
 
 @dataclass(frozen=True)
-class Bid(Real):
+class SealedBid(Real):
     """A price in ``low..high``, or null, whose action is `NO_BID`.
 
     A finer price is rounded down. A price out of range keeps its action, a negative one has none.
@@ -222,7 +287,7 @@ class Bid(Real):
     decline: str = "for no bid"
 
     def value_schema(self) -> dict[str, Any]:
-        low, high = (super(Bid, self).value_of(end) for end in (self.low, self.high))
+        low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         kind = "number" if self.decimals else "integer"
         return {"type": [kind, "null"], "minimum": low, "maximum": high}
 
@@ -247,7 +312,7 @@ class Bid(Real):
 
     def wanted(self) -> str:
         kind = "a number" if self.decimals else "a whole number"
-        low, high = (super(Bid, self).value_of(end) for end in (self.low, self.high))
+        low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         return f"{kind} from {low} to {high}, or null {self.decline}"
 
     def _allows(self, text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.questions import NO_BID, Action, Bid, Question
+from llm_games.questions import NO_BID, Action, Question, SealedBid
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
@@ -547,7 +547,7 @@ class WaterAllocation(Rulebook):
     def question(self, state: WaterAllocationState, player: int) -> Question | None:
         if not self.asked(state)[player]:
             return None
-        return Bid("bid", 0, int(self.purse(state)[player]), self.money_decimals)
+        return SealedBid("bid", 0, int(self.purse(state)[player]), self.money_decimals)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)
