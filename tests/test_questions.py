@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.questions import BadReply, Choice, Integer, Plan, Real, Target
+from llm_games.questions import BadReply, Choice, Integer, Plan, Real, SealedBid, Target
 
 BID = Integer("bid", 0, 20)
 NAMES = {"player_1": 1, "player_3": 3, "player_10": 10}
@@ -22,6 +22,8 @@ QUESTIONS = [
     Integer("x", -30, -7),
     Real("number", 0, 100_000, 3),
     Real("number", -150, 275, 2),
+    SealedBid("bid", 0, 170, 0),
+    SealedBid("bid", 0, 1250, 2),
     Choice("decision", {"go": 1, "stay": 0}),
     AIM,
     SPLIT,
