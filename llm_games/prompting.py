@@ -45,6 +45,11 @@ def listed(values: Any) -> str:
     return ", ".join(number(value) for value in values)
 
 
+def named(values: Mapping[str, Any], none: str = "none") -> str:
+    """Write values by name, such as ``player_0: 40, player_1: 12.5``; `none` stands for None."""
+    return ", ".join(f"{k}: {none if v is None else v}" for k, v in values.items())
+
+
 class Prompts:
     """One wording of one game.
 
@@ -132,7 +137,7 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "listed": listed}
+    environment.filters |= {"number": number, "percent": percent, "listed": listed, "named": named}
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:
         template = environment.get_template(path)

@@ -12,11 +12,15 @@ NAMES = sorted(GAMES)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
 MODES = ("text", "numeric", "both")
 
+BIDDERS = {"players": 3, "assets": (9, 6, 8), "mu": 5, "sigma": 2, "decimals": 0, "rounds": 3}
+
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.
 SETTINGS: list[tuple[str, dict]] = [
     *((name, {}) for name in NAMES),
     ("beauty_contest", {"players": 3, "domain": "real", "decimals": 2, "max": 1, "rounds": 4}),
     ("beauty_contest", {"prize_rule": "split", "rule_breaker": "include", "foul_fee": 1}),
+    ("beauty_contest", {"preset": "econ_arena_L", "players": 3, "rounds": 3}),
+    ("beauty_contest", {"players": 3, "rounds": 4, "max_draw": (2, 5), "reveal": ("all_choices",)}),
     ("el_farol_bar", {"mode": "explicit", "players": 4, "ratio": "1/2"}),
     ("el_farol_bar", {"implicit_report": "no_count", "players": 5}),
     ("divide_dollar", {"players": 3, "golds": 7, "bid_range": "unbounded"}),
@@ -25,6 +29,9 @@ SETTINGS: list[tuple[str, dict]] = [
     ("diners_dilemma", {"players": 7, "rounds": 4}),
     ("sealed_bid_auction", {"price": "second", "players": 4, "valuation_draw": "random"}),
     ("sealed_bid_auction", {"bid_range": "unbounded", "players": 3, "rounds": 3}),
+    ("sealed_bid_auction", {"preset": "econ_arena_L", "players": 3, "rounds": 3, "reveal": "bids"}),
+    ("sealed_bid_auction", BIDDERS | {"reveal": "bids_and_private", "entrance_fee": 2}),
+    ("sealed_bid_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
     ("battle_royale", {"players": 3, "base_hit_rate": 50, "interval": 20}),
     ("battle_royale", {"players": 4, "bad_target": "wasted_shot", "max_shots": 5}),
     ("pirate_game", {"players": 4, "gold": 5}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +14,7 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.rulebook import (
+    LARGEST_DISCRETE,
     Array,
     Column,
     Outcome,
@@ -26,6 +28,15 @@ from llm_games.rulebook import (
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 PRIZE_RULES = ("each_winner", "split", "exclusive", "independent", "amplified")
+_ECON_ARENA: dict[str, Any] = {
+    "players": 9,
+    "domain": "real",
+    "rounds": 1,
+    "prize_rule": "split",
+    "reveal": ("all_choices",),
+    "reveal_last": 3,
+    "reply_key": "answer",
+}
 
 
 @dataclass(frozen=True)
@@ -49,12 +60,14 @@ class BeautyContestState(State):
         legal: numbers that broke no rule, bool ``(players, *batch)``.
         counted: numbers that entered the mean, bool ``(players, *batch)``.
         won: winners, bool ``(players, *batch)``.
+        limit: the largest legal number, int64 ``(*batch)``, in the same units.
     """
 
     numbers: Array
     legal: Array
     counted: Array
     won: Array
+    limit: Array
 
 
 @dataclass(frozen=True)
@@ -76,21 +89,24 @@ class BeautyContest(Rulebook):
     source: ClassVar[str] = "γ-Bench, EconArena, Shall We Talk"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
-        "econ_arena": {
-            "players": 9,
-            "domain": "real",
+        "econ_arena": _ECON_ARENA,
+        "econ_arena_L": _ECON_ARENA | {"max_draw": (10, 100)},
+        "econ_arena_M": _ECON_ARENA | {"max_draw": (100, 1000)},
+        "econ_arena_H": _ECON_ARENA | {"max_draw": (1000, 10_000)},
+        "shall_we_talk": {
+            "players": 24,
             "rounds": 1,
-            "prize_rule": "split",
-            "reveal": ("all_choices",),
-            "reveal_last": 3,
+            "prize_rule": "amplified",
+            "reveal": (),
+            "reply_key": "number",
         },
-        "shall_we_talk": {"players": 24, "rounds": 1, "prize_rule": "amplified", "reveal": ()},
         "shall_we_talk_rounds": {
             "players": 24,
             "rounds": 4,
             "prize": 100,
             "prize_rule": "independent",
             "reveal": (),
+            "reply_key": "number",
         },
     }
 
@@ -120,6 +136,13 @@ class BeautyContest(Rulebook):
     """how many past rounds are shown before a choice: ``all`` or a number, 0 for none"""
     told_rational: bool = False
     """players are told that all others are perfectly rational"""
+    told_equal: bool = False
+    """players are told that all others are as rational and able as they are"""
+    max_draw: tuple[int, int] | None = None
+    """where the largest number is drawn anew for each table, in place of `max`: a whole number
+    from the first up to, but not including, the second; it stays the same in all rounds"""
+    reply_key: str = "chosen_number"
+    """the key of the number in a reply: small letters and underscores"""
     tie_rule: str = "all_closest"
     """``all_closest``: all at the smallest distance win; ``first_number``: of two numbers
     equally close, the one named by the first of these seats"""
@@ -154,7 +177,14 @@ class BeautyContest(Rulebook):
         check_choice("number_parse", self.number_parse, ("strict", "truncate"))
         check_choice("bounds_check", self.bounds_check, ("parameters", "0_100", "none"))
         check_choice("distance", self.distance, ("exact", "float"))
+        check_choice("told_equal", self.told_equal, (False, True))
+        if not re.fullmatch("[a-z_]{1,40}", str(self.reply_key)) or self.reply_key == "explanation":
+            raise BadParameter(
+                'reply_key must be of small letters and underscores, such as "answer", and not '
+                f'"explanation", got {self.reply_key!r}'
+            )
         self._check_reveal()
+        self._check_draw()
         self._check_range()
 
     def _check_reveal(self) -> None:
@@ -162,6 +192,22 @@ class BeautyContest(Rulebook):
         for item in chosen:
             check_choice("reveal", item, REVEAL)
         object.__setattr__(self, "reveal", tuple(item for item in REVEAL if item in chosen))
+
+    def _check_draw(self) -> None:
+        if self.max_draw is None:
+            return
+        ends = tuple(self.max_draw) if isinstance(self.max_draw, (list, tuple)) else ()
+        for end in ends if len(ends) == 2 else (None,):
+            check_integer("max_draw must be two integers, and each", end, 1)
+        if ends[0] >= ends[1] or self.bounds_check != "parameters":
+            raise BadParameter(
+                'max_draw must be (low, high) with low < high, and needs bounds_check="parameters"'
+                f", got {self.max_draw!r} and {self.bounds_check!r}"
+            )
+        if not self.min < ends[0]:
+            raise BadParameter(f"max_draw must be above min ({self.min}), got {self.max_draw!r}")
+        object.__setattr__(self, "max_draw", ends)
+        object.__setattr__(self, "max", int(ends[1]) - 1)
 
     def _check_range(self) -> None:
         if not self.min < self.max:
@@ -196,6 +242,16 @@ class BeautyContest(Rulebook):
         low, high = (0, 100) if self.bounds_check == "0_100" else (self.min, self.max)
         return int(low * self.unit), int(high * self.unit)
 
+    @property
+    def masked(self) -> bool:  # type: ignore[override]
+        """Whether the legal numbers, up to the table's largest, are shown as a mask."""
+        low, high = self.bounds()
+        return self.max_draw is not None and self.unit == 1 and high - low < LARGEST_DISCRETE
+
+    def legal(self, state: BeautyContestState) -> tuple[Array, Array]:
+        low, high = super().legal(state)
+        return low, high if self.max_draw is None else np.broadcast_to(state.limit, high.shape)
+
     def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> BeautyContestState:
         nothing = np.zeros((self.players, *batch), np.bool_)
         return BeautyContestState(
@@ -206,7 +262,13 @@ class BeautyContest(Rulebook):
             legal=nothing,
             counted=nothing,
             won=nothing,
+            limit=self._limit(rng, batch),
         )
+
+    def _limit(self, rng: np.random.Generator, batch: tuple[int, ...]) -> Array:
+        if self.max_draw is None:
+            return np.full(batch, self.bounds()[1], np.int64)
+        return np.asarray(rng.integers(*self.max_draw, batch) * self.unit)
 
     def asked(self, state: BeautyContestState) -> Array:
         return self.alive(state)
@@ -232,6 +294,7 @@ class BeautyContest(Rulebook):
             legal=legal,
             counted=counted,
             won=self.winners(numbers, legal & (counted.any(axis=0)), counted),
+            limit=state.limit,
         )
         mean, target = self.mean_and_target(after)
         record = {
@@ -242,6 +305,8 @@ class BeautyContest(Rulebook):
             "mean": mean,
             "target": target,
         }
+        if self.max_draw is not None:
+            record["limit"] = state.limit
         finished = np.broadcast_to(after.over, actions.shape)
         return after, Outcome(self._payoffs(after.won, broke), finished, record)
 
@@ -335,6 +400,8 @@ class BeautyContest(Rulebook):
             ],
         }
         columns = [Column("round", 1, self.rounds + 1, "round to play; rounds + 1 at the end")]
+        if self.max_draw is not None:
+            columns.append(Column("limit", *self.max_draw, "largest number one may name"))
         if {"mean", "target"} & set(self.shown):
             columns.append(Column("any_counted", 0, 1, "1 if the last round has a mean"))
         return (*columns, *(column for item in self.shown for column in groups[item]))
@@ -353,6 +420,8 @@ class BeautyContest(Rulebook):
             "all_choices": [np.indices(shape)[0], *numbers, *legal],
         }
         columns: list[Array] = [state.round + 1]
+        if self.max_draw is not None:
+            columns.append(state.limit / self.unit)
         if {"mean", "target"} & set(self.shown):
             columns.append(np.asarray(state.counted.any(axis=0)))
         columns += [column for item in self.shown for column in groups[item]]
@@ -369,7 +438,8 @@ class BeautyContest(Rulebook):
     def told(self, state: BeautyContestState, player: int) -> dict[str, Any]:
         done = int(state.round)
         last = self._last(state, player) if done and self.shown else None
-        return {"round": min(done + 1, self.rounds), "last": last}
+        known = {"round": min(done + 1, self.rounds), "last": last}
+        return known if self.max_draw is None else known | {"limit": int(state.limit) // self.unit}
 
     def _last(self, state: BeautyContestState, player: int) -> dict[str, Any]:
         mean, target = (_plain(float(value)) for value in self.mean_and_target(state))
@@ -396,12 +466,12 @@ class BeautyContest(Rulebook):
     def question(self, state: BeautyContestState, player: int) -> Question | None:
         if state.over:
             return None
-        low, high = self.bounds()
-        free = self.bounds_check == "none"
+        low, high = self.bounds()[0], int(state.limit)
+        key, free = self.reply_key, self.bounds_check == "none"
         if self.domain == "real":
-            return (AnyReal if free else Real)("chosen_number", low, high, self.decimals)
+            return (AnyReal if free else Real)(key, low, high, self.decimals)
         truncate = self.number_parse == "truncate"
-        return Integer("chosen_number", None if free else low, None if free else high, truncate)
+        return Integer(key, None if free else low, None if free else high, truncate)
 
     def picture(self, state: BeautyContestState) -> tuple[str, list[str], list[list[str]]]:
         headers = ["seat", "number", "result"]
