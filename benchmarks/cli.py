@@ -37,6 +37,8 @@ app = typer.Typer(
     help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False}
+"""For text that is to be printed as it is."""
 Source = Annotated[
     str,
     typer.Argument(
@@ -226,11 +228,11 @@ def show(
     from llm_games.benchmarks.tables import parameters_table
 
     console = _console()
-    console.print(f"{found.title} ({found.source}). {_first_lines(found)}", markup=False)
+    console.print(f"{found.title} ({found.source}). {_first_lines(found)}", **PLAIN)
     console.print(parameters_table(known))
     console.print(f"Wordings: {', '.join(wordings(game))}. The first seat reads in {prompts}:")
     for heading, text in texts:
-        console.print(f"\n[{heading}]\n{text}", markup=False, highlight=False)
+        console.print(f"\n[{heading}]\n{text}", **PLAIN)
 
 
 @app.command("serve-tiny")
@@ -256,7 +258,8 @@ def _plan(source: str, overrides: Overrides) -> Plan:
 
 
 def _dry_run(plan: Plan, as_json: bool) -> None:
-    from llm_games.benchmarks.plan import estimate, players
+    from llm_games.benchmarks.estimate import estimate
+    from llm_games.benchmarks.plan import players
     from llm_games.benchmarks.tables import estimate_table
 
     rows = estimate(plan, players(plan))
@@ -264,7 +267,7 @@ def _dry_run(plan: Plan, as_json: bool) -> None:
         print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
         return
     console = _console()
-    console.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", markup=False)
+    console.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
     console.print(estimate_table(rows))
     console.print("Re-asks after bad replies come on top. Nothing was played.")
 
@@ -321,9 +324,11 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         from llm_games.benchmarks.tables import summary_table
 
         console = _console()
-        console.print(f"{records.title}: {_who(planned(records))}", markup=False)
+        console.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
         console.print(summary_table(games, total(games)))
-        console.print(f"recorded in {path}; a report: llm-games report {path}", markup=False)
+        console.print(
+            f"recorded in {path}; a report: llm-games report {path}", soft_wrap=True, **PLAIN
+        )
 
 
 def _report(paths: list[Path], out: Path, open_it: bool, quiet: bool = False) -> Path:

@@ -99,6 +99,7 @@ class Seat(Server, Talk):
     """One player: a spec such as ``"tiny"``, or a table with `player` and settings."""
 
     player: str = Field(min_length=1)
+    """such as ``tiny``; in a game's own seats also ``default``: the run's player at this seat"""
     name: str | None = Field(default=None, min_length=1)
     """how reports call it; `player` by default"""
 
@@ -149,6 +150,8 @@ class Config(Section):
     player: Talk = Talk()
     """for all players that ask a language model"""
     models: dict[str, Model] = {}
+    vary: list[Talk] = []
+    """each game is played once with each of these, which win over all other settings"""
     games: list[Game] = Field(min_length=1)
 
     _tables = field_validator("seats", mode="before")(Game._tables.__func__)  # type: ignore[attr-defined]
@@ -234,7 +237,7 @@ def _problem(found: dict[str, Any]) -> str:
 def _keys(where: tuple[Any, ...]) -> list[str]:
     """Return the keys that a section may have."""
     sections: dict[Any, type[BaseModel]] = {
-        "player": Talk, "models": Model, "seats": Seat, "games": Game
+        "player": Talk, "vary": Talk, "models": Model, "seats": Seat, "games": Game
     }  # fmt: skip
     section = next((sections[key] for key in reversed(where) if key in sections), Config)
     return list(section.model_fields)

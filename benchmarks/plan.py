@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -25,18 +24,14 @@ from llm_games.benchmarks.config import (
     checked,
 )
 from llm_games.errors import LLMGamesError, unknown
-from llm_games.questions import MISSING
 from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import play
+from llm_games.wrappers.policy import Policy
 
-REPLY = 20
-THOUGHT = 200
-"""Tokens of a reply, without and with an explanation, for the estimate."""
+DEFAULT = "default"
+"""In a game's own seats: the run's player at this seat."""
 
 
 class PlannedSeat(Section):
@@ -83,7 +78,8 @@ class Overrides:
     """What the command line says instead of the file. Empty or None: nothing.
 
     Attributes:
-        seats: player specs, one for all seats or one for each.
+        seats: player specs, one for all seats or one for each. They also replace a game's own
+            seats, unless these name ``default``, for which they then stand.
         games: names or labels of the games to play.
         episodes: of each game.
         seed: of the run.
@@ -118,16 +114,21 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
     """
     overrides = overrides or Overrides()
     checked(Model, overrides.settings, "command line")
-    chosen = _chosen(config.games, overrides.games)
+    games = [
+        _game(config, f"{source}: games[{i}] ({game.game})", game, change, overrides.settings)
+        for i, game in _chosen(config.games, overrides.games)
+        for change in config.vary or [Talk()]
+    ]
+    labels = [game.label for game in games]
+    double = next((label for label in labels if labels.count(label) > 1), None)
+    if double is not None:
+        raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
     return Plan(
         title=config.title,
         seed=config.seed,
         max_tables=config.max_tables,
         max_failures=config.max_failures,
-        games=[
-            _game(config, f"{source}: games[{i}] ({game.game})", game, overrides.settings)
-            for i, game in chosen
-        ],
+        games=games,
     )
 
 
@@ -165,37 +166,6 @@ def players(plan: Plan) -> dict[str, Policy]:
     return made
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """How much one game asks of language models at most, if no reply breaks a rule."""
-
-    label: str
-    episodes: int
-    decisions: int
-    calls: int
-    tokens_in: int
-    tokens_out: int
-
-
-def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
-    """Estimate decisions, calls and tokens of each game, all episodes together.
-
-    One table of each game is played by mute players, which makes the longest games, and the
-    prompts on the way are measured at four characters a token.
-    """
-    found = []
-    for game in plan.games:
-        meter = _Meter()
-        seats = [_muted(made[seat.key], meter) for seat in game.seats]
-        rules = rulebook(game.game, **(game.params | {"failed_reply": "fallback"}))
-        episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps)
-        count = len(game.seeds)
-        decisions = sum(len(step.decisions) for step in episode.steps)
-        totals = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
-        found.append(Estimate(game.label, count, *(count * total for total in totals)))
-    return found
-
-
 async def check(made: Mapping[str, Policy]) -> None:
     """Ask each language model one short question, to learn before a run whether it answers.
 
@@ -214,59 +184,19 @@ async def check(made: Mapping[str, Policy]) -> None:
     await asyncio.gather(*map(ask, clients.values()))
 
 
-class _Meter:
-    """A client that measures what it is asked and says nothing."""
-
-    name = "meter"
-
-    def __init__(self) -> None:
-        self.calls = self.characters = self.tokens_out = 0
-
-    async def complete(self, request: Request) -> Completion:
-        self.calls += 1
-        self.characters += sum(len(message["content"]) for message in request.messages)
-        self.tokens_out += THOUGHT if request.reasoning else REPLY
-        return Completion("")
-
-    async def close(self) -> None:
-        pass
-
-
-class _Mute(Policy):
-    """A player that never answers."""
-
-    name = "mute"
-
-    def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        return None
-
-    def act(self, view: View, memory: None) -> tuple[Decision, None]:
-        return Decision(MISSING), None
-
-
-def _muted(policy: Policy, meter: _Meter) -> Policy:
-    if not isinstance(policy, LLMPolicy):
-        return _Mute()
-    muted = copy.copy(policy)
-    muted.client, muted.max_attempts = meter, 1
-    return muted
-
-
 def _chosen(games: Sequence[Game], wanted: Sequence[str]) -> list[tuple[int, Game]]:
     """Return the games to play with their places in the file."""
-    labels = [game.label or game.game for game in games]
-    double = next((label for label in labels if labels.count(label) > 1), None)
-    if double is not None:
-        raise ConfigError(f"two games are called {double!r}; give one of them another label")
-    known = {*labels, *(game.game for game in games)}
+    called = [{game.label or game.game, game.game} for game in games]
+    known = set().union(*called)
     for name in wanted:
         if name not in known:
             raise unknown("game in this run called", name, known)
-    pairs = zip(labels, enumerate(games), strict=True)
-    return [pair for label, pair in pairs if not wanted or {label, pair[1].game} & set(wanted)]
+    return [(i, games[i]) for i, names in enumerate(called) if not wanted or names & set(wanted)]
 
 
-def _game(config: Config, where: str, game: Game, changes: Mapping[str, Any]) -> PlannedGame:
+def _game(
+    config: Config, where: str, game: Game, change: Talk, settings: Mapping[str, Any]
+) -> PlannedGame:
     params = _with_none(game)
     if config.failed_reply != "fallback":
         params.setdefault("failed_reply", config.failed_reply)
@@ -279,22 +209,41 @@ def _game(config: Config, where: str, game: Game, changes: Mapping[str, Any]) ->
             f"{where} may never end with these parameters; set max_steps, such as 1000 "
             "(an episode that reaches it is void)"
         )
-    seats = config.seats if game.seats is None else game.seats
-    if len(seats) not in (1, rules.players):
-        raise ConfigError(
-            f"{where} has {rules.players} seats, but seats lists {len(seats)} players; "
-            f"give one for all seats, or {rules.players}"
-        )
-    planned = [_seat(config, seat, changes) for seat in seats]
+    last = dict(settings) | change.given()
+    seats = [_seat(config, seat, last) for seat in _seats(config, game, rules.players, where)]
     episodes = config.episodes if game.episodes is None else game.episodes
+    varied = (f"{key} {value}" for key, value in change.given().items())
     return PlannedGame(
-        label=game.label or game.game,
+        label=", ".join((game.label or game.game, *varied)),
         game=rules.name,
         params=params,
-        seats=planned * rules.players if len(planned) == 1 else planned,
+        seats=seats,
         seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
         max_steps=game.max_steps,
     )
+
+
+def _seats(config: Config, game: Game, players: int, where: str) -> list[Seat]:
+    """Return one seat for each player, with the run's in place of ``default``."""
+    own = _for_each(game.seats or config.seats, players, where)
+    if all(seat.player != DEFAULT for seat in own):
+        return own
+    run = _for_each(config.seats, players, where)
+    return [
+        run[i].model_copy(update=seat.given() | {"player": run[i].player})
+        if seat.player == DEFAULT
+        else seat
+        for i, seat in enumerate(own)
+    ]
+
+
+def _for_each(seats: Sequence[Seat], players: int, where: str) -> list[Seat]:
+    if len(seats) not in (1, players):
+        raise ConfigError(
+            f"{where} has {players} seats, but seats lists {len(seats)} players; "
+            f"give one for all seats, or {players}"
+        )
+    return [*seats] * players if len(seats) == 1 else [*seats]
 
 
 def _with_none(game: Game) -> dict[str, Any]:
@@ -305,8 +254,8 @@ def _with_none(game: Game) -> dict[str, Any]:
     return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
 
 
-def _seat(config: Config, seat: Seat, changes: Mapping[str, Any]) -> PlannedSeat:
-    """Merge settings: of all players, of the model, of the seat, of the command line."""
+def _seat(config: Config, seat: Seat, last: dict[str, Any]) -> PlannedSeat:
+    """Merge settings: of all players, of the model, of the seat, and those that come last."""
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
     if is_model(player):
@@ -314,9 +263,9 @@ def _seat(config: Config, seat: Seat, changes: Mapping[str, Any]) -> PlannedSeat
         if model in config.models:
             player = f"{kind}:{described.pop('model', model)}"
         common = {"max_attempts": config.max_attempts} | config.player.given()
-        merged = common | described | merged | dict(changes)
+        merged = common | described | merged | last
         if kind != "openai":
-            merged = {k: v for k, v in merged.items() if k not in changes or k != "base_url"}
+            merged = {k: v for k, v in merged.items() if k not in last or k != "base_url"}
     return PlannedSeat(
         player=player,
         name=seat.name or seat.player,
@@ -326,4 +275,13 @@ def _seat(config: Config, seat: Seat, changes: Mapping[str, Any]) -> PlannedSeat
 
 
 def _without(game: Any, key: str) -> Any:
-    return {k: v for k, v in game.items() if k != key} if isinstance(game, dict) else game
+    """Return a raw game without a key; seats that name the run's player stay."""
+    if not isinstance(game, dict) or (key == "seats" and _has_default(game.get(key))):
+        return game
+    return {k: v for k, v in game.items() if k != key}
+
+
+def _has_default(seats: Any) -> bool:
+    return isinstance(seats, list) and any(
+        (seat.get("player") if isinstance(seat, dict) else seat) == DEFAULT for seat in seats
+    )

@@ -16,7 +16,7 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
     """Give what a run calls after every step."""
     bar = Progress(
         TextColumn("{task.completed:.0f} of {task.total:.0f} episodes"),
-        BarColumn(),
+        BarColumn(bar_width=12),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
         console=console,
@@ -24,7 +24,7 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
         transient=True,
     )
     with bar:
-        task = bar.add_task("", total=None)
+        task = bar.add_task("starting", total=0)
 
         def watch(counters: Counters) -> None:
             if not bar.disable:
@@ -42,5 +42,5 @@ def describe(counters: Counters) -> str:
     """Return one line on where a run stands."""
     return (
         f"{counters.decisions} decisions, {counters.in_flight} calls in flight, "
-        f"{counters.broke} filled in, {counters.tokens} tokens"
+        f"{counters.broke} rule breaks"
     )

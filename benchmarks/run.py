@@ -55,9 +55,7 @@ class Counters:
     played: int = 0
     decisions: int = 0
     broke: int = 0
-    calls: int = 0
     in_flight: int = 0
-    tokens: int = 0
 
 
 Watcher = Callable[[Counters], None]
@@ -171,13 +169,11 @@ class _Run:
             self.watch(self.counters)
 
     def note(self, row: AttemptRow) -> None:
-        """Count a call that was made.
+        """Notice when the models cannot be reached any more.
 
         Raises:
             RunStopped: too many in a row failed.
         """
-        self.counters.calls += 1
-        self.counters.tokens += row.tokens_in + row.tokens_out
         self.failures = self.failures + 1 if row.error else 0
         if self.failures >= self.plan.max_failures:
             raise RunStopped(

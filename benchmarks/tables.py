@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from rich.table import Table
 
-from llm_games.benchmarks.plan import Estimate
+from llm_games.benchmarks.estimate import Estimate
 from llm_games.benchmarks.scores import Cell
 from llm_games.benchmarks.show import Parameter
 from llm_games.benchmarks.summary import GameSummary

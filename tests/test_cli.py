@@ -1,5 +1,6 @@
 """The command line: what it prints, which files it makes, and how it says no."""
 
+import io
 import json
 import re
 import socket
@@ -9,9 +10,12 @@ import webbrowser
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from llm_games import __version__
 from llm_games.benchmarks import cli
+from llm_games.benchmarks.progress import progress
+from llm_games.benchmarks.run import Counters
 from llm_games.benchmarks.scores import GAMES
 from llm_games.benchmarks.store import Records
 from llm_games.registry import GAMES as KNOWN
@@ -212,3 +216,14 @@ def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_pat
     assert says in err
     assert "Traceback" not in err
     assert before == {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+
+
+def test_progress_is_drawn_on_a_terminal_and_nowhere_else():
+    counters = Counters(episodes=8, played=3, decisions=120, broke=2, in_flight=40)
+    for terminal, quiet in ((True, False), (True, True), (False, False)):
+        console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
+        with progress(console, quiet) as watch:
+            watch(counters)
+        drawn = console.file.getvalue()
+        line = "120 decisions, 40 calls in flight, 2 rule breaks"
+        assert (line in drawn, "3 of 8 episodes" in drawn) == (terminal and not quiet,) * 2

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.benchmarks.config import PAPERS, ConfigError, load, parse
-from llm_games.benchmarks.plan import Overrides, Plan, episode_seed, estimate, players, resolve
+from llm_games.benchmarks.estimate import estimate
+from llm_games.benchmarks.plan import Overrides, Plan, episode_seed, players, resolve
 from llm_games.benchmarks.scores import GAMES
 from llm_games.errors import LLMGamesError
 
@@ -180,3 +181,29 @@ def test_the_estimate_counts_the_longest_games(tmp_path):
     plan = plan_of(text, Overrides(seats=["random"]), tmp_path)
     decisions = {row.label: row.decisions for row in estimate(plan, players(plan))}
     assert decisions == dict.fromkeys(GAMES, 1000) | {"battle_royale": 100, "pirate_game": 270}
+
+
+def test_settings_can_be_varied(tmp_path):
+    text = "seats = ['tiny']\nvary = [{}, {persona = 'selfish'}, {temperature = 0.2}]\n" + GOODS
+    plan = plan_of(text, Overrides(settings={"temperature": 0.5}), tmp_path)
+    assert [(game.label, game.seats[0].settings) for game in plan.games] == [
+        ("public_goods", {"max_attempts": 3, "temperature": 0.5}),
+        (
+            "public_goods, persona selfish",
+            {"max_attempts": 3, "persona": "selfish", "temperature": 0.5},
+        ),
+        ("public_goods, temperature 0.2", {"max_attempts": 3, "temperature": 0.2}),
+    ]
+    assert len({tuple(game.seeds) for game in plan.games}) == 1  # the same chance for all
+
+
+@pytest.mark.parametrize("source", ["gamma-bench/fixed_strategies", "gamma-bench/variants"])
+def test_another_player_takes_the_seats_of_the_default(source):
+    overrides = Overrides(seats=["random"])
+    plan = resolve(parse(overrides.apply(load(source)), source), source, overrides)
+    for game in plan.games:
+        first, *others = (seat.player for seat in game.seats)
+        assert set(others) == {"random"}
+        assert first == {"divide_dollar, one bids 91": "fixed:91"}.get(
+            game.label, "fixed:0" if "gives nothing" in game.label else "random"
+        )

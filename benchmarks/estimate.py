@@ -1,0 +1,90 @@
+"""What a run would ask of language models, before it is run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from llm_games.benchmarks.plan import Plan
+from llm_games.questions import MISSING
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.table import play
+
+REPLY = 20
+THOUGHT = 200
+"""Tokens of a reply, without and with an explanation, for the estimate."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How much one game asks of language models at most, if no reply breaks a rule."""
+
+    label: str
+    episodes: int
+    decisions: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+
+
+def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
+    """Estimate decisions, calls and tokens of each game, all episodes together.
+
+    One table of each game is played by mute players, which makes the longest games, and the
+    prompts on the way are measured at four characters a token.
+    """
+    found = []
+    for game in plan.games:
+        meter = _Meter()
+        seats = [_muted(made[seat.key], meter) for seat in game.seats]
+        rules = rulebook(game.game, **(game.params | {"failed_reply": "fallback"}))
+        episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps)
+        count = len(game.seeds)
+        decisions = sum(len(step.decisions) for step in episode.steps)
+        totals = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
+        found.append(Estimate(game.label, count, *(count * total for total in totals)))
+    return found
+
+
+class _Meter:
+    """A client that measures what it is asked and says nothing."""
+
+    name = "meter"
+
+    def __init__(self) -> None:
+        self.calls = self.characters = self.tokens_out = 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.calls += 1
+        self.characters += sum(len(message["content"]) for message in request.messages)
+        self.tokens_out += THOUGHT if request.reasoning else REPLY
+        return Completion("")
+
+    async def close(self) -> None:
+        pass
+
+
+class _Mute(Policy):
+    """A player that never answers."""
+
+    name = "mute"
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> None:
+        return None
+
+    def act(self, view: View, memory: None) -> tuple[Decision, None]:
+        return Decision(MISSING), None
+
+
+def _muted(policy: Policy, meter: _Meter) -> Policy:
+    if not isinstance(policy, LLMPolicy):
+        return _Mute()
+    muted = copy.copy(policy)
+    muted.client, muted.max_attempts = meter, 1
+    return muted

@@ -1,0 +1,204 @@
+"""A run as it was recorded: rows of its tables, and the class that reads them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from llm_games.benchmarks.database import (
+    Unwritable,
+    check_file,
+    check_schema,
+    opened,
+    translated,
+)
+
+Status = Literal["pending", "running", "done", "void"]
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GameRow:
+    """One of the run's games: `seats` are the players' names, one for each seat."""
+
+    id: int
+    label: str
+    game: str
+    params: Plain
+    seats: list[str]
+
+
+@dataclass(frozen=True)
+class EpisodeRow:
+    """One episode; `number` counts within its game, `reason` says why it is void."""
+
+    id: int
+    game: GameRow
+    number: int
+    seed: int
+    status: Status
+    reason: str | None
+    started: str | None
+    ended: str | None
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step: who was asked, what happened (plain lists), payoffs of all seats, who is out."""
+
+    step: int
+    asked: list[int]
+    record: Plain
+    rewards: list[float]
+    finished: list[int]
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    """One decision; `broke`: it was against the rules and the declared treatment was played."""
+
+    step: int
+    seat: int
+    action: int | list[int] | None
+    outcome: str
+    broke: bool
+    reward: float
+
+
+@dataclass(frozen=True)
+class AttemptRow:
+    """One completion; `prompt` has ids for `Records.messages`, `outcome` is None until read."""
+
+    step: int
+    seat: int
+    number: int
+    prompt: list[int]
+    text: str
+    finish: str
+    error: str
+    outcome: str | None
+    why: str
+    tokens_in: int
+    tokens_out: int
+    latency: float
+    seed: int
+    model: str
+
+
+class Records:
+    """A run as it was recorded. Use as a context manager, or `close` it.
+
+    Attributes:
+        path: the file.
+        title, package, created: see ``schema.sql``.
+        config: the configuration, as plain values.
+    """
+
+    def __init__(self, path: str | Path, database: sqlite3.Connection) -> None:
+        self.path, self._database = Path(path), database
+        row = self._rows("SELECT title, package, config, created FROM run")[0]
+        self.title, self.package, config, self.created = row
+        self.config: Plain = json.loads(config)
+
+    @classmethod
+    def open_readonly(cls, path: str | Path) -> Records:
+        """Open a run to read, also one that is going on or lies in a read-only folder.
+
+        Raises:
+            NotARun, NewerSchema: see there.
+        """
+        check_file(Path(path))
+        try:
+            with opened(path, "ro") as database:
+                check_schema(path, database)
+        except Unwritable:  # no place for the files that readers and the writer share
+            if Path(f"{path}-wal").exists():
+                raise
+            with opened(path, "ro", "&immutable=1") as database:
+                check_schema(path, database)
+        return Records(path, database)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def games(self) -> list[GameRow]:
+        """Return the run's games in the order of the configuration."""
+        rows = self._rows("SELECT id, label, game, params, seats FROM games ORDER BY id")
+        return [GameRow(*row[:3], *map(json.loads, row[3:])) for row in rows]
+
+    def episodes(self) -> list[EpisodeRow]:
+        """Return all episodes, game by game."""
+        games = {game.id: game for game in self.games()}
+        rows = self._rows(
+            "SELECT id, game, number, seed, status, reason, started, ended FROM episodes "
+            "ORDER BY game, number"
+        )
+        return [EpisodeRow(row[0], games[row[1]], *row[2:]) for row in rows]
+
+    def steps(self, episode: int) -> list[StepRow]:
+        """Return the steps of an episode in order."""
+        rows = self._rows(
+            "SELECT step, asked, record, rewards, finished FROM steps WHERE episode = ? "
+            "ORDER BY step",
+            episode,
+        )
+        return [StepRow(row[0], *map(json.loads, row[1:])) for row in rows]
+
+    def decisions(self, episode: int) -> list[DecisionRow]:
+        """Return the decisions of an episode by step and seat."""
+        rows = self._rows(
+            "SELECT step, seat, action, outcome, broke, reward FROM decisions WHERE episode = ? "
+            "ORDER BY step, seat",
+            episode,
+        )
+        return [
+            DecisionRow(step, seat, json.loads(action), outcome, bool(broke), reward)
+            for step, seat, action, outcome, broke, reward in rows
+        ]
+
+    def attempts(self, episode: int, step: int | None = None) -> list[AttemptRow]:
+        """Return the completions of an episode, or of one of its steps, by step and seat."""
+        rows = self._rows(
+            "SELECT step, seat, number, prompt, text, finish, error, outcome, why, tokens_in, "
+            "tokens_out, latency, seed, model FROM attempts WHERE episode = ?1 "
+            "AND (?2 IS NULL OR step = ?2) ORDER BY step, seat, number",
+            episode,
+            step,
+        )
+        return [AttemptRow(*(*row[:3], json.loads(row[3]), *row[4:])) for row in rows]
+
+    def messages(self, prompt: Sequence[int]) -> list[dict[str, str]]:
+        """Return the messages of a prompt, each ``{"role": …, "content": …}``."""
+        query = "SELECT role, content FROM messages WHERE id = ?"
+        rows = (self._rows(query, number)[0] for number in prompt)
+        return [{"role": role, "content": content} for role, content in rows]
+
+    def usage(self) -> Plain:
+        """Return how many completions were read with each outcome, and the tokens in all."""
+        outcomes = dict(
+            self._rows(
+                "SELECT outcome, count(*) FROM attempts WHERE outcome NOT NULL GROUP BY outcome"
+            )
+        )
+        total = self._rows("SELECT count(*), sum(tokens_in), sum(tokens_out) FROM attempts")[0]
+        return {
+            "calls": total[0],
+            "tokens_in": total[1] or 0,
+            "tokens_out": total[2] or 0,
+            "outcomes": outcomes,
+        }
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with translated(self.path):
+            return self._database.execute(query, values).fetchall()
