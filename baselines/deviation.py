@@ -9,6 +9,7 @@ plan's to the nearest optimal one, or the share of votes against equilibrium.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ from llm_games.baselines.solutions import (
 from llm_games.baselines.solutions.battle_royale import CappedSolution, Solution
 from llm_games.errors import unknown
 from llm_games.games.battle_royale import MISS
+from llm_games.questions import MISSING
 from llm_games.rulebook import Array, Rulebook
 
 Record = Mapping[str, Array]
@@ -74,8 +76,22 @@ def deviation(game: Rulebook, record: Record) -> Deviation:
 
 def _beauty_contest(game: Any, record: Record) -> tuple[Array, Array]:
     """Seats that broke a rule count as absent; their regret includes the fee."""
-    contest, legal = models.contest(game), record["legal"]
-    numbers = np.where(legal, record["actions"], contest.low)
+    contest, limit = models.contest(game), record.get("limit")
+    if limit is None:
+        return _contest(game, contest, record["actions"], record["legal"])
+    regret, distance = np.zeros(record["actions"].shape), np.zeros(np.shape(limit))
+    for high in np.unique(limit):
+        at = limit == high
+        table = dataclasses.replace(contest, high=int(high))
+        parts = (np.asarray(record[key])[:, at] for key in ("actions", "legal"))
+        regret[:, at], distance[at] = _contest(game, table, *parts)
+    return regret, distance
+
+
+def _contest(
+    game: Any, contest: beauty_contest.Contest, actions: Array, legal: Array
+) -> tuple[Array, Array]:
+    numbers = np.where(legal, actions, contest.low)
     regret = beauty_contest.regret(numbers, contest, legal) * float(game.prize)
     far = beauty_contest.distance(numbers, contest)
     share = far / (contest.players * (contest.high - contest.low))
@@ -106,6 +122,8 @@ def _diners_dilemma(game: Any, record: Record) -> tuple[Array, Array]:
 
 
 def _sealed_bid_auction(game: Any, record: Record) -> tuple[Array, Array]:
+    if game.assets is not None:
+        return _private_values(game, record)
     bids, values = record["actions"], record["valuations"]
     reference, solution = values, models.bids(game) if game.price == "first" else None
     if solution is not None:
@@ -114,6 +132,21 @@ def _sealed_bid_auction(game: Any, record: Record) -> tuple[Array, Array]:
         reference = sealed_bid_auction.uniform_bid(values, game.players, game.valuation_min)
     far = sealed_bid_auction.distance(bids, reference) / (game.players * game.valuation_max)
     return sealed_bid_auction.regret(values, bids, game.price), far
+
+
+def _private_values(game: Any, record: Record) -> tuple[Array, Array]:
+    """A session with assets. Distance is not defined where somebody broke a rule."""
+    bids, values, assets, legal = (record[k] for k in ("actions", "valuations", "assets", "legal"))
+    part = legal if game.rule_breaker == "exclude" else bids != MISSING
+    best = sealed_bid_auction.session_best(
+        values, bids, assets, part, legal, game.price, game.min_valid_bids
+    )
+    reference = np.minimum(values, assets)
+    if game.price == "first":
+        reference = np.minimum(models.private_bid(game, values / game.unit) * game.unit, assets)
+    far = sealed_bid_auction.distance(np.where(legal, bids, 0), reference) / assets.sum(axis=0)
+    regret = (best - record["utility"]) / game.unit
+    return regret, np.where(legal.all(axis=0), far, np.nan)
 
 
 def _battle_royale(game: Any, record: Record) -> tuple[Array, Array]:

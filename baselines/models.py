@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import erf, sqrt
+
+import numpy as np
 
 from llm_games.baselines.solutions.battle_royale import (
     CappedSolution,
@@ -14,11 +17,13 @@ from llm_games.baselines.solutions.beauty_contest import Contest
 from llm_games.baselines.solutions.diners_dilemma import Menu
 from llm_games.baselines.solutions.el_farol_bar import Bar
 from llm_games.baselines.solutions.first_price import SymmetricBids, symmetric_bids
+from llm_games.baselines.solutions.sealed_bid_auction import iid_bid
 from llm_games.games.battle_royale import BattleRoyale
 from llm_games.games.beauty_contest import BeautyContest
 from llm_games.games.diners_dilemma import DinersDilemma
 from llm_games.games.el_farol_bar import ElFarolBar
 from llm_games.games.sealed_bid_auction import SealedBidAuction
+from llm_games.rulebook import Array
 
 
 def contest(game: BeautyContest) -> Contest:
@@ -45,6 +50,24 @@ def bids(game: SealedBidAuction) -> SymmetricBids | None:
     if game.valuations is not None:
         return None
     return symmetric_bids(game.players, game.valuation_min, game.valuation_max, game.interval)
+
+
+def private_bid(game: SealedBidAuction, values: Array) -> Array:
+    """Return the first-price equilibrium bids of a session with assets, in money.
+
+    Of bidders who know only that valuations are normal, cut at 0 and at the highest assets.
+    """
+    if game.sigma == 0 or game.assets is None:
+        return values
+    assets = game.assets if isinstance(game.assets, int) else max(game.assets)
+    return np.interp(values, *_private_bids(game.players, game.mu, game.sigma, assets))
+
+
+@lru_cache(maxsize=8)
+def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array]:
+    grid = np.linspace(0, most, 4001)
+    law = np.array([erf((v - mu) / (sqrt(2) * sigma)) for v in grid.tolist()])
+    return grid, iid_bid(grid, (law - law[0]) / (law[-1] - law[0]), players)
 
 
 def cap(game: BattleRoyale) -> int | None:

@@ -3,9 +3,10 @@
 In the first round, and where its seat cannot know, it plays the rational move. What it assumes:
 beauty contest, the others name the same sum again (from all numbers, or from mean or target);
 El Farol, as many others go again; divide the dollar, the others bid the same sum again; first
-price, the highest rival bid comes again (known to losers only). Public goods and diners have a
-dominant move, second-price bidders bid their value. In battle royale, where one shot says little,
-it replies to others who always shoot the strongest; pirates vote as if their vote decided.
+price, the highest rival bid comes again (known to losers only, or where all bids are shown). Public
+goods and diners have a dominant move, second-price bidders bid their value. In battle royale, where
+one shot says little, it replies to others who always shoot the strongest; pirates vote as if their
+vote decided.
 """
 
 from __future__ import annotations
@@ -62,10 +63,23 @@ def _share(view: View, rng: np.random.Generator) -> Array:
 
 def _bid(view: View, rng: np.random.Generator) -> Array:
     game: Any = view.game
+    if game.assets is not None:
+        return _private_bid(view, rng)
     enough = view.number("winning_bid") + 1
     known = (view.number("round") > 1) & (view.number("won") == 0)
     useful = known & (enough < view.number("valuation")) & (game.price == "first")
     return np.where(useful, enough, rational.RULES[game.name](view, rng))
+
+
+def _private_bid(view: View, rng: np.random.Generator) -> Array:
+    game: Any = view.game
+    usual = rational.RULES[game.name](view, rng)
+    if game.price == "second" or "bid_0" not in game.column_index:
+        return usual
+    rivals = [view.number(f"bid_{i}") for i in range(game.players) if i != view.seat]
+    enough = np.rint(np.max(rivals, axis=0).astype(np.float64) * game.unit) + 1
+    worth = np.rint(view.number("valuation").astype(np.float64) * game.unit)
+    return np.where((view.number("round") > 1) & (enough < worth), enough, usual)
 
 
 RULES: dict[str, Rule] = rational.RULES | {

@@ -3,8 +3,9 @@
 Beauty contest, everybody names the midpoint and wins; El Farol, the seats take turns so that the
 bar is just full; divide the dollar, equal bids; public goods and diners, the social optimum;
 auction, bids that keep the order of the valuations but cost next to nothing (the step of the
-own valuation on the grid); battle royale, peace: it shoots only who has shot at it since its last
-turn; pirates, equal shares, and a vote for every plan that gives it at least that.
+own valuation on the grid; in sessions with assets, a smallest unit for each whole one); battle
+royale, peace: it shoots only who has shot at it since its last turn; pirates, equal shares, and a
+vote for every plan that gives it at least that.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ from llm_games.views import View
 
 
 def _guess(view: View, rng: np.random.Generator) -> Array:
-    contest = models.contest(view.game)  # type: ignore[arg-type]
-    return np.full(shape(view), (contest.low + contest.high) // 2)
+    return (view.low + view.high) // 2
 
 
 def _go(view: View, rng: np.random.Generator) -> Array:
@@ -53,6 +53,8 @@ def _order(view: View, rng: np.random.Generator) -> Array:
 
 def _bid(view: View, rng: np.random.Generator) -> Array:
     game: Any = view.game
+    if game.assets is not None:
+        return view.number("valuation").astype(np.int64)
     return (view.number("valuation").astype(np.int64) - game.valuation_min) // game.interval
 
 

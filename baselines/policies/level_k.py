@@ -7,6 +7,7 @@ In battle royale level 0 shoots any living other, level 1 the strongest.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +32,11 @@ def rules(level: int) -> dict[str, Rule]:
 
     def guess(view: View, rng: np.random.Generator) -> Array:
         contest = models.contest(view.game)  # type: ignore[arg-type]
-        return np.full(shape(view), beauty_contest.level_k(level, contest))
+        number = np.zeros(shape(view), np.int64)
+        for high in np.unique(view.high):  # of each table
+            of_table = dataclasses.replace(contest, high=int(high))
+            number[view.high == high] = beauty_contest.level_k(level, of_table)
+        return number
 
     def go(view: View, rng: np.random.Generator) -> Array:
         bar = models.bar(view.game)  # type: ignore[arg-type]

@@ -3,8 +3,9 @@
 Where there are several equilibria: beauty contest, the one that iterated dominance leaves; El
 Farol, the symmetric mixed one; divide the dollar, equal bids (the first seats bid the remainder);
 first price, the approximate symmetric one of the game's draw of valuations (with given valuations,
-that of independent uniform ones); battle royale and pirates, as their solutions say. In battle
-royale a cap on the shots counts only if it is announced.
+that of independent uniform ones; in sessions with assets, that of independent normal ones, cut at
+the assets); second price, the own valuation as far as the assets go; battle royale and pirates, as
+their solutions say. In battle royale a cap on the shots counts only if it is announced.
 """
 
 from __future__ import annotations
@@ -64,9 +65,11 @@ def _order(view: View, rng: np.random.Generator) -> Array:
 
 def _bid(view: View, rng: np.random.Generator) -> Array:
     game: Any = view.game
-    value = view.number("valuation").astype(np.int64)
+    value = np.rint(view.number("valuation").astype(np.float64) * game.unit).astype(np.int64)
     if game.price == "second":
         return value
+    if game.assets is not None:
+        return np.rint(game.unit * models.private_bid(game, value / game.unit))
     bids = models.bids(game)
     if bids is None:
         return uniform_bid(value, game.players, game.valuation_min)

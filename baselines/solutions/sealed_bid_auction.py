@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
 Price = Literal["first", "second"]
@@ -83,6 +84,32 @@ def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
     power = np.asarray(cdf, float) ** (players - 1)
     area = np.append(0, np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(grid)))
     return grid - np.divide(area, power, out=np.zeros_like(area), where=power > 0)
+
+
+def session_best(
+    values: Array, bids: Array, most: Array, part: Array, legal: Array, price: Price, least: int
+) -> Array:
+    """Return the most each seat could have got where the lowest of tied seats wins (at least 0).
+
+    Args:
+        values, bids: int64 ``(players, *batch)``.
+        most: highest legal bid of each seat; the lowest is 0.
+        part: whose bids take part.
+        legal: whose are legal; with fewer than `least` there is no sale.
+        price: of the auction.
+        least: see there.
+    """
+    standing, best = np.where(part, bids, MISSING), np.zeros(bids.shape, np.int64)
+    for seat in range(len(bids)):
+        others = np.delete(standing, seat, 0)
+        highest = others.max(axis=0)
+        alone, before = highest == MISSING, others.argmax(axis=0) < seat
+        enough = np.where(alone, 0, np.maximum(highest + before, 0))
+        paid = enough if price == "first" else np.where(alone, 0, highest)
+        sold = np.delete(legal, seat, 0).sum(axis=0) + 1 >= least
+        gain = np.maximum(values[seat] - paid, 0)
+        best[seat] = np.where(sold & (enough <= most[seat]), gain, 0)
+    return best
 
 
 def distance(bids: Array, reference: Array) -> Array:
