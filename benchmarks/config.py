@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from llm_games.errors import LLMGamesError
 
 PAPERS = Path(__file__).parent / "papers"
+Edition = Literal["corrected", "published", "v4", "v2"]
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
 
 
@@ -141,6 +142,8 @@ class Config(Section):
     """one player for all seats, or one for each"""
     failed_reply: str = "fallback"
     """for games that do not say otherwise: ``fallback`` or ``void_run``"""
+    scoring: Edition = "corrected"
+    """formulas of the scores that are shown, see `scores.EDITIONS`"""
     max_attempts: int = Field(default=3, ge=1, le=100)
     """completions asked for one decision, at most"""
     max_tables: int = Field(default=64, ge=1, le=10_000)

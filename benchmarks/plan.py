@@ -15,6 +15,7 @@ from llm_games.baselines.players import PLAYERS, make_player
 from llm_games.benchmarks.config import (
     Config,
     ConfigError,
+    Edition,
     Game,
     Model,
     Seat,
@@ -49,7 +50,10 @@ class PlannedSeat(Section):
 
 
 class PlannedGame(Section):
-    """One game with a player for each seat and the seeds of its episodes."""
+    """One game with a player for each seat and the seeds of its episodes.
+
+    `change` is the entry of ``vary`` that it is played with.
+    """
 
     label: str
     game: str
@@ -57,6 +61,7 @@ class PlannedGame(Section):
     seats: list[PlannedSeat]
     seeds: list[int]
     max_steps: int | None
+    change: dict[str, Any] = {}
 
     def rules(self) -> Rulebook:
         """Build the rules."""
@@ -70,6 +75,7 @@ class Plan(Section):
     seed: int
     max_tables: int
     max_failures: int
+    scoring: Edition = "corrected"
     games: list[PlannedGame]
 
 
@@ -84,6 +90,7 @@ class Overrides:
         episodes: of each game.
         seed: of the run.
         settings: of all players that ask a language model; ``base_url`` of those at a server.
+        scoring: which formulas the scores are computed by.
     """
 
     seats: Sequence[str] = ()
@@ -91,9 +98,10 @@ class Overrides:
     episodes: int | None = None
     seed: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    scoring: str | None = None
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a raw configuration with seats, episodes and seed replaced."""
+        """Return a raw configuration with what is given replaced."""
         changed = dict(raw)
         for key, value in (("seats", list(self.seats) or None), ("episodes", self.episodes)):
             if value is not None:
@@ -101,8 +109,9 @@ class Overrides:
                 games = changed.get("games")
                 if isinstance(games, list):
                     changed["games"] = [_without(game, key) for game in games]
-        if self.seed is not None:
-            changed["seed"] = self.seed
+        for key, value in (("seed", self.seed), ("scoring", self.scoring)):
+            if value is not None:
+                changed[key] = value
         return changed
 
 
@@ -128,6 +137,7 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         seed=config.seed,
         max_tables=config.max_tables,
         max_failures=config.max_failures,
+        scoring=config.scoring,
         games=games,
     )
 
@@ -220,6 +230,7 @@ def _game(
         seats=seats,
         seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
         max_steps=game.max_steps,
+        change=change.given(),
     )
 
 

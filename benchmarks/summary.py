@@ -56,7 +56,7 @@ class GameSummary:
 
 
 def summary(records: Records) -> list[GameSummary]:
-    """Summarize a run game by game."""
+    """Summarize a run game by game, scored by its own edition."""
     episodes = records.episodes()
     return [
         _game(records, [episode for episode in episodes if episode.game.id == game.id])
@@ -75,6 +75,7 @@ def total(games: list[GameSummary]) -> Cell | None:
 def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:
     game = episodes[0].game
     rules = rulebook(game.game, **game.params)
+    edition = records.config.get("scoring", "corrected")
     scores, payoffs, decisions, filled_in = [], [], 0, 0
     bad: Counter[str] = Counter()
     for episode in episodes:
@@ -85,7 +86,7 @@ def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:
         if episode.status == "done":
             steps = records.steps(episode.id)
             payoffs.append(np.sum([step.rewards for step in steps], axis=0))
-            score = score_episode(rules, [step.record for step in steps])
+            score = score_episode(rules, [step.record for step in steps], edition)
             scores += [] if score is None else [score]
     return GameSummary(
         label=game.label,
