@@ -123,7 +123,8 @@ class _Run:
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.counters = Counters()
-        self.failures = 0
+        self.failed: list[tuple[int, int, int, int]] = []
+        """the calls in a row that failed last: episode, step, seat, number"""
         self.players = {key: _recording(policy) for key, policy in players.items()}
         self.games = {game.label: game for game in plan.games}
         self.rules = {game.label: game.rules() for game in plan.games}
@@ -139,8 +140,9 @@ class _Run:
             async with asyncio.TaskGroup() as tables:
                 for episode in sorted(owed, key=lambda e: (e.number, e.game.id)):
                     tables.create_task(self._table(episode, gate))
-        except ExceptionGroup as group:
-            raise _first(group) from None
+        except BaseException as error:
+            self.store.undo(self.failed)
+            raise _first(error) from None
         finally:
             alive.cancel()
 
@@ -168,16 +170,20 @@ class _Run:
             self.counters.played += 1
             self.watch(self.counters)
 
-    def note(self, row: AttemptRow) -> None:
+    def note(self, episode: int, row: AttemptRow) -> None:
         """Notice when the models cannot be reached any more.
 
         Raises:
             RunStopped: too many in a row failed.
         """
-        self.failures = self.failures + 1 if row.error else 0
-        if self.failures >= self.plan.max_failures:
+        if not row.error:
+            self.failed.clear()
+            return
+        self.failed.append((episode, row.step, row.seat, row.number))
+        if len(self.failed) >= self.plan.max_failures:
             raise RunStopped(
-                f"{self.failures} calls in a row brought no completion; the last: {row.error}"
+                f"{self.plan.max_failures} calls in a row brought no completion; "
+                f"the last: {row.error}"
             )
 
 
@@ -193,10 +199,6 @@ class _Record:
         self.calls: dict[Place, list[AttemptRow]] = {}
         for row in [] if fresh else self.store.attempts(episode.id):
             self.calls.setdefault(Place(row.step, row.seat), []).append(row)
-        for where, rows in self.calls.items():
-            # Nothing was built upon a last call that failed: it will be made anew.
-            while where.step >= self.steps and rows and rows[-1].error:
-                rows.pop()
         self.made: dict[int, int] = {}
 
     def _decisions(self) -> dict[Place, Any]:
@@ -218,7 +220,7 @@ class _Record:
         row = await self._live(client, request, where, number, prompt)
         self.store.attempt(self.episode.id, row)
         await self.store.durable()
-        self.run.note(row)
+        self.run.note(self.episode.id, row)
         return _completion(row)
 
     async def _live(
@@ -344,6 +346,5 @@ def _void(episode: Episode, game: PlannedGame) -> str | None:
     return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
 
 
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -163,13 +163,13 @@ class Store(Records):
         )
 
     def attempt(self, episode: int, row: AttemptRow) -> None:
-        """Add a completion as it arrives, in place of a call that failed if it is made anew."""
+        """Add a completion as it arrives."""
         values = (
             *(episode, row.step, row.seat, row.number, json.dumps(row.prompt), row.text),
             *(row.finish, row.error, row.outcome, row.why, row.tokens_in, row.tokens_out),
             *(row.latency, row.seed, row.model),
         )
-        self._add(f"INSERT OR REPLACE INTO attempts VALUES ({', '.join('?' * 15)})", values)
+        self._add(f"INSERT INTO attempts VALUES ({', '.join('?' * 15)})", values)
 
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
@@ -178,6 +178,21 @@ class Store(Records):
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
             (attempt.outcome, attempt.why, episode, *where, number),
         )
+
+    def undo(self, calls: Sequence[tuple[int, int, int, int]]) -> None:
+        """Take back calls (episode, step, seat, number) and all that was built upon them."""
+        for call in calls:
+            self._add(
+                "DELETE FROM attempts WHERE (episode, step) = (?, ?) AND seat = ? AND number >= ?",
+                call,
+            )
+            self._add("DELETE FROM attempts WHERE episode = ? AND step > ?", call[:2])
+            for table in ("decisions", "steps"):
+                self._add(f"DELETE FROM {table} WHERE episode = ? AND step >= ?", call[:2])
+            self._add(
+                "UPDATE episodes SET status = 'running', reason = NULL, ended = NULL WHERE id = ?",
+                call[:1],
+            )
 
     def step(self, episode: int, row: StepRow, decisions: Sequence[DecisionRow]) -> None:
         """Add a step with the decisions that made it."""
