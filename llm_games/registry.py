@@ -21,6 +21,7 @@ GAMES: dict[str, str] = {
     "public_goods": "llm_games.games.public_goods:PublicGoods",
     "diners_dilemma": "llm_games.games.diners_dilemma:DinersDilemma",
     "sealed_bid_auction": "llm_games.games.sealed_bid_auction:SealedBidAuction",
+    "english_auction": "llm_games.games.english_auction:EnglishAuction",
     "battle_royale": "llm_games.games.battle_royale:BattleRoyale",
     "pirate_game": "llm_games.games.pirate_game:PirateGame",
     "water_allocation": "llm_games.games.water_allocation:WaterAllocation",

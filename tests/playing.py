@@ -14,6 +14,9 @@ MODES = ("text", "numeric", "both")
 
 BIDDERS = {"players": 3, "assets": (9, 6, 8), "mu": 5, "sigma": 2, "decimals": 0, "rounds": 3}
 
+BROKE = {"budgets": (2500, 1300, 900), "discount": 50, "skip_broke": True, "tie_rule": "authors"}
+LOTS = (("Lamp", 3, 7), ("Chair", 0, 4))
+
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.
 SETTINGS: list[tuple[str, dict]] = [
     *((name, {}) for name in NAMES),
@@ -32,6 +35,10 @@ SETTINGS: list[tuple[str, dict]] = [
     ("sealed_bid_auction", {"preset": "econ_arena_L", "players": 3, "rounds": 3, "reveal": "bids"}),
     ("sealed_bid_auction", BIDDERS | {"reveal": "bids_and_private", "entrance_fee": 2}),
     ("sealed_bid_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
+    ("english_auction", {"players": 3, "items": "items_5", "item_order": "shuffled", **BROKE}),
+    ("english_auction", {"preset": "econ_arena_english_L", "players": 3, "first_bidder": "random"}),
+    ("english_auction", {"players": 1, "items": LOTS, "bidding": "cyclic", "reveal_value": "never"}),
+    ("english_auction", {"players": 2, "objective": ("items", "profit"), "terse_rules": True}),
     ("battle_royale", {"players": 3, "base_hit_rate": 50, "interval": 20}),
     ("battle_royale", {"players": 4, "bad_target": "wasted_shot", "max_shots": 5}),
     ("pirate_game", {"players": 4, "gold": 5}),

@@ -1,0 +1,718 @@
+"""The English auction: items sold one after another by rising bids, out of one budget."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.games.auction_items import LARGEST, Item, catalogue, drawn_orders, order_of
+from llm_games.questions import MISSING, Bid, Question
+from llm_games.rulebook import (
+    LARGEST_DISCRETE,
+    Array,
+    Column,
+    Outcome,
+    Rulebook,
+    State,
+    check_choice,
+    check_integer,
+)
+
+WITHDRAW, NO_REPLY = -1, -2
+NOBODY = -1
+BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
+"""Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
+
+
+@dataclass(frozen=True)
+class EnglishAuctionState(State):
+    """What a table looks like between rounds. ``round`` counts the rounds of all items.
+
+    Money is int64. Items are numbered by their place in the order of sale.
+
+    Attributes:
+        budget, profit, won: money left, profit so far and items won, ``(players, *batch)``.
+        spent: sum of prices paid, ``(players, *batch)``.
+        withdrawn: out for the item on sale, bool ``(players, *batch)``.
+        bids_on_item: own bids on the item on sale, ``(players, *batch)``.
+        last_reply: latest reply on it: a bid, -1 withdrew, -2 none, ``(players, *batch)``.
+        item: the item on sale, ``(*batch)``; the number of items at the end.
+        item_round: rounds of this item so far, ``(*batch)``.
+        start: its start price now, ``(*batch)``.
+        high, leader: the highest bid and its bidder's seat, ``(*batch)``; -1 before a bid.
+        discounts: how often its start price was cut, ``(*batch)``.
+        turn, first: seat from which the next bidder is looked for, if bidding is cyclic, and
+            where that begins at each item, ``(*batch)``.
+        order: the items' place in the list of items, ``(items, *batch)``.
+        starts: start prices, ``(items, *batch)``.
+        values, estimates: true values and what bidders take them for, ``(players, items, *batch)``.
+        sold_to, price: of each item, ``(items, *batch)``; -1 not (yet) sold.
+        engagement: accepted bids, ``(players, items, *batch)``.
+        key: decides ties, uint64 ``(*batch)``.
+    """
+
+    budget: Array
+    profit: Array
+    won: Array
+    spent: Array
+    withdrawn: Array
+    bids_on_item: Array
+    last_reply: Array
+    item: Array
+    item_round: Array
+    start: Array
+    high: Array
+    leader: Array
+    discounts: Array
+    turn: Array
+    first: Array
+    order: Array
+    starts: Array
+    values: Array
+    estimates: Array
+    sold_to: Array
+    price: Array
+    engagement: Array
+    key: Array
+
+
+@dataclass(frozen=True)
+class EnglishAuction(Rulebook):
+    """English auction. Source: AucArena (arXiv 2310.05746), §3; EconArena (one item, in turns).
+
+    In each round all bidders who are still in, except the leader, bid or withdraw from the item.
+    A bid is at least the start price, later the highest bid of earlier rounds plus the increment,
+    and at most the own budget. The item is sold to the leader, at its bid, when nobody else is
+    in. Payoff: value minus price of an item won (or 1 an item, `objective` ``items``). A missing
+    or illegal reply withdraws.
+    """
+
+    name: ClassVar[str] = "english_auction"
+    title: ClassVar[str] = "English auction"
+    source: ClassVar[str] = "AucArena"
+    turns: ClassVar[bool] = True
+    fewest_players: ClassVar[int] = 1
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "auc_arena": {},
+        "auc_arena_20": {"players": 6, "items": "items_20", "item_order": "shuffled"},
+        **{
+            f"econ_arena_english_{group}": {
+                "players": 5,
+                "items": (("Painting", 0, 0),),
+                "budgets": 100 * step,
+                "values": "private",
+                "value_mean": 50 * step,
+                "value_sd": 10 * step,
+                "increment_pct": 0,
+                "increment_min": step,
+                "bidding": "cyclic",
+                "max_reasks": 0,
+            }
+            for group, step in {"L": 1, "M": 10, "H": 100}.items()
+        },
+    }
+
+    players: int = 4
+    """number of bidders, at least 1"""
+    items: Any = "items_10"
+    """a set of AucArena's items, ``items_1`` to ``items_26``, or up to 100 rows of name, start
+    price and true value"""
+    item_order: Any = "listed"
+    """``listed``, ``shuffled``, the most expensive ``early``, ``middle`` or ``late``, or all names
+    in order"""
+    budgets: int | tuple[int, ...] = 10_000
+    """money of each bidder for the whole auction, at least 0; one for all or one for each"""
+    values: str = "common"
+    """``common``: the items' true values, of which bidders have estimates; ``private``: each
+    bidder has its own and knows it"""
+    value_mean: int = 50
+    """mean of private values, which are normal, cut to integers, from 1 to the own budget"""
+    value_sd: int = 10
+    """their standard deviation, at most `value_mean`"""
+    private_values: tuple[tuple[int, ...], ...] | None = None
+    """given private values, a row with one for each listed item for each bidder; None to draw"""
+    overestimate_pct: int | tuple[int, ...] = 10
+    """estimates are so many percent above the common value, -100 to 100; one or one for each"""
+    objective: str | tuple[str, ...] = "profit"
+    """what a bidder is told to pursue and is paid for: ``profit`` or ``items``; one or one each"""
+    increment_pct: int = 10
+    """smallest raise, in percent of the start price, 0 to 100"""
+    increment_min: int = 1
+    """smallest raise at any start price, at least 1"""
+    bidding: str = "rounds"
+    """``rounds``: all bidders at the same time; ``cyclic``: one at a time in seat order"""
+    first_bidder: int | str = 0
+    """if bidding is cyclic, the seat that is asked first about an item, or ``random``"""
+    discount: int | None = None
+    """cut of the start price, in percent, when nobody bids, 1 to 99; None for no cut"""
+    max_discounts: int = 3
+    """how often an item's start price is cut at most, at least 0"""
+    max_reasks: int = 3
+    """how often a bidder is asked again after an illegal reply, at least 0"""
+    reask_limit: str = "bounded"
+    """``bounded``: `max_reasks` times; ``unlimited``: until the reply is legal"""
+    skip_broke: bool = False
+    """a bidder who cannot afford the smallest bid is withdrawn without being asked"""
+    tie_rule: str = "uniform"
+    """who leads among equal highest bids: one drawn with equal chances (``uniform``), the lowest
+    seat (``lowest_index``), or a draw in which later seats are likelier (``authors``)"""
+    reveal_value: str = "after_sale"
+    """an item's true value is told ``after_sale`` or ``never``"""
+    terse_rules: bool = False
+    """bidders are not told that withdrawing is final, that bids are sealed, how ties are drawn,
+    nor, in an item's first round, the increment"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("items", "item_order", "budgets", "private_values", "overestimate_pct",
+                     "objective"):  # fmt: skip
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        order_of(self.catalogue, self.item_order)
+        for budget in self._each("budgets"):
+            check_integer("each of the budgets", budget, 0, LARGEST)
+        for pct in self._each("overestimate_pct"):
+            check_integer("overestimate_pct", pct, -100, 100)
+        for objective in self._each("objective"):
+            check_choice("objective", objective, ("profit", "items"))
+        check_choice("values", self.values, ("common", "private"))
+        check_integer("increment_pct", self.increment_pct, 0, 100)
+        check_integer("increment_min", self.increment_min, 1, LARGEST)
+        check_choice("bidding", self.bidding, ("rounds", "cyclic"))
+        if self.first_bidder != "random":
+            check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
+        if self.discount is not None:
+            check_integer("discount", self.discount, 1, 99)
+        check_integer("max_discounts", self.max_discounts, 0)
+        check_integer("max_reasks", self.max_reasks, 0)
+        check_choice("reask_limit", self.reask_limit, ("bounded", "unlimited"))
+        check_choice("skip_broke", self.skip_broke, (False, True))
+        check_choice("tie_rule", self.tie_rule, ("uniform", "lowest_index", "authors"))
+        check_choice("reveal_value", self.reveal_value, ("after_sale", "never"))
+        check_choice("terse_rules", self.terse_rules, (False, True))
+        self._check_private_values()
+
+    def _check_private_values(self) -> None:
+        rows, count = self.private_values, len(self.catalogue)
+        if rows is not None:
+            if len(rows) != self.players or any(len(row) != count for row in rows):
+                raise BadParameter(
+                    f"private_values must be {self.players} rows (bidders) of {count} integers "
+                    f"(items), got {rows!r}"
+                )
+            for value in (value for row in rows for value in row):
+                check_integer("each of the private_values", value, 0, LARGEST)
+        elif self.values == "private":
+            least = min(self._each("budgets"))
+            check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
+            check_integer("value_sd", self.value_sd, 0, self.value_mean)
+
+    def _each(self, name: str) -> tuple[Any, ...]:
+        """Return a parameter that is one for all or one for each, as one for each."""
+        given = getattr(self, name)
+        if isinstance(given, tuple) and len(given) != self.players:
+            raise BadParameter(
+                f"{name} must be one for all or {self.players}, one for each bidder, got {given!r}"
+            )
+        return given if isinstance(given, tuple) else (given,) * self.players
+
+    @cached_property
+    def catalogue(self) -> tuple[Item, ...]:
+        """The items, as listed."""
+        return catalogue(self.items)
+
+    @cached_property
+    def purses(self) -> Array:
+        """Each bidder's money at the start, int64 ``(players,)``."""
+        return np.array(self._each("budgets"), np.int64)
+
+    @cached_property
+    def markups(self) -> Array:
+        """Each bidder's overestimate in percent, int64 ``(players,)``."""
+        return np.array(self._each("overestimate_pct"), np.int64)
+
+    @cached_property
+    def scale(self) -> int:
+        """Money in `observe` counts in this unit: the largest starting budget, at least 1."""
+        return max(1, int(self.purses.max()))
+
+    @property
+    def announces(self) -> bool:
+        """Whether true values, and with them profits, are announced."""
+        return self.reveal_value == "after_sale" and self.values == "common"
+
+    @property
+    def max_attempts(self) -> int | None:
+        """How many replies to one question are read at most; None for no limit."""
+        return self.max_reasks + 1 if self.reask_limit == "bounded" else None
+
+    @property
+    def masked(self) -> bool:  # type: ignore[override]
+        """Whether a bidder's legal bids are shown as a mask."""
+        low, high = self.bounds()
+        return high - low < LARGEST_DISCRETE
+
+    def terms(self) -> dict[str, Any]:
+        more = {"count": len(self.catalogue), "objectives": self._each("objective")}
+        return super().terms() | more | {"announces": self.announces}
+
+    def bounds(self) -> tuple[int, int]:
+        return WITHDRAW, int(self.purses.max())
+
+    def length(self) -> int:
+        most, replies = int(self.purses.max()), self.players if self.bidding == "cyclic" else 1
+        return sum(self._longest(item.start, most, replies) for item in self.catalogue)
+
+    def _longest(self, start: int, most: int, replies: int) -> int:
+        """Return the largest number of rounds that an item can take."""
+        longest = 0
+        for cuts in range(self.max_discounts + 1 if self.discount else 1):
+            step = max(self.increment_min, start * self.increment_pct // 100)
+            bids = (most - start) // step + 1 if start <= most else 0
+            longest = max(longest, (cuts + 1) * replies + bids)
+            start = start * (100 - (self.discount or 0)) // 100
+        return longest
+
+    # -- the first state ----------------------------------------------------------------------
+
+    def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> EnglishAuctionState:
+        seats, count = (self.players, *batch), len(self.catalogue)
+        zero, nobody, nothing = (np.full(batch, n, np.int64) for n in (0, NOBODY, -1))
+        order = self._order(rng, batch)
+        starts = np.array([item.start for item in self.catalogue], np.int64)[order]
+        values = self._values(rng, order)
+        ones = (1,) * len(batch)
+        markups = 100 + self.markups.reshape(-1, 1, *ones)
+        first = rng.integers(self.players, size=batch) if self.first_bidder == "random" else (
+            np.full(batch, self.first_bidder, np.int64))  # fmt: skip
+        state = EnglishAuctionState(
+            round=zero,
+            over=np.zeros(batch, np.bool_),
+            void=np.zeros(batch, np.bool_),
+            budget=np.broadcast_to(self.purses.reshape(-1, *ones), seats).copy(),
+            profit=np.zeros(seats, np.int64),
+            won=np.zeros(seats, np.int64),
+            spent=np.zeros(seats, np.int64),
+            withdrawn=np.zeros(seats, np.bool_),
+            bids_on_item=np.zeros(seats, np.int64),
+            last_reply=np.full(seats, NO_REPLY, np.int64),
+            item=zero,
+            item_round=zero,
+            start=starts[0],
+            high=nothing,
+            leader=nobody,
+            discounts=zero,
+            turn=first,
+            first=first,
+            order=order,
+            starts=starts,
+            values=values,
+            estimates=values if self.values == "private" else values * markups // 100,
+            sold_to=np.full((count, *batch), NOBODY, np.int64),
+            price=np.full((count, *batch), -1, np.int64),
+            engagement=np.zeros((self.players, count, *batch), np.int64),
+            key=rng.integers(0, 2**64, batch, np.uint64),
+        )
+        return self._skip(state, np.zeros(seats))[0] if self.skip_broke else state
+
+    def _order(self, rng: np.random.Generator, batch: tuple[int, ...]) -> Array:
+        order = np.array(order_of(self.catalogue, self.item_order), np.int64)
+        if self.item_order == "shuffled":
+            return drawn_orders(rng, len(order), batch)
+        return np.broadcast_to(order.reshape(-1, *(1 for _ in batch)), (len(order), *batch)).copy()
+
+    def _values(self, rng: np.random.Generator, order: Array) -> Array:
+        shape = (self.players, *order.shape)
+        if self.values == "common":
+            common = np.array([item.value for item in self.catalogue], np.int64)[order]
+            return np.broadcast_to(common, shape).copy()
+        if self.private_values is not None:
+            return np.array(self.private_values, np.int64)[:, order]
+        most = self.purses.reshape(-1, *(1 for _ in order.shape))
+        values = np.zeros(shape, np.int64)
+        while (again := (values < 1) | (values > most)).any():
+            drawn = rng.normal(self.value_mean, self.value_sd, int(again.sum()))
+            values[again] = drawn.astype(np.int64)  # the fraction is cut
+        return values
+
+    # -- whose move it is, and what is legal ----------------------------------------------------
+
+    def _seats(self, state: EnglishAuctionState) -> Array:
+        return np.arange(self.players).reshape(-1, *(1 for _ in np.shape(state.round)))
+
+    def increment(self, state: EnglishAuctionState) -> Array:
+        """Return the smallest raise on the item on sale, int64 ``(*batch)``."""
+        return np.maximum(self.increment_min, state.start * self.increment_pct // 100)
+
+    def floor(self, state: EnglishAuctionState) -> Array:
+        """Return the smallest legal bid on the item on sale, int64 ``(*batch)``."""
+        return np.where(state.high < 0, state.start, state.high + self.increment(state))
+
+    def _rivals(self, state: EnglishAuctionState) -> Array:
+        """Return who is still in and not leading, bool ``(players, *batch)``."""
+        return ~state.withdrawn & (self._seats(state) != state.leader) & ~state.over
+
+    def asked(self, state: EnglishAuctionState) -> Array:
+        asked = self._rivals(state)
+        if self.skip_broke:
+            asked = asked & (state.budget >= self.floor(state))
+        if self.bidding == "rounds":
+            return asked
+        wait = np.where(asked, (self._seats(state) - state.turn) % self.players, self.players)
+        return asked & (wait == wait.min(axis=0))
+
+    def legal(self, state: EnglishAuctionState) -> tuple[Array, Array]:
+        high = np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
+        return np.full_like(high, WITHDRAW), high
+
+    def break_kinds(self, state: EnglishAuctionState, actions: Array) -> Array:
+        """Return the index into `BREAKS` of each asked seat's action, ``(players, *batch)``."""
+        below = np.where(state.high < 0, BREAKS.index("below_start"), 3)
+        kinds = np.where((actions >= 0) & (actions < self.floor(state)), below, 0)
+        kinds = np.where(actions > state.budget, BREAKS.index("over_budget"), kinds)
+        kinds = np.where(actions == MISSING, BREAKS.index("format"), kinds)
+        return np.where(self.asked(state), kinds, 0)
+
+    def breaks(self, state: EnglishAuctionState, actions: Array) -> Array:
+        return self.break_kinds(state, actions) > 0
+
+    def fallback(self, state: EnglishAuctionState) -> Array:
+        return np.full(state.budget.shape, WITHDRAW, np.int64)
+
+    def mask(self, state: EnglishAuctionState) -> Array:
+        bids, floor = np.arange(self.purses.max() + 1), self.floor(state)[..., None]
+        can = (bids >= floor) & (bids <= state.budget[..., None])
+        legal = np.concatenate([np.ones_like(can[..., :1]), can], axis=-1)
+        return self.asked(state)[..., None] & legal
+
+    # -- one round --------------------------------------------------------------------------------
+
+    def play(
+        self, state: EnglishAuctionState, actions: Array, rng: np.random.Generator, broke: Array
+    ) -> tuple[EnglishAuctionState, Outcome]:
+        asked = self.asked(state)
+        after, rewards = self._round(state, np.where(asked, actions, NO_REPLY))
+        if self.skip_broke:
+            after, rewards = self._skip(after, rewards)
+        item = np.minimum(state.item, len(self.catalogue) - 1)
+        record = {
+            "actions": np.where(asked, np.maximum(actions, WITHDRAW), MISSING),
+            "asked": asked,
+            "item": state.item,
+            "lot": _at(state.order, item),
+            "item_round": state.item_round,
+            "start": state.start,
+            "floor": self.floor(state),
+            "closed": after.item > state.item,
+            "winner": _at(after.sold_to, item),
+            "price": _at(after.price, item),
+            "value": _of(state.values, item),
+            "estimate": _of(state.estimates, item),
+            "purse": state.budget,
+            "budget": after.budget,
+            "profit": after.profit,
+            "won": after.won,
+        }
+        return after, Outcome(rewards, np.broadcast_to(after.over, asked.shape), record)
+
+    def _round(self, state: EnglishAuctionState, replies: Array) -> tuple[Any, Array]:
+        """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
+        bids, leaves = replies >= 0, replies == WITHDRAW
+        if self.skip_broke:
+            leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
+        high, leader = self._lead(state, np.where(bids, replies, -1))
+        withdrawn, leads = state.withdrawn | leaves, self._seats(state) == leader
+        done = (withdrawn | leads).all(axis=0)
+        unsold = done & (leader < 0)
+        cut = unsold & (self.discount is not None) & (state.discounts < self.max_discounts)
+        sold, closed = done & (leader >= 0), done & ~cut
+        item = np.minimum(state.item, len(self.catalogue) - 1)
+        won = leads & sold
+        gain = np.where(won, _of(state.values, item) - high, 0)
+        here = np.arange(len(self.catalogue)).reshape(-1, *(1 for _ in np.shape(item))) == item
+        latest = np.where(leaves, WITHDRAW, np.where(bids, replies, state.last_reply))
+        after = dataclasses.replace(
+            state,
+            round=state.round + 1,
+            budget=state.budget - np.where(won, high, 0),
+            spent=state.spent + np.where(won, high, 0),
+            profit=state.profit + gain,
+            won=state.won + won,
+            withdrawn=withdrawn & ~done,
+            bids_on_item=np.where(closed, 0, state.bids_on_item + bids),
+            last_reply=np.where(done, NO_REPLY, latest),
+            sold_to=np.where(here & sold, leader, state.sold_to),
+            price=np.where(here & sold, high, state.price),
+            engagement=state.engagement + (here & bids[:, None]),
+            turn=np.where(bids | leaves, self._seats(state) + 1, 0).max(axis=0) % self.players
+            if self.bidding == "cyclic" else state.turn,
+        )  # fmt: skip
+        after = self._next(after, high, leader, closed, cut)
+        items = np.array([o == "items" for o in self._each("objective")])
+        pays = np.where(items.reshape(-1, *(1 for _ in np.shape(item))), won, gain)
+        return after, pays.astype(np.float64)
+
+    def _next(
+        self, after: EnglishAuctionState, high: Array, leader: Array, closed: Array, cut: Array
+    ) -> EnglishAuctionState:
+        """Go on to the next round, or where the item is closed to the next item."""
+        item = after.item + closed
+        start = np.where(cut, after.start * (100 - (self.discount or 0)) // 100, after.start)
+        upcoming = _at(after.starts, np.minimum(item, len(self.catalogue) - 1))
+        return dataclasses.replace(
+            after,
+            over=after.over | (item == len(self.catalogue)),
+            item=item,
+            item_round=np.where(closed, 0, after.item_round + 1),
+            start=np.where(closed, upcoming, start),
+            high=np.where(closed, -1, high),
+            leader=np.where(closed, NOBODY, leader),
+            discounts=np.where(closed, 0, after.discounts + cut),
+            turn=np.where(closed, after.first, after.turn),
+        )
+
+    def _skip(self, state: EnglishAuctionState, rewards: Array) -> tuple[Any, Array]:
+        """Go on past rounds in which nobody can afford a bid."""
+        nobody = np.full(state.budget.shape, NO_REPLY, np.int64)
+        while (idle := ~self.asked(state).any(axis=0) & ~state.over).any():
+            after, more = self._round(state, nobody)
+            kept = {k: np.where(idle, getattr(after, k), v) for k, v in state.arrays().items()}
+            state, rewards = dataclasses.replace(state, **kept), rewards + np.where(idle, more, 0)
+        return state, rewards
+
+    def _lead(self, state: EnglishAuctionState, bids: Array) -> tuple[Array, Array]:
+        """Return the highest bid and its bidder after these bids (-1: none)."""
+        top = bids.max(axis=0)
+        tied = (bids == top) & (top >= 0)
+        count, leader = tied.sum(axis=0), tied.argmax(axis=0)
+        if (count > 1).any() and self.tie_rule != "lowest_index":
+            lot = _lot(state.key, state.round)
+            if self.tie_rule == "uniform":  # a lot below 1 times a count stays below the count
+                below = tied.cumsum(axis=0) <= (lot * count).astype(np.int64)
+            else:
+                chances = authors_chances(tied, self.asked(state)).cumsum(axis=0)
+                below = chances <= lot * chances[-1]
+            leader = np.where(count > 1, below.sum(axis=0), leader)
+        return np.where(count > 0, top, state.high), np.where(count > 0, leader, state.leader)
+
+    # -- what bidders know --------------------------------------------------------------------------
+
+    def columns(self) -> tuple[Column, ...]:
+        n, most = self.players, float(np.inf)
+        money = "in units of the largest budget"
+        dearest = max(item.start for item in self.catalogue) / self.scale
+        worth = self._most_worth() / self.scale
+        step = max(self.increment_min, int(dearest * self.scale) * self.increment_pct // 100)
+        raised = max(dearest, 1 + step / self.scale)
+        own = (
+            Column("items_left", 0, 1, "items not closed yet, as a share of all"),
+            Column("round", 1, most, "round of the item on sale, from 1"),
+            Column("start", 0, dearest, f"its start price now, {money}"),
+            Column("estimate", 0, worth, "own estimate of its value (private: the own value)"),
+            Column("increment", 0, step / self.scale, "smallest raise; 0 if not told yet"),
+            Column("high", 0, 1, "highest bid; 0 if none"),
+            Column("leading", 0, 1, "1: leads"),
+            Column("in", 0, 1, "1: has not withdrawn from the item"),
+            Column("bidders_in", 0, n, "bidders who have not withdrawn from it"),
+            Column("floor", 0, raised, "smallest legal bid; 0 if not told"),
+            Column("budget", 0, 1, "own money left"),
+            Column("bids", 0, most, "own bids on the item"),
+            Column("asked", 0, 1, "1: has to reply now"),
+            Column("leader", -1, n - 1, "seat that leads; -1 nobody"),
+            Column("sale_winner", -1, n - 1, "in an item's first round: who bought the last one; "
+                   "-1 nobody"),
+            Column("sale_price", 0, 1, "for how much"),
+            Column("sale_value", 0, worth, "its true value; 0 if not told"),
+        )  # fmt: skip
+        kinds = (
+            ("start", 0, dearest, "start price of item {}; 0 once it is closed"),
+            ("estimate", 0, worth, "own estimate of item {}; 0 once it is closed"),
+        )
+        each = [(f"{k}_{i}", low, high, what.format(i)) for k, low, high, what in kinds
+                for i in range(len(self.catalogue))]  # fmt: skip
+        total = sum(sorted(item.value for item in self.catalogue)) / self.scale
+        kinds = (
+            ("reply", -1, 1, "latest reply of seat {} on the item: -1 withdrew, 0 none, or its bid"),
+            ("won", 0, len(self.catalogue), "items won by seat {}"),
+            ("profit", -1, total, "its announced profit; 0 if not announced"),
+            ("spent", 0, 1, "sum of the prices it paid"),
+        )
+        each += [(f"{k}_{i}", low, high, what.format(i)) for k, low, high, what in kinds
+                 for i in range(n)]  # fmt: skip
+        return (*own, *(Column(*column) for column in each))
+
+    def _most_worth(self) -> int:
+        if self.values == "common":
+            pct = max(100, 100 + int(self.markups.max()))
+            return max(item.value for item in self.catalogue) * pct // 100
+        given = [value for row in self.private_values or () for value in row]
+        return max(given) if given else int(self.purses.max())
+
+    def _tells_step(self, state: EnglishAuctionState) -> Array:
+        """Return where the increment is told, bool ``(*batch)``."""
+        return (state.item_round > 0) | (not self.terse_rules)
+
+    def observe(self, state: EnglishAuctionState) -> Array:
+        seats, count, n = self._seats(state), len(self.catalogue), self.players
+        item, on_sale = np.minimum(state.item, count - 1), ~state.over
+        tells = self._tells_step(state) & on_sale
+        last, fresh = np.maximum(state.item - 1, 0), (state.item_round == 0) & (state.item > 0)
+        own = (
+            (1 - state.item / count, 1),
+            (state.item_round + 1, 1),
+            (state.start * on_sale, self.scale),
+            (_of(state.estimates, item) * on_sale, self.scale),
+            (self.increment(state) * tells, self.scale),
+            (np.maximum(state.high, 0), self.scale),
+            (seats == state.leader, 1),
+            (~state.withdrawn, 1),
+            ((~state.withdrawn).sum(axis=0), 1),
+            (self.floor(state) * (on_sale & (not self.terse_rules)), self.scale),
+            (state.budget, self.scale),
+            (state.bids_on_item, 1),
+            (self.asked(state), 1),
+            (state.leader, 1),
+            (np.where(fresh, _at(state.sold_to, last), NOBODY), 1),
+            (np.where(fresh, np.maximum(_at(state.price, last), 0), 0), self.scale),
+            (np.where(fresh & self.announces, _of(state.values, last), 0), self.scale),
+        )
+        rows = np.empty((*state.budget.shape, len(self.column_index)), np.float32)
+        for i, (column, unit) in enumerate(own):
+            rows[..., i] = column if unit == 1 else column / unit
+        places = np.arange(count).reshape(-1, *(1 for _ in np.shape(item)))
+        left = (places >= state.item) & on_sale
+        reply = np.where(state.last_reply > 0, state.last_reply / self.scale, 0.0)
+        blocks = (
+            np.where(left, state.starts / self.scale, 0.0),
+            np.where(left, state.estimates / self.scale, 0.0).swapaxes(0, 1),
+            np.where(state.last_reply == WITHDRAW, -1.0, reply),
+            state.won,
+            state.profit * self.announces / self.scale,
+            state.spent / self.scale,
+        )
+        at = len(own)
+        for block in blocks:
+            for column in block:
+                rows[..., at] = column
+                at += 1
+        return rows
+
+    def told(self, state: EnglishAuctionState, player: int) -> dict[str, Any]:
+        names, place = self.names(), int(state.item)
+        on_sale = not state.over
+        fresh = int(state.item_round) == 0 and place > 0
+        ahead = [self._lot(state, player, i) for i in range(place, len(self.catalogue))]
+        replies = enumerate(state.last_reply.tolist())
+        return {
+            "number": place + 1 if on_sale else None,
+            "item": ahead[0]["name"] if on_sale else None,
+            "start": int(state.start) if on_sale else None,
+            "estimate": ahead[0]["estimate"] if on_sale else None,
+            "round": int(state.item_round) + 1 if on_sale else None,
+            "sale": self._sale(state, place - 1) if fresh else None,
+            "replies": [
+                {"name": names[seat], "bid": reply if reply >= 0 else None}
+                for seat, reply in replies
+                if reply != NO_REPLY
+            ],
+            "leader": names[int(state.leader)] if state.leader >= 0 else None,
+            "high": int(state.high) if state.leader >= 0 else None,
+            "increment": int(self.increment(state)) if self._tells_step(state) else None,
+            "budget": int(state.budget[player]),
+            "bids": int(state.bids_on_item[player]),
+            "ahead": ahead[1:] if on_sale else [],
+            "standings": [
+                {
+                    "name": names[seat],
+                    "won": int(state.won[seat]),
+                    "spent": int(state.spent[seat]),
+                    "profit": int(state.profit[seat]) if self.announces else None,
+                }
+                for seat in np.flatnonzero(state.won)
+            ],
+        }
+
+    def _lot(self, state: EnglishAuctionState, player: int, place: int) -> dict[str, Any]:
+        return {
+            "name": self.catalogue[int(state.order[place])].name,
+            "start": int(state.starts[place]),
+            "estimate": int(state.estimates[player, place]),
+        }
+
+    def _sale(self, state: EnglishAuctionState, place: int) -> dict[str, Any]:
+        winner = int(state.sold_to[place])
+        return {
+            "item": self.catalogue[int(state.order[place])].name,
+            "winner": self.names()[winner] if winner >= 0 else None,
+            "price": int(state.price[place]) if winner >= 0 else None,
+            "value": int(state.values[0, place]) if self.announces else None,
+        }
+
+    def question(self, state: EnglishAuctionState, player: int) -> Question | None:
+        if not self.asked(state)[player]:
+            return None
+        floor, budget = int(self.floor(state)), int(state.budget[player])
+        return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules)
+
+    def picture(self, state: EnglishAuctionState) -> tuple[str, list[str], list[list[str]]]:
+        place, count = int(state.item), len(self.catalogue)
+        caption = f"{self.title}: {count} items closed"
+        if place < count:
+            lot = self._lot(state, 0, place)
+            caption = f"{self.title}: item {place + 1} of {count}, {lot['name']}"
+            caption += f", start price {int(state.start)}, round {int(state.item_round) + 1}"
+        said = {NO_REPLY: "", WITHDRAW: "withdrew"}
+        rows = []
+        for seat, name in enumerate(self.names()):
+            reply = int(state.last_reply[seat])
+            leads = " leads" if seat == int(state.leader) else ""
+            numbers = (state.budget[seat], state.won[seat], state.profit[seat])
+            rows.append([name, said.get(reply, str(reply)) + leads, *map(str, numbers)])
+        return caption, ["seat", "reply", "budget", "items", "profit"], rows
+
+
+def authors_chances(tied: Array, asked: Array) -> Array:
+    """Return each tied seat's chance to lead by AucArena's published code, float64, like `tied`.
+
+    Replies are processed in seat order; after each one all earlier and equal highest bids are
+    gone through again, and each takes the lead with probability 1/2.
+    """
+    chances, first = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
+    for seat in range(len(tied)):
+        opens = tied[seat] & ~first
+        chances[seat] = np.where(opens, 1.0, chances[seat])
+        for earlier in range(seat + 1):
+            again = first & asked[seat] & tied[earlier]
+            chances = np.where(again, chances / 2, chances)
+            chances[earlier] += again / 2
+        first = first | opens
+    return chances
+
+
+def _lot(key: Array, count: Array) -> Array:
+    """Return a number in [0, 1) from a table's key and a count (the generator SplitMix64)."""
+    with np.errstate(over="ignore"):  # it computes modulo 2**64
+        mixed = key + (np.asarray(count).astype(np.uint64) + 1) * 0x9E3779B97F4A7C15
+        mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9
+        mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB
+        return ((mixed ^ (mixed >> 31)) >> 11) * 2.0**-53
+
+
+def _at(values: Array, place: Array) -> Array:
+    """Take each table's value at one place of ``(items, *batch)``, ``(*batch)``."""
+    return np.take_along_axis(values, np.asarray(place)[None], axis=0)[0]
+
+
+def _of(values: Array, place: Array) -> Array:
+    """Take each table's values at one place of ``(players, items, *batch)``."""
+    return np.take_along_axis(values, np.asarray(place)[None, None], axis=1)[:, 0]
+
+
+def _frozen(value: Any) -> Any:
+    """Turn lists, as TOML and JSON have them, into tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
