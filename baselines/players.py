@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from llm_games.baselines.policies import best_response, cooperative, level_k, rational
+from llm_games.baselines.policies import (
+    best_response,
+    cooperative,
+    level_k,
+    rational,
+    water_allocation,
+)
 from llm_games.baselines.policies.base import RulePolicy, not_defined
 from llm_games.baselines.policies.fixed import FixedPolicy, meaning
 from llm_games.baselines.policies.uniform import UniformPolicy
@@ -51,6 +57,18 @@ def _level(value: str) -> Policy:
     if not value.isascii() or not value.isdigit() or len(value) > 3:
         raise BadParameter(f"level_k needs a level from 0 to 999, as in level_k:2, got {value!r}")
     return RulePolicy(f"level_k:{value}", level_k.rules(int(value)))
+
+
+def _dp(value: str) -> Policy:
+    highest = water_allocation.HIGHEST_LEVEL
+    if value not in map(str, range(1, highest + 1)):
+        raise BadParameter(f"dp needs a level from 1 to {highest}, as in dp:1, got {value!r}")
+    return RulePolicy(f"dp:{value}", water_allocation.level(int(value)))
+
+
+def _thumb(name: str, summary: str) -> Entry:
+    rules = water_allocation.thumb(name)
+    return Entry(summary, lambda _: RulePolicy(name, rules), tuple(rules))
 
 
 def _tiny(value: str, client: Settings, settings: Settings) -> Policy:
@@ -111,6 +129,19 @@ PLAYERS: dict[str, Entry] = {
     "random": Entry("draws any legal action", lambda _: UniformPolicy()),
     "fixed": Entry(
         "always does the same: a number, or a word of the game", FixedPolicy, ALL, "<action>", True
+    ),
+    "even": _thumb("even", "spreads its money over the dry days that it can still survive"),
+    "salary": _thumb("salary", "bids its salary"),
+    "half": _thumb("half", "bids half of its money"),
+    "urgent": _thumb("urgent", "bids only when it must have water today or tomorrow"),
+    "all_in": _thumb("all_in", "bids all its money"),
+    "zero": _thumb("zero", "bids 0 and takes what is left over"),
+    "dp": Entry(
+        "replies best, by dynamic programming, to players of the level below (0: even)",
+        _dp,
+        (water_allocation.GAME,),
+        "<level>",
+        needs_value=True,
     ),
     "tiny": Entry("the embedded language model", model=_tiny, value="constrained"),
     "openai": Entry(

@@ -19,6 +19,7 @@ SMALL = {
     "divide_dollar": {"rounds": 4},
     "public_goods": {"rounds": 3},
     "diners_dilemma": {"rounds": 3},
+    "water_allocation": {"days": 5, "hp_start": 3},
 }
 KINDS = ("rational", "random", "best_response", "cooperative")
 FIXED = {
@@ -30,6 +31,7 @@ FIXED = {
     "sealed_bid_auction": "120",
     "battle_royale": "strongest",
     "pirate_game": "accept",
+    "water_allocation": "60",
 }
 
 

@@ -6,7 +6,7 @@ El Farol, as many others go again; divide the dollar, the others bid the same su
 price, the highest rival bid comes again (known to losers only, or where all bids are shown). Public
 goods and diners have a dominant move, second-price bidders bid their value. In battle royale, where
 one shot says little, it replies to others who always shoot the strongest; pirates vote as if their
-vote decided.
+vote decided. In water allocation it replies to others who spread their money evenly (level 1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import level_k, rational
+from llm_games.baselines.policies import level_k, rational, water_allocation
 from llm_games.baselines.policies.base import Rule
 from llm_games.baselines.solutions import beauty_contest
 from llm_games.rulebook import Array
@@ -88,4 +88,5 @@ RULES: dict[str, Rule] = rational.RULES | {
     "divide_dollar": _share,
     "sealed_bid_auction": _bid,
     "battle_royale": level_k.rules(2)["battle_royale"],
+    **water_allocation.level(1),
 }

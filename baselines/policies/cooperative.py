@@ -5,7 +5,8 @@ bar is just full; divide the dollar, equal bids; public goods and diners, the so
 auction, bids that keep the order of the valuations but cost next to nothing (the step of the
 own valuation on the grid; in sessions with assets, a smallest unit for each whole one); battle
 royale, peace: it shoots only who has shot at it since its last turn; pirates, equal shares, and a
-vote for every plan that gives it at least that.
+vote for every plan that gives it at least that; water allocation, bids only on days on which a
+planner, who keeps as many alive as can be, serves it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import rational
+from llm_games.baselines.policies import rational, water_allocation
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -82,4 +83,5 @@ RULES: dict[str, Rule] = {
     "sealed_bid_auction": _bid,
     "battle_royale": _target,
     "pirate_game": _plan_or_vote,
+    "water_allocation": water_allocation.cooperate,
 }

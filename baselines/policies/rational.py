@@ -5,7 +5,9 @@ Farol, the symmetric mixed one; divide the dollar, equal bids (the first seats b
 first price, the approximate symmetric one of the game's draw of valuations (with given valuations,
 that of independent uniform ones; in sessions with assets, that of independent normal ones, cut at
 the assets); second price, the own valuation as far as the assets go; battle royale and pirates, as
-their solutions say. In battle royale a cap on the shots counts only if it is announced.
+their solutions say. In battle royale a cap on the shots counts only if it is announced. In
+water allocation no equilibrium is known: it replies best to those who reply best to players who
+spread their money evenly (level 2).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
+from llm_games.baselines.policies import water_allocation
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -110,4 +113,5 @@ RULES: dict[str, Rule] = {
     "sealed_bid_auction": _bid,
     "battle_royale": _target,
     "pirate_game": _plan_or_vote,
+    **water_allocation.level(2),
 }

@@ -280,7 +280,7 @@ class WaterAllocation(Rulebook):
         return np.array([resident.salary * self.unit for resident in self.cast], np.int64)
 
     @cached_property
-    def _precedence(self) -> Array:
+    def precedence(self) -> Array:
         """Seats in the order in which equal bids are served."""
         seats = np.arange(self.players)
         if self.tie_rule == "index":
@@ -430,7 +430,7 @@ class WaterAllocation(Rulebook):
 
     def _allocate(self, bids: Array, supply: Array) -> tuple[Array, Array]:
         """Return who is served, bool ``(players, *batch)``, and the water left over."""
-        first = self._precedence
+        first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
         needs, prices = self.requirements[ranked], np.take_along_axis(bids, ranked, axis=0)
         served, left = np.zeros(bids.shape, np.bool_), supply
