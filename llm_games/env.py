@@ -82,7 +82,12 @@ class Table:
         """Start a game. With a seed, chance starts afresh; without one it goes on."""
         if seed is not None or self.np_random is None:
             self.np_random, _ = seeding.np_random(seed)
-        self.state = self.game.reset(self.np_random)
+        self._enter(self.game.reset(self.np_random))
+
+    def _enter(self, state: Any) -> None:
+        """Take a new state; see once who has to move in it, in seat order."""
+        self.state = state
+        self.asked = [self.agents[seat] for seat in self.game.asked(state).nonzero()[0].tolist()]
 
     def ready(self) -> Any:
         """Return the state; raise NotReady if there is none yet."""
@@ -109,16 +114,13 @@ class Table:
                     f"legal is {self._wanted(int(seat))}"
                 )
         assert self.np_random is not None
-        self.state, outcome = self.game.step(self.state, actions, self.np_random)
+        state, outcome = self.game.step(self.state, actions, self.np_random)
+        self._enter(state)
         return outcome
 
     def _wanted(self, seat: int) -> str:
         question = self.game.question(self.state, seat)
         return "nothing" if question is None else question.wanted()
-
-    def asked(self) -> list[str]:
-        """Return the agents that have to move now, in seat order."""
-        return [self.agents[seat] for seat in np.flatnonzero(self.game.asked(self.state))]
 
     def view(self, agent: str) -> View:
         """Return what one agent sees, for policies."""
@@ -134,31 +136,34 @@ class Table:
             self._rules = [self._prompts.rules(self.game, seat) for seat in seats]
         return self._rules
 
-    def text(self, agent: str) -> str:
-        """Return what one agent sees, in words: rules, report and request."""
-        rules = self.rules()[self.seats[agent]]
-        text = self._prompts.text(self.view(agent), rules)
-        return text if text.isascii() else text.encode("ascii", "replace").decode()
+    def texts(self, agents: list[str]) -> dict[str, str]:
+        """Return what each of these agents sees, in words: rules, report and request."""
+        if not agents:
+            return {}
+        rules, state = self.rules(), self.ready()
+        seats = [self.seats[agent] for agent in agents]
+        texts = (self._prompts.text(View(self.game, state, s), rules[s]) for s in seats)
+        plain = (t if t.isascii() else t.encode("ascii", "replace").decode() for t in texts)
+        return dict(zip(agents, plain, strict=True))
 
     def observations(self, agents: list[str]) -> dict[str, Any]:
         """Return new observations, one for each agent."""
-        state = self.ready()
-        numbers = self.game.observe(state)
-        masks = self.game.mask(state).astype(np.int8) if self.game.masked else None
-        return {agent: self._observation(agent, numbers, masks) for agent in agents}
+        state, modes = self.ready(), self.obs_modes
+        columns: list[tuple[str, dict[str, Any]]] = []
+        if any(modes[agent] != "text" for agent in agents):
+            numbers = dict(zip(self.agents, self.game.observe(state), strict=True))
+            if not self.game.masked and all(modes[agent] == "numeric" for agent in agents):
+                return {agent: numbers[agent] for agent in agents}
+            columns.append(("observation", {a: numbers[a] for a in agents if modes[a] != "text"}))
+        if self.game.masked:
+            masks = self.game.mask(state).astype(np.int8)
+            columns.append(("action_mask", dict(zip(self.agents, masks, strict=True))))
+        columns.append(("text", self.texts([a for a in agents if modes[a] != "numeric"])))
+        return {a: self._dressed(a, columns) for a in agents}
 
-    def _observation(self, agent: str, numbers: Array, masks: Array | None) -> Any:
-        seat, mode = self.seats[agent], self.obs_modes[agent]
-        if masks is None and mode == "numeric":
-            return numbers[seat].copy()
-        observation: dict[str, Any] = {}
-        if mode != "text":
-            observation["observation"] = numbers[seat].copy()
-        if masks is not None:
-            observation["action_mask"] = masks[seat].copy()
-        if mode != "numeric":
-            observation["text"] = self.text(agent)
-        return observation
+    def _dressed(self, agent: str, columns: list[tuple[str, dict[str, Any]]]) -> Any:
+        parts = {key: values[agent] for key, values in columns if agent in values}
+        return parts["observation"] if list(parts) == ["observation"] else parts
 
     def everything(self) -> Array:
         """Return all seats' numbers in a row, float32 ``(players * columns,)``."""
@@ -217,7 +222,7 @@ class _TableEnv:
 
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""
-        return self.table.text(agent)
+        return self.table.texts([agent])[agent]
 
     def view(self, agent: str) -> View:
         """Return what a policy in this seat gets to see."""
@@ -280,8 +285,10 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
                 raise NotReady(f"{self.game.name} is over: call reset() to play again")
             return {}, {}, {}, {}, {}
         outcome = self.table.step(self._moves(actions))
-        rewards = {a: float(outcome.rewards[self.table.seats[a]]) for a in live}
-        finished = {a: bool(outcome.finished[self.table.seats[a]]) for a in live}
+        everybody = self.possible_agents
+        paid = dict(zip(everybody, outcome.rewards.tolist(), strict=True))
+        done = dict(zip(everybody, outcome.finished.tolist(), strict=True))
+        rewards, finished = {a: paid[a] for a in live}, {a: done[a] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
         self.agents = [a for a in live if not (finished[a] or truncations[a])]
@@ -289,23 +296,20 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
         return self.table.observations(live), rewards, finished, truncations, infos
 
     def _moves(self, actions: Mapping[str, Any]) -> dict[int, Action]:
-        strangers = [agent for agent in actions if agent not in self.agents]
-        if strangers:
-            raise IllegalAction(f"{strangers[0]!r} has no move: still playing are {self.agents}")
+        for agent in actions:
+            if agent not in self.agents:
+                raise IllegalAction(f"{agent!r} has no move: still playing are {self.agents}")
         moves = {}
-        for agent in self.table.asked():
+        for agent in self.table.asked:
             if agent not in actions:
                 raise IllegalAction(f"{agent} has to move, but there is no action for it")
             moves[self.table.seats[agent]] = self.table.decode(agent, actions[agent])
         return moves
 
     def _infos(self, agents: list[str], outcome: Outcome | None) -> dict[str, dict[str, Any]]:
-        asked = set(self.table.asked())
-        seats = self.table.seats
-        return {
-            a: {"asked": a in asked, "broke": outcome is not None and bool(outcome.broke[seats[a]])}
-            for a in agents
-        }
+        asked = set(self.table.asked)
+        broke = [False] * self.game.players if outcome is None else outcome.broke.tolist()
+        return {a: {"asked": a in asked, "broke": broke[self.table.seats[a]]} for a in agents}
 
 
 class SequentialGame(_TableEnv, AECEnv[str, Any, Any]):
@@ -333,7 +337,7 @@ class SequentialGame(_TableEnv, AECEnv[str, Any, Any]):
     def _ask(self) -> None:
         """Begin a step of the rules: nobody has moved yet."""
         self._moves: dict[int, Action] = {}
-        self._waiting = self.table.asked()
+        self._waiting = self.table.asked
         for agent in self._waiting:
             self.infos[agent]["asked"] = True
         self.agent_selection = self._waiting[0] if self._waiting else self.agents[0]

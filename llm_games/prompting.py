@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.sandbox
+from jinja2 import meta, nodes
+from jinja2.nodes import EvalContext
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from llm_games.errors import BadParameter, unknown
@@ -27,6 +31,7 @@ BLOCKS = ("rules", "report", "request")
 PERSONAS = ("cooperative", "selfish", "mathematician")
 
 
+@lru_cache(4096)
 def number(value: Any) -> str:
     """Write a number as people do: whole without a point, a ratio as 2/3, else two decimals."""
     if isinstance(value, Fraction):
@@ -67,6 +72,10 @@ class Prompts:
         self.game, self.version, self.folder = game, version, folder
         self._template = _template(game, version, str(folder) if folder else None)
         self._common = _template("", "common", str(folder) if folder else None)
+        self._uses = _used_names(self._template)
+        self._rendered = lru_cache(4096, typed=True)(self._render_used)
+        self._terms_of: Rulebook | None = None
+        self._terms: dict[str, Any] = {}
 
     def __reduce__(self) -> tuple[type[Prompts], tuple[str, str, str | Path | None]]:
         """Pickle what it is made of; a compiled template cannot be pickled."""
@@ -86,14 +95,16 @@ class Prompts:
 
     def report(self, view: View) -> str:
         """Return what happened since this player last decided; empty at the start."""
-        return self._block("report", self._known(view))
+        return self._block("report", self._known("report", view))
 
     def request(self, view: View, reasoning: bool = False) -> str:
         """Return the question that is asked now, with the cue to reason if wanted."""
-        if view.question is None:
+        question = view.question
+        if question is None:
             return ""
-        form = view.question.form(reasoning)
-        request = self._block("request", self._known(view) | {"form": form})
+        known = self._known("request", view)
+        known["form"] = question.form(reasoning)
+        request = self._block("request", known)
         return f"{request}\n{self._common_block('reasoning', {})}" if reasoning else request
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
@@ -103,18 +114,47 @@ class Prompts:
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
         parts = (rules or self.rules(view.game, view.seat), self.report(view), self.request(view))
-        return "\n\n".join(part for part in parts if part)
+        return "\n\n".join(filter(None, parts))
 
-    def _known(self, view: View) -> dict[str, Any]:
-        assert view.told is not None, "a batch of tables has no words"
-        me = view.game.names()[view.seat]
-        return view.game.terms() | view.told | {"me": me, "seat": view.seat}
+    def _known(self, block: str, view: View) -> dict[str, Any]:
+        """Return the values that a block uses: what is told before the terms of the game."""
+        told, game = view.told, view.game
+        assert told is not None, "a batch of tables has no words"
+        if self._terms_of is not game:
+            self._terms_of, self._terms = game, game.terms()
+        known, terms = {}, self._terms
+        for key in self._uses[block]:
+            if key in told:
+                known[key] = told[key]
+            elif key in terms:
+                known[key] = terms[key]
+            elif key in ("me", "seat"):
+                known[key] = view.seat if key == "seat" else game.names()[view.seat]
+        return known
 
-    def _block(self, name: str, values: Mapping[str, Any]) -> str:
-        return _render(self._template, name, values)
+    def _block(self, name: str, values: dict[str, Any]) -> str:
+        try:
+            return self._rendered(name, tuple(values), *values.values())
+        except TypeError:  # a list or a dict is among them, which no cache can look up
+            return _render(self._template, name, values)
 
-    def _common_block(self, name: str, values: Mapping[str, Any]) -> str:
+    def _render_used(self, name: str, keys: tuple[str, ...], *used: Any) -> str:
+        return _render(self._template, name, dict(zip(keys, used, strict=True)))
+
+    def _common_block(self, name: str, values: dict[str, Any]) -> str:
         return _render(self._common, name, values)
+
+
+def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
+    """Return which values each block of a template uses."""
+    environment = template.environment
+    assert environment.loader is not None
+    tree = environment.parse(environment.loader.get_source(environment, template.name or "")[0])
+    names = {}
+    for block in tree.find_all(nodes.Block):
+        body = nodes.Template(block.body, lineno=1).set_environment(environment)
+        names[block.name] = sorted(meta.find_undeclared_variables(body))
+    return names
 
 
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
@@ -123,15 +163,43 @@ def versions(game: str, folder: str | Path | None = None) -> list[str]:
     return sorted({p.stem for root in (*roots, FOLDER) for p in (root / game).glob("*.j2")})
 
 
-def _render(template: jinja2.Template, block: str, values: Mapping[str, Any]) -> str:
-    text = "".join(template.blocks[block](template.new_context(dict(values))))
-    return "\n".join(line.strip() for line in text.strip().splitlines())
+_EVALUATION = EvalContext(jinja2.Environment())
+
+
+class _Context(Context):
+    """What a block can see: the values alone. Made for every block, so it is kept small."""
+
+    def __init__(
+        self, environment: jinja2.Environment, values: dict[str, Any], template: jinja2.Template
+    ) -> None:
+        self.environment, self.name, self.blocks = environment, template.name, {}
+        self.parent, self.vars, self.exported_vars, self.globals_keys = values, {}, set(), set()
+        self.eval_ctx = _EVALUATION
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, with a short way for what nearly all look-ups are: keys of plain dicts."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is dict and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
+    try:
+        text = "".join(template.blocks[block](_Context(template.environment, values, template)))
+    except (jinja2.UndefinedError, jinja2.sandbox.SecurityError) as error:
+        raise BadParameter(f"{template.filename}, block {block!r}: {error.message}") from None
+    text = text.strip()
+    # Indented lines are the templates' way of being legible.
+    return "\n".join(map(str.strip, text.splitlines())) if "\n " in text or " \n" in text else text
 
 
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     folders = [str(FOLDER)] if folder is None else [folder, str(FOLDER)]
-    environment = ImmutableSandboxedEnvironment(
+    environment = _Environment(
         loader=jinja2.FileSystemLoader(folders),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

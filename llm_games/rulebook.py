@@ -65,7 +65,7 @@ class State:
         return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """What one step brought.
 
@@ -98,6 +98,7 @@ class Rulebook(ABC):
     turns: ClassVar[bool] = False
     """False: all seats move at the same time. True: seats take turns."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    fewest_players: ClassVar[int] = 2
 
     players: int = 10
     """number of players, at least 2"""
@@ -107,7 +108,7 @@ class Rulebook(ABC):
 
     def __post_init__(self) -> None:
         """Check the parameters; a game extends this and calls it first."""
-        check_integer("players", self.players, 2)
+        check_integer("players", self.players, self.fewest_players)
         check_choice("failed_reply", self.failed_reply, ("fallback", "void_run"))
 
     # -- the rules, written by each game ---------------------------------------------------
@@ -193,12 +194,12 @@ class Rulebook(ABC):
                 f"{self.name}: actions must be integers of shape {shape} (players first), "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
-        over = bool(np.any(state.over))
+        over = bool(state.over.any())
         if over:
             actions = np.where(state.over, self.fallback(state), actions)
         broke = self.breaks(state, actions)
         after, outcome = self.play(state, self.mend(state, actions, broke), rng, broke)
-        outcome = dataclasses.replace(outcome, broke=broke)
+        outcome.broke = broke
         if self.failed_reply == "void_run" and broke.any():
             after, outcome = self._void(after, outcome)
         return self._freeze(state, after, outcome) if over else (after, outcome)
@@ -265,11 +266,13 @@ class Rulebook(ABC):
         """
         if action is None:
             return MISSING
+        low, high = self.bounds()
+        if type(action) is int and self.unit == 1 and low <= action <= high:
+            return action
         value = np.asarray(action)
         kinds = "iuf" if self.unit > 1 else "iu"
         if value.size != 1 or value.dtype.kind not in kinds or not np.isfinite(value.item()):
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
-        low, high = self.bounds()
         whole = round(Fraction(repr(value.item())) * self.unit)
         if not low <= whole <= high:
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
@@ -289,7 +292,11 @@ class Rulebook(ABC):
 
     def alive(self, state: Any) -> Array:
         """Return the seats still in the game, bool ``(players, *batch)``."""
-        return np.broadcast_to(~np.asarray(state.over), (self.players, *np.shape(state.over)))
+        return self.everybody(~np.asarray(state.over))
+
+    def everybody(self, value: Array) -> Array:
+        """Give every seat the same value: ``(*batch)`` to a new ``(players, *batch)``."""
+        return np.full((self.players, *np.shape(value)), value)
 
     def terms(self) -> dict[str, Any]:
         """Return the values that the rules' wording needs: the parameters and what they imply."""
@@ -316,6 +323,14 @@ class Rulebook(ABC):
         """Return a caption, headers and rows that show one whole table to a spectator."""
         seats = [[name] for name in self.names()]
         return f"{self.title}, round {int(state.round)}", ["seat"], seats
+
+
+def side_by_side(shape: tuple[int, ...], columns: Sequence[Any]) -> Array:
+    """Put columns next to each other, float32 ``(*shape, columns)``; each broadcasts to `shape`."""
+    numbers = np.empty((*shape, len(columns)), np.float32)
+    for i, column in enumerate(columns):
+        numbers[..., i] = column
+    return numbers
 
 
 # -- checks of parameters, one line each where a game uses them ---------------------------------
@@ -400,4 +415,5 @@ __all__ = [
     "check_number",
     "exact_of",
     "ratio_of",
+    "side_by_side",
 ]

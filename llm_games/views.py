@@ -3,69 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
-
-import numpy as np
+from typing import Any, Generic, TypeVar
 
 from llm_games.questions import Action, Question
 from llm_games.rulebook import Array, Rulebook
 
+T = TypeVar("T")
 
-@dataclass(frozen=True)
+
+class _lazy(Generic[T]):
+    """A cached property without the lock that Python 3.11 takes for each."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
+
+    def __get__(self, view: Any, owner: type | None = None) -> T:
+        value = view.__dict__[self._name] = self._make(view)
+        return value
+
+
 class View:
     """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
+
+    Each part is worked out when it is first asked for.
 
     Attributes:
         game: the rules, which everybody knows.
         seat: the player's seat.
-        numbers: float32 ``(*batch, columns)``, see ``game.columns()``.
-        low, high: lowest and highest legal action, int64 ``(*batch)``.
-        told: the same knowledge as plain values; None for a batch.
-        question: what is asked; None for a batch, or if it is not this seat's move.
-        decode: turns an action of the seat's Gymnasium space into one of the rules.
-        masks: makes `mask` when it is asked for, which few players do; None if all are legal.
     """
 
-    game: Rulebook
-    seat: int
-    numbers: Array
-    low: Array
-    high: Array
-    told: dict[str, Any] | None = None
-    question: Question | None = None
-    decode: Callable[[Any], Action] | None = None
-    masks: Callable[[], Array] | None = None
+    def __init__(self, game: Rulebook, state: Any, seat: int) -> None:
+        self.game, self.seat, self._state = game, seat, state
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
-        """Return a seat's view of a state; of a batch of tables, the numbers alone."""
-        low, high = game.legal(state)
-        told, question = None, None
-        if np.ndim(state.round) == 0:
-            told, question = game.told(state, seat), game.question(state, seat)
-        return cls(
-            game,
-            seat,
-            game.observe(state)[seat],
-            low[seat],
-            high[seat],
-            told,
-            question,
-            partial(game.decode, state, seat),
-            partial(_mask, game, state, seat) if game.masked else None,
-        )
+        """Return a seat's view of a state; of a batch of tables, it has numbers but no words."""
+        return cls(game, state, seat)
 
-    @property
+    @_lazy
+    def numbers(self) -> Array:
+        """What the seat knows, float32 ``(*batch, columns)``; see ``game.columns()``."""
+        return self.game.observe(self._state)[self.seat]
+
+    @_lazy
+    def told(self) -> dict[str, Any] | None:
+        """The same knowledge as plain values; None for a batch."""
+        return self.game.told(self._state, self.seat) if self._single else None
+
+    @_lazy
+    def question(self) -> Question | None:
+        """What is asked; None for a batch, or if it is not this seat's move."""
+        return self.game.question(self._state, self.seat) if self._single else None
+
+    @_lazy
+    def low(self) -> Array:
+        """Lowest legal action, int64 ``(*batch)``."""
+        return self.game.legal(self._state)[0][self.seat]
+
+    @_lazy
+    def high(self) -> Array:
+        """Highest legal action, int64 ``(*batch)``."""
+        return self.game.legal(self._state)[1][self.seat]
+
+    @_lazy
     def mask(self) -> Array | None:
-        """Return the legal actions in the space's order, bool ``(*batch, actions)``, if not all."""
-        return None if self.masks is None else self.masks()
+        """Legal actions in the space's order, bool ``(*batch, actions)``; None if all are."""
+        return self.game.mask(self._state)[self.seat] if self.game.masked else None
+
+    def decode(self, action: Any) -> Action:
+        """Turn an action of the seat's Gymnasium space into one of the rules."""
+        return self.game.decode(self._state, self.seat, action)
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers by name, ``(*batch)``."""
         return self.numbers[..., self.game.column_index[column]]
 
-
-def _mask(game: Rulebook, state: Any, seat: int) -> Array:
-    return game.mask(state)[seat]
+    @property
+    def _single(self) -> bool:
+        return self._state.round.ndim == 0

@@ -37,7 +37,6 @@ class LearnedPolicy(Policy):
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
         """Predict from the numbers of the view."""
-        assert view.decode is not None
         observation: Any = view.numbers
         if view.mask is not None:
             observation = {"observation": view.numbers, "action_mask": view.mask.astype(np.int8)}

@@ -147,7 +147,7 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
 
     def _play(self, moves: dict[int, Action]) -> Outcome:
         """Ask the other seats that have to move, and play one step."""
-        for agent in self.table.asked():
+        for agent in self.table.asked:
             seat = self.table.seats[agent]
             if seat != self.seat:
                 view = self.table.view(agent)

@@ -24,6 +24,7 @@ from llm_games.rulebook import (
     check_integer,
     exact_of,
     ratio_of,
+    side_by_side,
 )
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
@@ -307,7 +308,7 @@ class BeautyContest(Rulebook):
         }
         if self.max_draw is not None:
             record["limit"] = state.limit
-        finished = np.broadcast_to(after.over, actions.shape)
+        finished = self.everybody(after.over)
         return after, Outcome(self._payoffs(after.won, broke), finished, record)
 
     def winners(self, numbers: Array, legal: Array, counted: Array) -> Array:
@@ -425,7 +426,7 @@ class BeautyContest(Rulebook):
         if {"mean", "target"} & set(self.shown):
             columns.append(np.asarray(state.counted.any(axis=0)))
         columns += [column for item in self.shown for column in groups[item]]
-        return np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1).astype(np.float32)
+        return side_by_side(shape, columns)
 
     def _winning(self, state: BeautyContestState) -> tuple[Array, Array]:
         """Return the smallest and largest winning number, ``(*batch)``; 0 if nobody won."""

@@ -22,6 +22,7 @@ from llm_games.rulebook import (
     check_choice,
     check_integer,
     exact_of,
+    side_by_side,
 )
 
 CHEAP, COSTLY = 0, 1
@@ -149,7 +150,7 @@ class DinersDilemma(Rulebook):
             dishes=actions,
         )
         record = {"actions": actions, "costly": actions.sum(axis=0), "bill": self.bill(actions)}
-        finished = np.broadcast_to(after.over, actions.shape)
+        finished = self.everybody(after.over)
         return after, Outcome(self.utility(actions), finished, record)
 
     def columns(self) -> tuple[Column, ...]:
@@ -177,14 +178,14 @@ class DinersDilemma(Rulebook):
         begun = state.round > 0
         bill = begun * self.bill(state.dishes)
         columns = [
-            np.broadcast_to(state.round + 1, shape),
+            state.round + 1,
             state.dishes,
             begun * self.utility(state.dishes),
-            np.broadcast_to(state.dishes.sum(axis=0), shape),
-            np.broadcast_to(bill, shape),
-            np.broadcast_to(bill / self.players, shape),
+            state.dishes.sum(axis=0),
+            bill,
+            bill / self.players,
         ]
-        return np.stack(columns, axis=-1).astype(np.float32)
+        return side_by_side(shape, columns)
 
     def told(self, state: DinersDilemmaState, player: int) -> dict[str, Any]:
         done = int(state.round)

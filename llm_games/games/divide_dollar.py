@@ -16,6 +16,7 @@ from llm_games.rulebook import (
     State,
     check_choice,
     check_integer,
+    side_by_side,
 )
 
 LARGEST = 2**53
@@ -91,7 +92,7 @@ class DivideDollar(Rulebook):
             bids=actions,
         )
         record = {"actions": actions, "sum": actions.sum(axis=0), "receipts": receipts}
-        finished = np.broadcast_to(after.over, actions.shape)
+        finished = self.everybody(after.over)
         return after, Outcome(receipts.astype(np.float64), finished, record)
 
     def columns(self) -> tuple[Column, ...]:
@@ -107,13 +108,13 @@ class DivideDollar(Rulebook):
     def observe(self, state: DivideDollarState) -> Array:
         shape, total = state.bids.shape, state.bids.sum(axis=0)
         columns = [
-            np.broadcast_to(state.round + 1, shape),
+            state.round + 1,
             state.bids,
-            np.broadcast_to(total, shape),
-            np.broadcast_to(total > self.golds, shape),
+            total,
+            total > self.golds,
             self.receipts(state.bids),
         ]
-        return np.stack(columns, axis=-1).astype(np.float32)
+        return side_by_side(shape, columns)
 
     def told(self, state: DivideDollarState, player: int) -> dict[str, Any]:
         done = int(state.round)

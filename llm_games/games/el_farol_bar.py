@@ -20,6 +20,7 @@ from llm_games.rulebook import (
     check_integer,
     exact_of,
     ratio_of,
+    side_by_side,
 )
 
 STAY, GO = 0, 1
@@ -118,7 +119,7 @@ class ElFarolBar(Rulebook):
             decisions=actions,
         )
         record = {"actions": actions, "goers": goers, "good": self.good(goers)}
-        finished = np.broadcast_to(after.over, actions.shape)
+        finished = self.everybody(after.over)
         return after, Outcome(self.utility(actions), finished, record)
 
     def _knows(self, decisions: Array) -> tuple[Array, Array]:
@@ -150,10 +151,10 @@ class ElFarolBar(Rulebook):
     def observe(self, state: ElFarolBarState) -> Array:
         decisions = state.decisions
         shape, goers = decisions.shape, decisions.sum(axis=0)
-        begun = np.broadcast_to(state.round > 0, shape)
+        begun = state.round > 0
         count, fun = self._knows(decisions)
         columns = [
-            np.broadcast_to(state.round + 1, shape),
+            state.round + 1,
             decisions,
             begun * self.utility(decisions),
             begun & count,
@@ -161,7 +162,7 @@ class ElFarolBar(Rulebook):
             begun & fun,
             (begun & fun) * self._better(goers),
         ]
-        return np.stack(columns, axis=-1).astype(np.float32)
+        return side_by_side(shape, columns)
 
     def told(self, state: ElFarolBarState, player: int) -> dict[str, Any]:
         done = int(state.round)

@@ -18,6 +18,7 @@ from llm_games.rulebook import (
     check_choice,
     check_integer,
     ratio_of,
+    side_by_side,
 )
 
 LARGEST = 2**53
@@ -127,7 +128,7 @@ class PublicGoods(Rulebook):
             tokens=tokens,
         )
         record = {"actions": actions, "endowment": state.endowment, "pot": pot, "tokens": tokens}
-        finished = np.broadcast_to(after.over, actions.shape)
+        finished = self.everybody(after.over)
         return after, Outcome(tokens, finished, record)
 
     def gain(self, state: PublicGoodsState) -> Array:
@@ -154,35 +155,24 @@ class PublicGoods(Rulebook):
         return (*own, *given, *held)
 
     def observe(self, state: PublicGoodsState) -> Array:
-        shape = state.contributions.shape
-        pot = state.contributions.sum(axis=0)
-        own = np.stack(
-            [
-                np.broadcast_to(state.round + 1, shape),
-                state.endowment,
-                state.contributions,
-                self.gain(state),
-                state.tokens,
-                np.broadcast_to(pot, shape),
-            ],
-            axis=-1,
-        )
-        seats = np.concatenate([state.contributions, state.tokens])
-        everybody = np.broadcast_to(np.moveaxis(seats, 0, -1), (*shape, 2 * self.players))
-        return np.concatenate([own, everybody], axis=-1, dtype=np.float32, casting="same_kind")
+        given, held = state.contributions, state.tokens
+        own = [state.round + 1, state.endowment, given, self.gain(state), held, given.sum(axis=0)]
+        return side_by_side(given.shape, [*own, *given, *held])
 
     def told(self, state: PublicGoodsState, player: int) -> dict[str, Any]:
         done = int(state.round)
         last = None
         if done:
+            given, held = state.contributions.tolist(), state.tokens.tolist()
+            pot, share = sum(given), self.players * self.ratio.denominator
             last = {
                 "round": done,
-                "contributions": state.contributions.tolist(),
-                "pot": int(state.contributions.sum()),
-                "contribution": int(state.contributions[player]),
-                "gain": float(self.gain(state)[player]),
-                "tokens": float(state.tokens[player]),
-                "all_tokens": state.tokens.tolist(),
+                "contributions": given,
+                "pot": pot,
+                "contribution": given[player],
+                "gain": (self.ratio.numerator * pot - share * given[player]) / share,
+                "tokens": held[player],
+                "all_tokens": held,
             }
         own = state.endowment[player].item()
         return {"round": min(done + 1, self.rounds), "own": own, "last": last}

@@ -377,7 +377,7 @@ class SealedBidAuction(Rulebook):
         if self.assets is not None:
             assets = self._of_each(self._assets, np.shape(state.round))
             record |= {"legal": ~broke, "sold": sold, "assets": assets, "final": assets + utility}
-        finished = np.broadcast_to(after.over, actions.shape)
+        finished = self.everybody(after.over)
         return after, Outcome(utility / self.unit, finished, record)
 
     def _bids(self, actions: Array, broke: Array) -> tuple[Array, Array]:
