@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.auction_items import ITEMS, SETS, order_of
-from llm_games.games.english_auction import BREAKS, authors_chances
+from llm_games.games.auction_ties import authors_chances
+from llm_games.games.english_auction import BREAKS
 from llm_games.prompting import Prompts
 from llm_games.questions import MISSING, BadReply, Bid
 from llm_games.views import View
@@ -171,7 +172,7 @@ def test_one_round_of_a_batch():
     assert not after.over.any()
 
 
-# -- whole auctions with scripted bidders ----------------------------------------------------------
+# -- whole auctions with scripted bidders --------------------------------------------------------
 
 
 def rule(most):
@@ -266,7 +267,7 @@ def test_a_rule_bidder_against_one_who_always_raises(budget, bids, price):
     assert (int(state.sold_to[0]), int(state.price[0])) == (0, price)
 
 
-# -- turns and private values ----------------------------------------------------------------------
+# -- turns and private values --------------------------------------------------------------------
 
 WHOLE = "0:0 1:5 2:10 3:15 4:20 0:25 1:30 2:35 3:40 4:45 0:W 1:50 2:55 3:W 4:W 1:60 2:W"
 TURNS = [
@@ -306,7 +307,7 @@ def test_truthful_bidders_in_rounds_and_below_the_start():
 
 def test_turns_begin_where_they_shall():
     game = private([9, 9, 9, 9], 1, first_bidder=2)
-    state, log = scripted(game, [naive] * 4)
+    _, log = scripted(game, [naive] * 4)
     assert [seat for ((seat, _),) in log[:5]] == [2, 3, 0, 1, 2]
     drawn = private([9, 9, 9, 9], 1, first_bidder="random")
     first = drawn.reset(np.random.default_rng(0), (4000,)).turn
@@ -340,7 +341,7 @@ def test_truthful_bidding_ends_near_the_second_value():
         assert values[int(state.sold_to[0])] >= values.max() - 10
 
 
-# -- ties -------------------------------------------------------------------------------------------
+# -- ties ----------------------------------------------------------------------------------------
 
 AUTHORS = [
     ([1, 1], [1, 1], [1 / 2, 1 / 2]),
@@ -396,7 +397,7 @@ def test_ties_of_one_table_are_drawn_afresh_each_round():
     assert 240 < others.count(1) < 360
 
 
-# -- items, options and limits ----------------------------------------------------------------------
+# -- items, options and limits -------------------------------------------------------------------
 
 
 def test_the_items():
@@ -543,7 +544,7 @@ def test_random_play_ends_and_keeps_the_books(seed, more):
     assert (state.engagement.sum(axis=0) >= sold).all()
 
 
-# -- replies and knowledge --------------------------------------------------------------------------
+# -- replies and knowledge -----------------------------------------------------------------------
 
 READ = [
     (1200, 1200), ("1300", 1300), (" +1300 ", 1300), (None, -1), (-1, -1), (-77, -1), ("-5", -1),
@@ -551,7 +552,8 @@ READ = [
 ]  # fmt: skip
 BREAK = [
     (999, "below_start"), (0, "below_start"), (9001, "over_budget"), ("10000", "over_budget"),
-    (10**40, "over_budget"), (True, "format"), (False, "format"), ("null", "format"), ("", "format"),
+    (10**40, "over_budget"),
+    (True, "format"), (False, "format"), ("null", "format"), ("", "format"),
     ("1200 dollars", "format"), ([1200], "format"), ({}, "format"), ("1e3", "format"),
     ("1200.0", "format"),
 ]  # fmt: skip

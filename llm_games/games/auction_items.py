@@ -10,7 +10,34 @@ import numpy as np
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import check_integer
 
-NAMES = ["Widget A", "Gadget B", "Thingamajig C", "Doodad D", "Equipment E", "Gizmo F", "Implement G", "Apparatus H", "Contraption I", "Mechanism J", "Tool K", "Device L", "Instrument M", "Utensil N", "Appliance O", "Machine P", "Unit Q", "Element R", "Component S", "Piece T", "Object U", "Item V", "Product W", "Accessory X", "Module Y", "Entity Z"]
+NAMES = [
+    "Widget A",
+    "Gadget B",
+    "Thingamajig C",
+    "Doodad D",
+    "Equipment E",
+    "Gizmo F",
+    "Implement G",
+    "Apparatus H",
+    "Contraption I",
+    "Mechanism J",
+    "Tool K",
+    "Device L",
+    "Instrument M",
+    "Utensil N",
+    "Appliance O",
+    "Machine P",
+    "Unit Q",
+    "Element R",
+    "Component S",
+    "Piece T",
+    "Object U",
+    "Item V",
+    "Product W",
+    "Accessory X",
+    "Module Y",
+    "Entity Z",
+]
 EXPENSIVE = ("Equipment E", "Mechanism J", "Machine P", "Element R")
 MOST_ITEMS = 100
 LARGEST = 10**9

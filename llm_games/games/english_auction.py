@@ -11,7 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.games import auction_views
 from llm_games.games.auction_items import LARGEST, Item, catalogue, drawn_orders, order_of
+from llm_games.games.auction_ties import TIE_RULES, leader_of
+from llm_games.games.auction_views import NO_REPLY, NOBODY, WITHDRAW, at, of
 from llm_games.questions import MISSING, Bid, Question
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
@@ -24,8 +27,6 @@ from llm_games.rulebook import (
     check_integer,
 )
 
-WITHDRAW, NO_REPLY = -1, -2
-NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
 
@@ -192,7 +193,7 @@ class EnglishAuction(Rulebook):
         check_integer("max_reasks", self.max_reasks, 0)
         check_choice("reask_limit", self.reask_limit, ("bounded", "unlimited"))
         check_choice("skip_broke", self.skip_broke, (False, True))
-        check_choice("tie_rule", self.tie_rule, ("uniform", "lowest_index", "authors"))
+        check_choice("tie_rule", self.tie_rule, TIE_RULES)
         check_choice("reveal_value", self.reveal_value, ("after_sale", "never"))
         check_choice("terse_rules", self.terse_rules, (False, True))
         self._check_private_values()
@@ -265,11 +266,15 @@ class EnglishAuction(Rulebook):
         return WITHDRAW, int(self.purses.max())
 
     def length(self) -> int:
-        most, replies = int(self.purses.max()), self.players if self.bidding == "cyclic" else 1
-        return sum(self._longest(item.start, most, replies) for item in self.catalogue)
+        return sum(map(self._rounds_of, self.catalogue))
 
-    def _longest(self, start: int, most: int, replies: int) -> int:
-        """Return the largest number of rounds that an item can take."""
+    def longest(self) -> int:
+        """Return the largest number of rounds that one item can take."""
+        return max(map(self._rounds_of, self.catalogue))
+
+    def _rounds_of(self, item: Item) -> int:
+        start, most = item.start, int(self.purses.max())
+        replies = self.players if self.bidding == "cyclic" else 1
         longest = 0
         for cuts in range(self.max_discounts + 1 if self.discount else 1):
             step = max(self.increment_min, start * self.increment_pct // 100)
@@ -277,6 +282,19 @@ class EnglishAuction(Rulebook):
             longest = max(longest, (cuts + 1) * replies + bids)
             start = start * (100 - (self.discount or 0)) // 100
         return longest
+
+    def largest_increment(self) -> int:
+        """Return the smallest raise on the item with the highest start price."""
+        dearest = max(item.start for item in self.catalogue)
+        return max(self.increment_min, dearest * self.increment_pct // 100)
+
+    def largest_estimate(self) -> int:
+        """Return the most that anybody can take any item for, or that it can be worth."""
+        if self.values == "common":
+            dearest = max(item.value for item in self.catalogue)
+            return dearest * max(100, 100 + int(self.markups.max())) // 100
+        given = [value for row in self.private_values or () for value in row]
+        return max(given, default=int(self.purses.max()))
 
     # -- the first state ----------------------------------------------------------------------
 
@@ -342,7 +360,8 @@ class EnglishAuction(Rulebook):
 
     # -- whose move it is, and what is legal ----------------------------------------------------
 
-    def _seats(self, state: EnglishAuctionState) -> Array:
+    def seats(self, state: EnglishAuctionState) -> Array:
+        """Return the seats' numbers, int64 ``(players, 1, ...)``, as wide as a batch."""
         return np.arange(self.players).reshape(-1, *(1 for _ in np.shape(state.round)))
 
     def increment(self, state: EnglishAuctionState) -> Array:
@@ -355,7 +374,7 @@ class EnglishAuction(Rulebook):
 
     def _rivals(self, state: EnglishAuctionState) -> Array:
         """Return who is still in and not leading, bool ``(players, *batch)``."""
-        return ~state.withdrawn & (self._seats(state) != state.leader) & ~state.over
+        return ~state.withdrawn & (self.seats(state) != state.leader) & ~state.over
 
     def asked(self, state: EnglishAuctionState) -> Array:
         asked = self._rivals(state)
@@ -363,7 +382,7 @@ class EnglishAuction(Rulebook):
             asked = asked & (state.budget >= self.floor(state))
         if self.bidding == "rounds":
             return asked
-        wait = np.where(asked, (self._seats(state) - state.turn) % self.players, self.players)
+        wait = np.where(asked, (self.seats(state) - state.turn) % self.players, self.players)
         return asked & (wait == wait.min(axis=0))
 
     def legal(self, state: EnglishAuctionState) -> tuple[Array, Array]:
@@ -404,15 +423,15 @@ class EnglishAuction(Rulebook):
             "actions": np.where(asked, np.maximum(actions, WITHDRAW), MISSING),
             "asked": asked,
             "item": state.item,
-            "lot": _at(state.order, item),
+            "lot": at(state.order, item),
             "item_round": state.item_round,
             "start": state.start,
             "floor": self.floor(state),
             "closed": after.item > state.item,
-            "winner": _at(after.sold_to, item),
-            "price": _at(after.price, item),
-            "value": _of(state.values, item),
-            "estimate": _of(state.estimates, item),
+            "winner": at(after.sold_to, item),
+            "price": at(after.price, item),
+            "value": of(state.values, item),
+            "estimate": of(state.estimates, item),
             "purse": state.budget,
             "budget": after.budget,
             "profit": after.profit,
@@ -426,14 +445,14 @@ class EnglishAuction(Rulebook):
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
         high, leader = self._lead(state, np.where(bids, replies, -1))
-        withdrawn, leads = state.withdrawn | leaves, self._seats(state) == leader
+        withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
         unsold = done & (leader < 0)
         cut = unsold & (self.discount is not None) & (state.discounts < self.max_discounts)
         sold, closed = done & (leader >= 0), done & ~cut
         item = np.minimum(state.item, len(self.catalogue) - 1)
         won = leads & sold
-        gain = np.where(won, _of(state.values, item) - high, 0)
+        gain = np.where(won, of(state.values, item) - high, 0)
         here = np.arange(len(self.catalogue)).reshape(-1, *(1 for _ in np.shape(item))) == item
         latest = np.where(leaves, WITHDRAW, np.where(bids, replies, state.last_reply))
         after = dataclasses.replace(
@@ -449,7 +468,7 @@ class EnglishAuction(Rulebook):
             sold_to=np.where(here & sold, leader, state.sold_to),
             price=np.where(here & sold, high, state.price),
             engagement=state.engagement + (here & bids[:, None]),
-            turn=np.where(bids | leaves, self._seats(state) + 1, 0).max(axis=0) % self.players
+            turn=np.where(bids | leaves, self.seats(state) + 1, 0).max(axis=0) % self.players
             if self.bidding == "cyclic" else state.turn,
         )  # fmt: skip
         after = self._next(after, high, leader, closed, cut)
@@ -463,7 +482,7 @@ class EnglishAuction(Rulebook):
         """Go on to the next round, or where the item is closed to the next item."""
         item = after.item + closed
         start = np.where(cut, after.start * (100 - (self.discount or 0)) // 100, after.start)
-        upcoming = _at(after.starts, np.minimum(item, len(self.catalogue) - 1))
+        upcoming = at(after.starts, np.minimum(item, len(self.catalogue) - 1))
         return dataclasses.replace(
             after,
             over=after.over | (item == len(self.catalogue)),
@@ -489,169 +508,23 @@ class EnglishAuction(Rulebook):
         """Return the highest bid and its bidder after these bids (-1: none)."""
         top = bids.max(axis=0)
         tied = (bids == top) & (top >= 0)
-        count, leader = tied.sum(axis=0), tied.argmax(axis=0)
-        if (count > 1).any() and self.tie_rule != "lowest_index":
-            lot = _lot(state.key, state.round)
-            if self.tie_rule == "uniform":  # a lot below 1 times a count stays below the count
-                below = tied.cumsum(axis=0) <= (lot * count).astype(np.int64)
-            else:
-                chances = authors_chances(tied, self.asked(state)).cumsum(axis=0)
-                below = chances <= lot * chances[-1]
-            leader = np.where(count > 1, below.sum(axis=0), leader)
-        return np.where(count > 0, top, state.high), np.where(count > 0, leader, state.leader)
+        leader = leader_of(tied, self.tie_rule, self.asked(state), state.key, state.round)
+        return np.where(top >= 0, top, state.high), np.where(top >= 0, leader, state.leader)
 
-    # -- what bidders know --------------------------------------------------------------------------
+    # -- what bidders know ------------------------------------------------------------------------
 
-    def columns(self) -> tuple[Column, ...]:
-        n, most = self.players, float(np.inf)
-        money = "in units of the largest budget"
-        dearest = max(item.start for item in self.catalogue) / self.scale
-        worth = self._most_worth() / self.scale
-        step = max(self.increment_min, int(dearest * self.scale) * self.increment_pct // 100)
-        raised = max(dearest, 1 + step / self.scale)
-        own = (
-            Column("items_left", 0, 1, "items not closed yet, as a share of all"),
-            Column("round", 1, most, "round of the item on sale, from 1"),
-            Column("start", 0, dearest, f"its start price now, {money}"),
-            Column("estimate", 0, worth, "own estimate of its value (private: the own value)"),
-            Column("increment", 0, step / self.scale, "smallest raise; 0 if not told yet"),
-            Column("high", 0, 1, "highest bid; 0 if none"),
-            Column("leading", 0, 1, "1: leads"),
-            Column("in", 0, 1, "1: has not withdrawn from the item"),
-            Column("bidders_in", 0, n, "bidders who have not withdrawn from it"),
-            Column("floor", 0, raised, "smallest legal bid; 0 if not told"),
-            Column("budget", 0, 1, "own money left"),
-            Column("bids", 0, most, "own bids on the item"),
-            Column("asked", 0, 1, "1: has to reply now"),
-            Column("leader", -1, n - 1, "seat that leads; -1 nobody"),
-            Column("sale_winner", -1, n - 1, "in an item's first round: who bought the last one; "
-                   "-1 nobody"),
-            Column("sale_price", 0, 1, "for how much"),
-            Column("sale_value", 0, worth, "its true value; 0 if not told"),
-        )  # fmt: skip
-        kinds = (
-            ("start", 0, dearest, "start price of item {}; 0 once it is closed"),
-            ("estimate", 0, worth, "own estimate of item {}; 0 once it is closed"),
-        )
-        each = [(f"{k}_{i}", low, high, what.format(i)) for k, low, high, what in kinds
-                for i in range(len(self.catalogue))]  # fmt: skip
-        total = sum(sorted(item.value for item in self.catalogue)) / self.scale
-        kinds = (
-            ("reply", -1, 1, "latest reply of seat {} on the item: -1 withdrew, 0 none, or its bid"),
-            ("won", 0, len(self.catalogue), "items won by seat {}"),
-            ("profit", -1, total, "its announced profit; 0 if not announced"),
-            ("spent", 0, 1, "sum of the prices it paid"),
-        )
-        each += [(f"{k}_{i}", low, high, what.format(i)) for k, low, high, what in kinds
-                 for i in range(n)]  # fmt: skip
-        return (*own, *(Column(*column) for column in each))
-
-    def _most_worth(self) -> int:
-        if self.values == "common":
-            pct = max(100, 100 + int(self.markups.max()))
-            return max(item.value for item in self.catalogue) * pct // 100
-        given = [value for row in self.private_values or () for value in row]
-        return max(given) if given else int(self.purses.max())
-
-    def _tells_step(self, state: EnglishAuctionState) -> Array:
+    def tells_step(self, state: EnglishAuctionState) -> Array:
         """Return where the increment is told, bool ``(*batch)``."""
         return (state.item_round > 0) | (not self.terse_rules)
 
+    def columns(self) -> tuple[Column, ...]:
+        return auction_views.columns(self)
+
     def observe(self, state: EnglishAuctionState) -> Array:
-        seats, count, n = self._seats(state), len(self.catalogue), self.players
-        item, on_sale = np.minimum(state.item, count - 1), ~state.over
-        tells = self._tells_step(state) & on_sale
-        last, fresh = np.maximum(state.item - 1, 0), (state.item_round == 0) & (state.item > 0)
-        own = (
-            (1 - state.item / count, 1),
-            (state.item_round + 1, 1),
-            (state.start * on_sale, self.scale),
-            (_of(state.estimates, item) * on_sale, self.scale),
-            (self.increment(state) * tells, self.scale),
-            (np.maximum(state.high, 0), self.scale),
-            (seats == state.leader, 1),
-            (~state.withdrawn, 1),
-            ((~state.withdrawn).sum(axis=0), 1),
-            (self.floor(state) * (on_sale & (not self.terse_rules)), self.scale),
-            (state.budget, self.scale),
-            (state.bids_on_item, 1),
-            (self.asked(state), 1),
-            (state.leader, 1),
-            (np.where(fresh, _at(state.sold_to, last), NOBODY), 1),
-            (np.where(fresh, np.maximum(_at(state.price, last), 0), 0), self.scale),
-            (np.where(fresh & self.announces, _of(state.values, last), 0), self.scale),
-        )
-        rows = np.empty((*state.budget.shape, len(self.column_index)), np.float32)
-        for i, (column, unit) in enumerate(own):
-            rows[..., i] = column if unit == 1 else column / unit
-        places = np.arange(count).reshape(-1, *(1 for _ in np.shape(item)))
-        left = (places >= state.item) & on_sale
-        reply = np.where(state.last_reply > 0, state.last_reply / self.scale, 0.0)
-        blocks = (
-            np.where(left, state.starts / self.scale, 0.0),
-            np.where(left, state.estimates / self.scale, 0.0).swapaxes(0, 1),
-            np.where(state.last_reply == WITHDRAW, -1.0, reply),
-            state.won,
-            state.profit * self.announces / self.scale,
-            state.spent / self.scale,
-        )
-        at = len(own)
-        for block in blocks:
-            for column in block:
-                rows[..., at] = column
-                at += 1
-        return rows
+        return auction_views.observe(self, state)
 
     def told(self, state: EnglishAuctionState, player: int) -> dict[str, Any]:
-        names, place = self.names(), int(state.item)
-        on_sale = not state.over
-        fresh = int(state.item_round) == 0 and place > 0
-        ahead = [self._lot(state, player, i) for i in range(place, len(self.catalogue))]
-        replies = enumerate(state.last_reply.tolist())
-        return {
-            "number": place + 1 if on_sale else None,
-            "item": ahead[0]["name"] if on_sale else None,
-            "start": int(state.start) if on_sale else None,
-            "estimate": ahead[0]["estimate"] if on_sale else None,
-            "round": int(state.item_round) + 1 if on_sale else None,
-            "sale": self._sale(state, place - 1) if fresh else None,
-            "replies": [
-                {"name": names[seat], "bid": reply if reply >= 0 else None}
-                for seat, reply in replies
-                if reply != NO_REPLY
-            ],
-            "leader": names[int(state.leader)] if state.leader >= 0 else None,
-            "high": int(state.high) if state.leader >= 0 else None,
-            "increment": int(self.increment(state)) if self._tells_step(state) else None,
-            "budget": int(state.budget[player]),
-            "bids": int(state.bids_on_item[player]),
-            "ahead": ahead[1:] if on_sale else [],
-            "standings": [
-                {
-                    "name": names[seat],
-                    "won": int(state.won[seat]),
-                    "spent": int(state.spent[seat]),
-                    "profit": int(state.profit[seat]) if self.announces else None,
-                }
-                for seat in np.flatnonzero(state.won)
-            ],
-        }
-
-    def _lot(self, state: EnglishAuctionState, player: int, place: int) -> dict[str, Any]:
-        return {
-            "name": self.catalogue[int(state.order[place])].name,
-            "start": int(state.starts[place]),
-            "estimate": int(state.estimates[player, place]),
-        }
-
-    def _sale(self, state: EnglishAuctionState, place: int) -> dict[str, Any]:
-        winner = int(state.sold_to[place])
-        return {
-            "item": self.catalogue[int(state.order[place])].name,
-            "winner": self.names()[winner] if winner >= 0 else None,
-            "price": int(state.price[place]) if winner >= 0 else None,
-            "value": int(state.values[0, place]) if self.announces else None,
-        }
+        return auction_views.told(self, state, player)
 
     def question(self, state: EnglishAuctionState, player: int) -> Question | None:
         if not self.asked(state)[player]:
@@ -660,57 +533,7 @@ class EnglishAuction(Rulebook):
         return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules)
 
     def picture(self, state: EnglishAuctionState) -> tuple[str, list[str], list[list[str]]]:
-        place, count = int(state.item), len(self.catalogue)
-        caption = f"{self.title}: {count} items closed"
-        if place < count:
-            lot = self._lot(state, 0, place)
-            caption = f"{self.title}: item {place + 1} of {count}, {lot['name']}"
-            caption += f", start price {int(state.start)}, round {int(state.item_round) + 1}"
-        said = {NO_REPLY: "", WITHDRAW: "withdrew"}
-        rows = []
-        for seat, name in enumerate(self.names()):
-            reply = int(state.last_reply[seat])
-            leads = " leads" if seat == int(state.leader) else ""
-            numbers = (state.budget[seat], state.won[seat], state.profit[seat])
-            rows.append([name, said.get(reply, str(reply)) + leads, *map(str, numbers)])
-        return caption, ["seat", "reply", "budget", "items", "profit"], rows
-
-
-def authors_chances(tied: Array, asked: Array) -> Array:
-    """Return each tied seat's chance to lead by AucArena's published code, float64, like `tied`.
-
-    Replies are processed in seat order; after each one all earlier and equal highest bids are
-    gone through again, and each takes the lead with probability 1/2.
-    """
-    chances, first = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
-    for seat in range(len(tied)):
-        opens = tied[seat] & ~first
-        chances[seat] = np.where(opens, 1.0, chances[seat])
-        for earlier in range(seat + 1):
-            again = first & asked[seat] & tied[earlier]
-            chances = np.where(again, chances / 2, chances)
-            chances[earlier] += again / 2
-        first = first | opens
-    return chances
-
-
-def _lot(key: Array, count: Array) -> Array:
-    """Return a number in [0, 1) from a table's key and a count (the generator SplitMix64)."""
-    with np.errstate(over="ignore"):  # it computes modulo 2**64
-        mixed = key + (np.asarray(count).astype(np.uint64) + 1) * 0x9E3779B97F4A7C15
-        mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9
-        mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB
-        return ((mixed ^ (mixed >> 31)) >> 11) * 2.0**-53
-
-
-def _at(values: Array, place: Array) -> Array:
-    """Take each table's value at one place of ``(items, *batch)``, ``(*batch)``."""
-    return np.take_along_axis(values, np.asarray(place)[None], axis=0)[0]
-
-
-def _of(values: Array, place: Array) -> Array:
-    """Take each table's values at one place of ``(players, items, *batch)``."""
-    return np.take_along_axis(values, np.asarray(place)[None, None], axis=1)[:, 0]
+        return auction_views.picture(self, state)
 
 
 def _frozen(value: Any) -> Any:
