@@ -82,7 +82,7 @@ def _tiny(value: str, client: Settings, settings: Settings) -> Policy:
 def _openai(value: str, client: Settings, settings: Settings) -> Policy:
     from llm_games.wrappers.clients.openai import OpenAIClient
 
-    return _asking(OpenAIClient, (value,), client, settings)
+    return _asking(OpenAIClient, (value,), SERVER | dict(client), settings)
 
 
 def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
@@ -92,16 +92,23 @@ def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
 
 
 def _asking(make: Any, first: tuple[Any, ...], client: Settings, settings: Settings) -> Policy:
-    """Return an `LLMPolicy` on a client, once all settings are known to exist."""
+    """Return an `LLMPolicy` on a client with its layers, once all settings are known to exist."""
+    from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
     from llm_games.wrappers.llm_policy import LLMPolicy
 
-    for where, given, taken in ((make, client, len(first)), (LLMPolicy, settings, 1)):
+    own = {key: value for key, value in client.items() if key not in LAYER_SETTINGS}
+    for where, given, taken in ((make, own, len(first)), (LLMPolicy, settings, 1)):
         known = list(signature(where).parameters)[taken:]
         for key in given:
             if key not in known:
+                known += LAYER_SETTINGS if where is make else ()
                 raise unknown(f"setting of {where.__name__}", key, known)
-    return LLMPolicy(make(*first, **client), **settings)
+    around = {key: value for key, value in client.items() if key in LAYER_SETTINGS}
+    return LLMPolicy(dress(make(*first, **own), **around), **settings)
 
+
+SERVER: Settings = {"retries": 3, "max_in_flight": 64}
+"""How a model behind a server is called, unless its settings say otherwise; see `dress`."""
 
 PLAYERS: dict[str, Entry] = {
     "rational": Entry(
@@ -172,7 +179,7 @@ def make_player(
         name: a kind, with its value where it takes one: ``"rational"``, ``"fixed:91"``.
         game: the game it shall play (rules or name): checks now that it can.
         client: for players that ask a language model: settings of its client, such as
-            ``{"base_url": ...}`` for `OpenAIClient`.
+            ``{"base_url": ...}`` for `OpenAIClient`, and of its layers, see `dress`.
         settings: for the same: settings of `LLMPolicy`, such as ``reasoning=True``.
 
     Raises:

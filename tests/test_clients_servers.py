@@ -18,6 +18,7 @@ from llm_games.questions import Choice, Integer, Plan, Target
 from llm_games.views import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.clients.transformers import TransformersClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.replies import read_reply
@@ -90,7 +91,7 @@ def foreign(tmp_path_factory):
 @pytest.fixture(params=["tiny", "foreign"])
 def client(request):
     model = "tiny" if request.param == "tiny" else str(WEIGHTS)
-    return OpenAIClient(model, request.getfixturevalue(request.param), retries=1)
+    return dress(OpenAIClient(model, request.getfixturevalue(request.param)), retries=1)
 
 
 def run(client, *requests):

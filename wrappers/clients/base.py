@@ -55,13 +55,27 @@ class ClientError(LLMGamesError):
     Attributes:
         transient: True if the same call may succeed later.
         retry_after: seconds the server asked to wait, if it did.
+        status: the server's HTTP status; None if there was none.
+        may_cost: the server may have worked on the call, and so may charge for it.
     """
 
     def __init__(
-        self, message: str, *, transient: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+        may_cost: bool = False,
     ) -> None:
         super().__init__(message)
         self.transient, self.retry_after = transient, retry_after
+        self.status, self.may_cost = status, may_cost
+
+    @property
+    def limited(self) -> bool:
+        """Return whether the server asks for fewer calls."""
+        return self.transient and self.status == 429
 
 
 @runtime_checkable
@@ -81,3 +95,17 @@ class Client(Protocol):
     async def close(self) -> None:
         """Let go of connections. The client can be used again afterwards."""
         ...
+
+
+class Layer:
+    """Base of clients around a client. They add one thing each, whatever the client is."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.name = client, client.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.client!r})"
+
+    async def close(self) -> None:
+        """Close the client inside."""
+        await self.client.close()

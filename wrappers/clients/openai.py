@@ -7,10 +7,8 @@ import ipaddress
 import json
 import logging
 import os
-import random
 import re
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
@@ -20,15 +18,17 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from llm_games.errors import BadParameter
-from llm_games.rulebook import check_choice, check_integer, check_number
+from llm_games.rulebook import check_choice, check_number
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.secrets import Secret
 
 log = logging.getLogger(__name__)
 
 OFFICIAL = "https://api.openai.com/v1"
-LONGEST_PAUSE = 120.0
-"""Seconds; a server that asks to wait longer ends the call."""
+LONGEST_TEXT = 1_000_000
+"""Characters; a longer reply is cut, and counts as cut off."""
+MOST_TOKENS = 10**9
+"""A server that counts more tokens for one call is not believed."""
 
 # What a server may refuse by name, so that it is left out from then on, and the words for it.
 _OPTIONAL = {
@@ -41,14 +41,6 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 _FINISH = {"length": "length", "content_filter": "refusal", "refusal": "refusal"}
 
 
-@dataclass(frozen=True)
-class _Session:
-    """What belongs to one event loop."""
-
-    client: Any
-    gate: asyncio.Semaphore
-
-
 class OpenAIClient:
     """Completes chats through the ``openai`` package.
 
@@ -59,10 +51,7 @@ class OpenAIClient:
         api_key, api_key_file, api_key_env: the key, a file that holds nothing else, or the
             environment variable it is in (default ``OPENAI_API_KEY``; a server on this machine
             gets none unless one of the three is given).
-        timeout: seconds for one try, the whole answer included.
-        retries: further tries after a passing failure (busy, too many requests, no connection);
-            a ``Retry-After`` of up to two minutes is obeyed.
-        max_in_flight: calls at the same time, for each event loop.
+        timeout: seconds for one call, the whole answer included.
         structured: ``auto`` asks for the answer's JSON schema until the server refuses it,
             ``always`` insists, ``never`` does not ask.
 
@@ -79,8 +68,6 @@ class OpenAIClient:
         api_key_file: str | Path | None = None,
         api_key_env: str | None = None,
         timeout: float = 60.0,
-        retries: int = 3,
-        max_in_flight: int = 64,
         structured: str = "auto",
     ) -> None:
         if find_spec("openai") is None:
@@ -88,83 +75,77 @@ class OpenAIClient:
         if not isinstance(model, str) or not model:
             raise BadParameter(f"model must be the name of a model, got {model!r}")
         check_number("timeout", timeout, 0.001)
-        check_integer("retries", retries, 0)
-        check_integer("max_in_flight", max_in_flight, 1)
         check_choice("structured", structured, ("auto", "always", "never"))
         self.name = self.model = model
         self.base_url = _checked(base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL)
         self._key = _key(self.base_url, api_key, api_key_file, api_key_env)
-        self.timeout, self.retries, self.max_in_flight = timeout, retries, max_in_flight
-        self.structured = structured
+        self.timeout, self.structured = timeout, structured
         self._refused: set[str] = set()
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session] = WeakKeyDictionary()
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion. While a failed call waits, others may go.
+        """Return one completion. One call: to try again is a layer's job, see `dress`.
 
         Raises:
             ClientError: none could be had; names the server and the way out.
         """
-        session, tries = self._session(), 0
-        while True:
-            async with session.gate:
-                answer = await self._call(session, request)
-            if isinstance(answer, Completion):
-                return answer
-            tries += 1
-            pause = max(_backoff(tries), answer.retry_after or 0)
-            if not answer.transient or tries > self.retries or pause > LONGEST_PAUSE:
-                raise answer
-            await asyncio.sleep(pause)
+        answer = await self._call(self._session(), request)
+        if isinstance(answer, ClientError):
+            raise answer
+        return answer
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
         for loop, session in list(self._sessions.items()):
             self._sessions.pop(loop, None)
             if loop is asyncio.get_running_loop():
-                await session.client.close()
+                await session.close()
             elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(session.client.close(), loop)
+                closing = asyncio.run_coroutine_threadsafe(session.close(), loop)
                 await asyncio.wrap_future(closing)
 
-    def _session(self) -> _Session:
+    def _session(self) -> Any:
+        """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
             import openai
 
-            client = openai.AsyncOpenAI(
+            self._sessions[loop] = openai.AsyncOpenAI(
                 api_key=self._key.reveal() if self._key else "none",
                 base_url=self.base_url,
                 timeout=self.timeout,
                 max_retries=0,
             )
-            self._sessions[loop] = _Session(client, asyncio.Semaphore(self.max_in_flight))
         return self._sessions[loop]
 
-    async def _call(self, session: _Session, request: Request) -> Completion | ClientError:
+    async def _call(self, session: Any, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
         began = time.perf_counter()
         while True:
             arguments = self._arguments(request)
             answer = await self._send(session, arguments)
             if not isinstance(answer, Exception):
-                return self._completion(answer, time.perf_counter() - began)
+                return self._read(answer, time.perf_counter() - began)
             refused = self._refusal(answer, arguments)
             if refused is None:
                 return self._failure(answer)
             log.warning("%s refuses %s and is asked without it", self.base_url, refused)
             self._refused.add(_form(request) or "" if refused == "response_format" else refused)
 
-    async def _send(self, session: _Session, arguments: dict[str, Any]) -> Any:
-        """Return the answer or the error: one that is raised would carry what must not show."""
+    async def _send(self, session: Any, arguments: dict[str, Any]) -> Any:
+        """Return the response or the error: one that is raised would carry what must not show."""
+        import httpx2
         import openai
 
+        # Not chat.completions.create: its checks of both sides' types cost as much as the rest.
         try:
             async with asyncio.timeout(self.timeout):
-                return await session.client.chat.completions.create(**arguments)
+                return await session.post(
+                    "/chat/completions", body=arguments, cast_to=httpx2.Response
+                )
         except (openai.OpenAIError, TimeoutError, ValueError) as error:
             return error
 
@@ -198,32 +179,48 @@ class OpenAIClient:
                 return name
         return None
 
-    def _completion(self, answer: Any, latency: float) -> Completion | ClientError:
-        if isinstance(answer, str):
+    def _read(self, response: Any, latency: float) -> Completion | ClientError:
+        """Read a response that claims to be a completion; nothing in it is taken for granted."""
+        data: bytes = response.content
+        if "html" in response.headers.get("content-type", "") or data.lstrip()[:1] == b"<":
             return ClientError(
                 f"{self.base_url} answers with a page, not with a completion: is base_url right? "
-                f"It usually ends in /v1. The page begins {self._shown(answer)!r}"
+                f"It usually ends in /v1. The page begins {self._shown(response.text[:300])!r}"
             )
-        choices = getattr(answer, "choices", None)
-        message = getattr(choices[0], "message", None) if choices else None
-        if not choices or message is None:
-            fault = getattr(answer, "error", None) or "no choices"
-            return ClientError(
-                f"{self.base_url} sent no completion ({self._shown(str(fault))})", transient=True
-            )
-        refusal, text = getattr(message, "refusal", None), message.content
+        try:
+            answer = json.loads(data)
+        except (ValueError, RecursionError):
+            return self._broken("sent an answer that is cut off or no JSON")
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            fault = (isinstance(answer, dict) and answer.get("error")) or "no choices"
+            return self._broken(f"sent no completion ({self._shown(str(fault))})")
+        refusal, text = message.get("refusal"), message.get("content")
         if not isinstance(text or "", str):
-            return ClientError(f"{self.base_url} sent content of type {type(text).__name__}")
-        usage = getattr(answer, "usage", None)
-        finish = "refusal" if refusal else _FINISH.get(choices[0].finish_reason or "", "stop")
+            return ClientError(
+                f"{self.base_url} sent content of type {type(text).__name__}", may_cost=True
+            )
+        finish = "refusal" if refusal else _FINISH.get(str(choice.get("finish_reason")), "stop")
+        return self._completion(answer, text or str(refusal or ""), finish, latency)
+
+    def _completion(self, answer: Any, text: str, finish: Any, latency: float) -> Completion:
+        usage = answer.get("usage")
+        counts = usage if isinstance(usage, dict) else {}
+        if len(text) > LONGEST_TEXT:
+            text, finish = text[:LONGEST_TEXT], "length"
         return Completion(
-            text=self._masked(text or refusal or ""),
-            finish=finish,  # type: ignore[arg-type]
-            tokens_in=getattr(usage, "prompt_tokens", None) or 0,
-            tokens_out=getattr(usage, "completion_tokens", None) or 0,
+            text=self._masked(text),
+            finish=finish,
+            tokens_in=_count(counts.get("prompt_tokens")),
+            tokens_out=_count(counts.get("completion_tokens")),
             latency=latency,
-            model=getattr(answer, "model", None) or self.model,
+            model=self._shown(str(answer.get("model") or self.model)),
         )
+
+    def _broken(self, what: str) -> ClientError:
+        return ClientError(f"{self.base_url} {what}", transient=True, may_cost=True)
 
     def _failure(self, error: Exception) -> ClientError:
         """Say what failed and what to do about it."""
@@ -234,16 +231,16 @@ class OpenAIClient:
                 f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
                 "timeout may be too short for this model",
                 transient=True,
+                may_cost=_was_sent(error),
             )
         if isinstance(error, openai.APIStatusError):
             return self._status_failure(error)
-        if isinstance(error, json.JSONDecodeError):
-            return ClientError(f"{self.base_url} sent an answer that is cut off", transient=True)
         if isinstance(error, openai.APIConnectionError):
             return ClientError(
                 f"cannot reach {self.base_url} ({_cause(error)}): check that the server is "
                 "running, that base_url is right, and the network",
                 transient=True,
+                may_cost=_was_sent(error),
             )
         return ClientError(f"{self.base_url}: {type(error).__name__}: {self._shown(str(error))}")
 
@@ -261,6 +258,7 @@ class OpenAIClient:
             f"{self.base_url} refused with status {status}: {said}{hint and f' – {hint}'}",
             transient=busy,
             retry_after=_retry_after(error.response.headers) if busy else None,
+            status=status,
         )
 
     def _masked(self, text: str) -> str:
@@ -331,9 +329,18 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _backoff(tries: int) -> float:
-    """Return the pause before a further try: 0.5 s, doubling up to 8 s, less up to 25 %."""
-    return min(8.0, 0.5 * 2 ** (tries - 1)) * random.uniform(0.75, 1.0)
+def _was_sent(error: BaseException) -> bool:
+    """Return whether a call that failed on its way had got as far as a connection."""
+    import httpx2
+
+    unsent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+    return not isinstance(error.__cause__, unsent)
+
+
+def _count(value: Any) -> int:
+    """Return a server's count of tokens; 0 if it is none."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value <= MOST_TOKENS else 0
 
 
 def _retry_after(headers: Any) -> float | None:

@@ -13,13 +13,15 @@ class RecordedClient:
     """Serves recorded completions by prompt and seed.
 
     Args:
-        rows: ``(messages, seed, completion)`` of each call; a later row replaces an earlier one
-            of the same prompt and seed.
+        rows: ``(messages, seed, completion)`` of each call, or the `ClientError` that it brought;
+            a later row replaces an earlier one of the same prompt and seed.
         name: the player's name in logs.
     """
 
     def __init__(
-        self, rows: Iterable[tuple[Sequence[Message], int, Completion]], name: str = "recorded"
+        self,
+        rows: Iterable[tuple[Sequence[Message], int, Completion | ClientError]],
+        name: str = "recorded",
     ) -> None:
         self.name = name
         self._completions = {_key(messages, seed): found for messages, seed, found in rows}
@@ -28,7 +30,7 @@ class RecordedClient:
         """Return what was recorded for this prompt and seed.
 
         Raises:
-            ClientError: nothing was.
+            ClientError: nothing was, or that the call failed was.
         """
         found = self._completions.get(_key(request.messages, request.seed))
         if found is None:
@@ -38,6 +40,8 @@ class RecordedClient:
                 f"this prompt with seed {request.seed}: …{last[-120:]!r}. A replay needs the game, "
                 "seeds, prompts and settings of the recorded run"
             )
+        if isinstance(found, ClientError):
+            raise ClientError(str(found), transient=found.transient)
         return found
 
     async def close(self) -> None:

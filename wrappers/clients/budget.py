@@ -1,0 +1,243 @@
+"""Accounting and budget: what calls cost, by model and seat, and an end before it is too much."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from typing import Any
+
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.tokens import Estimator, tokens_of
+
+MILLION = 1_000_000
+
+
+class BudgetExceeded(LLMGamesError):
+    """The next call might cost more than is left. It was not made."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, for each million tokens of prompts and of replies."""
+
+    input: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+
+    def of(self, tokens_in: int, tokens_out: int) -> Decimal:
+        """Return what so many tokens cost, exactly."""
+        return (tokens_in * self.input + tokens_out * self.output) / MILLION
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may be spent, in all and by each seat over all its episodes; None: no limit.
+
+    `money` is in the currency of the prices.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    money: Decimal | None = None
+    calls_per_seat: int | None = None
+    tokens_per_seat: int | None = None
+    money_per_seat: Decimal | None = None
+
+    def limits(self, seat: bool) -> dict[str, Any]:
+        """Return the limits that are set, of a seat or of all, by what they limit."""
+        named = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {
+            name.removesuffix("_per_seat"): value
+            for name, value in named
+            if value is not None and name.endswith("_per_seat") == seat
+        }
+
+
+@dataclass
+class Usage:
+    """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency."""
+
+    calls: int = 0
+    failures: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    money: Decimal = Decimal(0)
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of prompts and replies together."""
+        return self.tokens_in + self.tokens_out
+
+    def add(self, other: Usage, sign: int = 1) -> None:
+        """Add what else was spent."""
+        self.calls += sign * other.calls
+        self.failures += sign * other.failures
+        self.tokens_in += sign * other.tokens_in
+        self.tokens_out += sign * other.tokens_out
+        self.seconds += sign * other.seconds
+        self.money += sign * other.money
+
+    def plain(self) -> dict[str, int | float | str]:
+        """Return it as plain values, money as an exact decimal in words."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"money": str(self.money)}
+
+
+@dataclass
+class _Account:
+    spent: Usage = field(default_factory=Usage)
+    held: Usage = field(default_factory=Usage)
+
+
+class Ledger:
+    """The books of a run: every call is booked, and none is made that the budget cannot bear.
+
+    Before a call its upper estimate is held back. If it fits only when calls in flight turn out
+    cheaper than they might, it waits for them. If it cannot fit, no further call is made, those
+    in flight are waited for, and all who ask get `BudgetExceeded`.
+
+    Attributes:
+        models, seats: what was spent, by model and by seat (``public_goods/player_0``).
+    """
+
+    def __init__(
+        self, budget: Budget | None = None, prices: Mapping[str, Price] | None = None
+    ) -> None:
+        self.budget, self.prices = budget or Budget(), dict(prices or {})
+        self.models: dict[str, Usage] = {}
+        self.seats: dict[str, Usage] = {}
+        self._run, self._accounts = _Account(), dict[str, _Account]()
+        self._limits = self.budget.limits(False), self.budget.limits(True)
+        self._waiting: list[asyncio.Future[None]] = []
+        self._stop = ""
+
+    @property
+    def total(self) -> Usage:
+        """Return what was spent in all."""
+        return self._run.spent
+
+    def check_price(self, model: str) -> None:
+        """Check that a model can be paid for.
+
+        Raises:
+            BadParameter: there is a budget of money and no price for the model.
+        """
+        if any("money" in limits for limits in self._limits) and model not in self.prices:
+            raise BadParameter(
+                f'a budget of money needs the price of {model!r}: [prices."{model}"] input = …, '
+                "output = … for each million tokens (0 if it costs nothing)"
+            )
+
+    def usage(
+        self, model: str, tokens_in: int, tokens_out: int, calls: int = 1, seconds: float = 0.0
+    ) -> Usage:
+        """Return so many tokens of a model as `Usage`, with what they cost."""
+        price = self.prices.get(model)
+        money = price.of(tokens_in, tokens_out) if price else Decimal(0)
+        return Usage(calls, 0, tokens_in, tokens_out, seconds, money)
+
+    def book(self, model: str, seat: str, spent: Usage) -> None:
+        """Book what was spent."""
+        for usage in (
+            self._run.spent,
+            self._account(seat).spent,
+            self.models.setdefault(model, Usage()),
+        ):
+            usage.add(spent)
+
+    async def hold(self, seat: str, most: Usage) -> None:
+        """Hold the most that a call may cost; `release` it when the call is over.
+
+        Raises:
+            BudgetExceeded: it may be more than is left.
+        """
+        while True:
+            self._stop = self._stop or self._excess(seat, most, held=False)
+            if self._stop and not self._run.held.calls:
+                raise BudgetExceeded(self._stop)
+            if not self._stop and not self._excess(seat, most, held=True):
+                break
+            change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(change)
+            await change
+        for account in (self._run, self._account(seat)):
+            account.held.add(most)
+
+    def release(self, seat: str, most: Usage) -> None:
+        """Hold no longer what was held for a call."""
+        for account in (self._run, self._account(seat)):
+            account.held.add(most, -1)
+        waiting, self._waiting = self._waiting, []
+        for change in waiting:
+            if not change.done():
+                change.set_result(None)
+
+    def _account(self, seat: str) -> _Account:
+        if seat not in self._accounts:
+            self._accounts[seat] = account = _Account()
+            self.seats[seat] = account.spent
+        return self._accounts[seat]
+
+    def _excess(self, seat: str, most: Usage, held: bool) -> str:
+        """Say which limit a call might pass, on top of what is spent (and held); "" if none."""
+        return next(self._excesses(seat, most, held), "")
+
+    def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[str]:
+        accounts = ((self._run, "", ""), (self._account(seat), "_per_seat", f" of {seat}"))
+        for (account, suffix, whose), limits in zip(accounts, self._limits, strict=True):
+            for what, limit in limits.items():
+                spent, needed = getattr(account.spent, what), getattr(most, what)
+                reserved = getattr(account.held, what) if held else 0
+                if spent + reserved + needed > limit:
+                    yield (
+                        f"the budget{whose}, {what}{suffix} = {limit}, has {spent} spent and the "
+                        f"next call may take {needed}: raise {what}{suffix} to go on"
+                    )
+
+
+class Metered(Layer):
+    """Books every call in a ledger, and holds its upper estimate while it is made."""
+
+    def __init__(self, client: Client, ledger: Ledger, estimator: Estimator | None = None) -> None:
+        super().__init__(client)
+        ledger.check_price(client.name)
+        self.ledger, self.estimator = ledger, estimator or Estimator()
+
+    async def complete(self, request: Request) -> Completion:
+        """Return one completion.
+
+        Raises:
+            ClientError: as the client raises it. What the server may charge for is booked.
+            BudgetExceeded: the call might cost too much and was not made.
+        """
+        ledger, seat = self.ledger, seat_of(request)
+        tokens = self.estimator.tokens_in(request), self.estimator.tokens_out(request)
+        most = ledger.usage(self.name, *tokens)
+        await ledger.hold(seat, most)
+        spent = most  # unless it is known to be less
+        try:
+            completion = await self.client.complete(request)
+            spent = self._spent(request, completion)
+            return completion
+        except ClientError as error:
+            spent = replace(most if error.may_cost else ledger.usage(self.name, 0, 0), failures=1)
+            raise
+        finally:
+            ledger.book(self.name, seat, spent)
+            ledger.release(seat, most)
+
+    def _spent(self, request: Request, completion: Completion) -> Usage:
+        """Return what an answer cost; where the server counts nothing, what it may have cost."""
+        self.estimator.learn(request, completion)
+        counts = completion.tokens_in, completion.tokens_out
+        if not any(counts):
+            counts = self.estimator.tokens_in(request), tokens_of(completion.text)
+        return self.ledger.usage(self.name, *counts, seconds=completion.latency)
+
+
+def seat_of(request: Request) -> str:
+    """Return who asks, without the episode: ``public_goods/player_0``; "" if nobody is named."""
+    game, _, rest = request.seat.partition("/")
+    return f"{game}/{rest.rpartition('/')[2]}" if rest else game

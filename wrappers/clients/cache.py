@@ -1,0 +1,207 @@
+"""A layer that never asks twice: replies are kept in a SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from llm_games.errors import LLMGamesError
+from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
+
+log = logging.getLogger(__name__)
+
+APPLICATION = 0x6C6C6D63
+"""What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
+_TABLE = """CREATE TABLE IF NOT EXISTS replies (
+  key BLOB PRIMARY KEY,     -- sha256 of the request and where it went
+  source TEXT NOT NULL,     -- the server's address or the model's folder
+  model TEXT NOT NULL,      -- as it was asked for
+  answered TEXT NOT NULL,   -- as the server named itself
+  text TEXT NOT NULL,
+  created REAL NOT NULL     -- Unix time
+) STRICT, WITHOUT ROWID"""
+
+
+class CacheError(LLMGamesError):
+    """The file cannot be used as a cache of replies."""
+
+
+class Cached(NamedTuple):
+    """The replies of one model in a cache: how many, their characters, Unix times."""
+
+    model: str
+    source: str
+    replies: int
+    characters: int
+    oldest: float
+    newest: float
+
+
+def default_path() -> Path:
+    """Return where replies are kept if no file is named: the user's folder for caches."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "llm-games" / "replies.db"
+
+
+class ReplyCache:
+    """A file of replies, made if there is none. Several processes may use it at the same time.
+
+    Raises:
+        CacheError: it is another file, or cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.flights: dict[Any, asyncio.Future[None]] = {}
+        """the calls that are being made now, by event loop and key"""
+        with self._translated():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                self.path, timeout=5, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+
+    def _prepare(self) -> None:
+        found = self._database.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if found != APPLICATION and tables:
+            self._database.close()
+            raise CacheError(f"{self.path} is not a cache of replies: name another file")
+        self._database.execute("PRAGMA journal_mode = WAL")
+        # A reply that is lost with the power is asked again.
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.execute(f"PRAGMA application_id = {APPLICATION}")
+        self._database.execute(_TABLE)
+
+    def get(self, key: bytes) -> Completion | None:
+        """Return a reply; it takes no time and no tokens."""
+        query = "SELECT text, answered FROM replies WHERE key = ?"
+        with self._translated():
+            row = self._database.execute(query, (key,)).fetchone()
+        return None if row is None else Completion(text=row[0], model=row[1])
+
+    def put(self, key: bytes, source: str, model: str, completion: Completion) -> None:
+        """Keep a reply."""
+        text = completion.text.encode(errors="replace").decode()  # no halves of characters
+        row = (key, source, model, completion.model, text, time.time())
+        with self._translated():
+            self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def contents(self) -> list[Cached]:
+        """Return what is kept, by model."""
+        query = (
+            "SELECT model, source, count(*), sum(length(text)), min(created), max(created) "
+            "FROM replies GROUP BY model, source ORDER BY model, source"
+        )
+        with self._translated():
+            return [Cached(*row) for row in self._database.execute(query)]
+
+    def prune(self, model: str | None = None, older_than: float = 0.0) -> int:
+        """Drop the replies of a model (of all) that are older than so many seconds.
+
+        Returns:
+            How many were dropped. The file shrinks.
+        """
+        query = "DELETE FROM replies WHERE (?1 IS NULL OR model = ?1) AND created <= ?2"
+        with self._translated():
+            gone = self._database.execute(query, (model, time.time() - older_than)).rowcount
+            self._database.execute("VACUUM")
+        return gone
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise CacheError(f"{self.path} cannot be used as a cache of replies: {error}") from None
+
+
+class Cache(Layer):
+    """Serves a request that was answered before; the same request at the same time is asked once.
+
+    Only whole replies are kept: no failure, no refusal, none that was cut off. Requests are the
+    same if model, source, messages, schema, sampling, seat and seed are, so that each draw of a
+    mixed strategy stays a draw of its own.
+
+    Args:
+        client: what is called.
+        file: where replies are kept.
+        source: the server's address or the model's folder.
+        always: also at a temperature above 0.
+
+    Attributes:
+        hits, misses: requests served from the file, and not.
+    """
+
+    def __init__(
+        self, client: Client, file: ReplyCache, source: str = "", always: bool = False
+    ) -> None:
+        super().__init__(client)
+        self.file, self.source, self.always = file, source, always
+        self.hits = self.misses = 0
+
+    async def complete(self, request: Request) -> Completion:
+        """Return one completion; raises what the client raises."""
+        if request.temperature != 0 and not self.always:
+            return await self.client.complete(request)
+        key = self._key(request)
+        place = asyncio.get_running_loop(), key
+        while True:
+            if (found := self._get(key)) is not None:
+                self.hits += 1
+                return found
+            if (flight := self.file.flights.get(place)) is None:
+                return await self._ask(request, key, place)
+            await asyncio.wait([flight])
+
+    async def _ask(self, request: Request, key: bytes, place: Any) -> Completion:
+        self.misses += 1
+        flight = self.file.flights[place] = place[0].create_future()
+        try:
+            completion = await self.client.complete(request)
+            if completion.finish == "stop" and completion.text:
+                self._put(key, completion)
+            return completion
+        finally:
+            del self.file.flights[place]
+            flight.set_result(None)
+
+    def _get(self, key: bytes) -> Completion | None:
+        try:
+            return self.file.get(key)
+        except CacheError as error:  # a run goes on without it
+            log.warning("%s", error)
+            return None
+
+    def _put(self, key: bytes, completion: Completion) -> None:
+        try:
+            self.file.put(key, self.source, self.name, completion)
+        except CacheError as error:  # a run goes on without it
+            log.warning("%s", error)
+
+    def _key(self, request: Request) -> bytes:
+        asked = {
+            "model": self.name,
+            "source": self.source,
+            "messages": request.messages,
+            "schema": request.schema(),
+            "temperature": request.temperature,
+            "max_tokens": request.max_tokens,
+            "seat": request.seat,
+            "seed": request.seed,
+        }
+        text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,207 @@
+"""A layer that calls no faster than allowed, and finds out what a server bears."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from llm_games.rulebook import check_integer
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.tokens import Estimator
+
+FIRST = 20
+"""Calls in flight at the start, unless fewer are allowed."""
+COOLDOWN = 15.0
+"""Seconds after a cut in which further refusals cut nothing: they are of the same crowd."""
+SLACK = 1.0
+"""Seconds of a pace that may be caught up with at once."""
+
+
+class Pace:
+    """Spreads amounts evenly over the minutes (a leaky bucket)."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds, self._clock = 60.0 / per_minute, clock
+        self._free = clock()
+
+    def wait(self) -> float:
+        """Return the seconds until something may be taken."""
+        return self._free - self._clock()
+
+    def take(self, amount: int) -> None:
+        """Take an amount; a negative one gives back."""
+        self._free = max(self._free, self._clock() - SLACK) + amount * self.seconds
+
+
+class Gate:
+    """Lets calls to one server through, in the order in which they come. For one event loop.
+
+    The number in flight doubles with each round of calls without a refusal, until the first
+    refusal for being too many (status 429); from then on it grows by 5 % a round. A refusal cuts
+    it to 80 %, once in `COOLDOWN`. Rounds count only if nearly all places were taken and no call
+    failed. Nothing but such a refusal cuts. While a server asks to wait, nobody is let through.
+
+    Attributes:
+        limit: calls that may be in flight now, at most `most`.
+        history: ``(seconds, limit)`` of the last 1000 changes, seconds since the start.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.most, self.limit, self.in_flight = most, min(FIRST, most), 0
+        self._clock, self._start = clock, clock()
+        self.history: deque[tuple[float, int]] = deque([(0.0, self.limit)], maxlen=1000)
+        self._requests = Pace(requests_per_minute, clock) if requests_per_minute else None
+        self._tokens = Pace(tokens_per_minute, clock) if tokens_per_minute else None
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._slow_start, self._round, self._peak = True, 0, 0
+        self._closed_until = self._cut_until = float("-inf")
+
+    async def enter(self, tokens: int) -> None:
+        """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((place, tokens))
+        self._admit()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.leave()
+            raise
+
+    def leave(self, error: ClientError | None = None, clean: bool = False, spare: int = 0) -> None:
+        """Give a place back: with the failure if there was one; `spare` tokens were not used."""
+        if self._tokens is not None and spare:
+            self._tokens.take(-spare)
+        if error is not None and error.limited:
+            self._refused(error.retry_after)
+        elif clean:
+            self._succeeded()
+        elif error is not None:
+            self._round = 0
+        self.in_flight -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        """Let through whoever may go now; come back later for the others."""
+        while self._waiting and self.in_flight < self.limit:
+            place, tokens = self._waiting[0]
+            if not place.done():
+                if (pause := self._pause()) > 0:
+                    self._come_back(pause)
+                    return
+                self._take(tokens)
+                place.set_result(None)
+            self._waiting.popleft()
+
+    def _pause(self) -> float:
+        waits = [pace.wait() for pace in (self._requests, self._tokens) if pace is not None]
+        return max(self._closed_until - self._clock(), *waits, 0.0)
+
+    def _take(self, tokens: int) -> None:
+        self.in_flight += 1
+        self._peak = max(self._peak, self.in_flight)
+        if self._requests is not None:
+            self._requests.take(1)
+        if self._tokens is not None:
+            self._tokens.take(tokens)
+
+    def _come_back(self, pause: float) -> None:
+        if self._timer is None:
+
+            def again() -> None:
+                self._timer = None
+                self._admit()
+
+            self._timer = asyncio.get_running_loop().call_later(pause, again)
+
+    def _succeeded(self) -> None:
+        self._round += 1
+        if self._round < self.limit:
+            return
+        if self._peak >= 0.8 * self.limit:
+            step = self.limit if self._slow_start else max(1, self.limit // 20)
+            self._change(min(self.most, self.limit + step))
+        self._round, self._peak = 0, self.in_flight
+
+    def _refused(self, retry_after: float | None) -> None:
+        now = self._clock()
+        self._slow_start, self._round = False, 0
+        if retry_after:
+            self._closed_until = max(self._closed_until, now + min(retry_after, 60.0))
+        if now >= self._cut_until:
+            self._cut_until = now + (retry_after or COOLDOWN)
+            self._change(max(1, int(self.limit * 0.8)))
+
+    def _change(self, limit: int) -> None:
+        if limit != self.limit:
+            self.limit = limit
+            self.history.append((self._clock() - self._start, limit))
+
+
+class Gates:
+    """The gates of one server, one for each event loop that calls it."""
+
+    def __init__(
+        self,
+        max_in_flight: int = 64,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+    ) -> None:
+        check_integer("max_in_flight", max_in_flight, 1)
+        for name, value in (
+            ("requests_per_minute", requests_per_minute),
+            ("tokens_per_minute", tokens_per_minute),
+        ):
+            if value is not None:
+                check_integer(name, value, 1)
+        self._settings = max_in_flight, requests_per_minute, tokens_per_minute
+        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
+        self.counts_tokens = tokens_per_minute is not None
+
+    def here(self) -> Gate:
+        """Return the gate of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._gates:
+            self._gates[loop] = Gate(*self._settings)
+        return self._gates[loop]
+
+    def history(self) -> list[list[tuple[float, int]]]:
+        """Return how the limit of each gate changed, for logs."""
+        return [list(gate.history) for gate in self._gates.values()]
+
+
+class Limit(Layer):
+    """Lets calls wait for their place at a gate; clients of one server share its gates."""
+
+    def __init__(self, client: Client, gates: Gates, estimator: Estimator | None = None) -> None:
+        super().__init__(client)
+        self.gates, self.estimator = gates, estimator or Estimator()
+
+    async def complete(self, request: Request) -> Completion:
+        """Return one completion; raises what the client raises."""
+        gate, tokens = self.gates.here(), 0
+        if self.gates.counts_tokens:
+            tokens = self.estimator.tokens_in(request) + self.estimator.tokens_out(request)
+        await gate.enter(tokens)
+        failure: ClientError | None = None
+        completion: Completion | None = None
+        try:
+            completion = await self.client.complete(request)
+            return completion
+        except ClientError as error:
+            failure = error
+            raise
+        finally:
+            used = completion.tokens_in + completion.tokens_out if completion else tokens
+            gate.leave(failure, completion is not None, tokens - used if tokens and used else 0)
+            del failure

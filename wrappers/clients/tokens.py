@@ -1,0 +1,46 @@
+"""How many tokens a call may take, before it is made."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from llm_games.wrappers.clients.base import Completion, Request
+
+FIRST_RATE = 0.5
+"""Tokens for each byte of a prompt until the server's own counts are known: twice what is usual."""
+OPEN_END = 4096
+"""Tokens of a reply to a request that sets no limit."""
+
+
+class Estimator:
+    """Upper estimates of one model's tokens; they follow what the server counts."""
+
+    def __init__(self) -> None:
+        self._rate, self._longest = FIRST_RATE, OPEN_END
+
+    def tokens_in(self, request: Request) -> int:
+        """Return about how many tokens the prompt has at most."""
+        return ceil(self._rate * _size(request))
+
+    def tokens_out(self, request: Request) -> int:
+        """Return how many tokens the reply has at most."""
+        return request.max_tokens or self._longest
+
+    def learn(self, request: Request, completion: Completion) -> None:
+        """Take the server's counts into account; a server that counts nothing teaches nothing."""
+        if completion.tokens_in:
+            seen = 1.1 * completion.tokens_in / _size(request)
+            self._rate = max(seen, 0.95 * self._rate)
+        if request.max_tokens is None:
+            self._longest = max(self._longest, completion.tokens_out)
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a text has at most, whatever the model."""
+    return ceil(FIRST_RATE * len(text.encode(errors="replace")))
+
+
+def _size(request: Request) -> int:
+    """Return the bytes of a prompt, with room for the marks of a chat template and a schema."""
+    texts = sum(len(m["content"].encode(errors="replace")) + 16 for m in request.messages)
+    return texts + (64 if request.question is None else 256)
