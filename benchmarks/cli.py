@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections import Counter
@@ -26,7 +27,8 @@ Exit codes:
 
 0  done
 
-1  stopped early, since the model or the disk failed; go on with: llm-games resume FILE
+1  stopped early, since the model or the disk failed; go on with: llm-games resume FILE (of a
+replay: something differs)
 
 2  something is wrong with what was asked; the message says what and the way out
 
@@ -48,6 +50,8 @@ Source = Annotated[
 ]
 Database = Annotated[Path, typer.Argument(metavar="FILE", help="the .db file of a run")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else on stdout")]
+SHOWN = 20
+"""Differences that a replay prints; the rest is counted."""
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bar, no table")]
 ReportTo = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="write a report there after the run")
@@ -192,6 +196,34 @@ def report(
 ) -> None:
     """Write one HTML page with scores, plots and replies of one run or several."""
     _report(db, out, open_it)
+
+
+@app.command()
+def replay(db: Database, as_json: AsJson = False) -> None:
+    """Play a recorded run again without its models and compare everything bit for bit.
+
+    Exit code 1: something differs, and is named.
+    """
+    from llm_games import __version__
+    from llm_games.benchmarks.replay import replay
+    from llm_games.benchmarks.store import Records
+
+    with Records.open_readonly(db) as records:
+        done, made_by = replay(records), records.package
+    if made_by != __version__:
+        _say(
+            f"{db} was made by llm-games {made_by}, this is {__version__}: wordings and rules may "
+            f"have changed; to compare with those of then: pip install llm-games=={made_by}"
+        )
+    if as_json:
+        print(json.dumps({"db": str(db), "package": made_by} | dataclasses.asdict(done)))
+    else:
+        print(done.summary())
+        for difference in done.differences[:SHOWN]:
+            print(difference)
+        if len(done.differences) > SHOWN:
+            print(f"and {len(done.differences) - SHOWN} more; all of them with --json")
+    raise typer.Exit(1 if done.differences else 0)
 
 
 @app.command("list")

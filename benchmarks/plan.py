@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
-from llm_games.baselines.players import PLAYERS, make_player
+from llm_games.baselines.players import PLAYERS, Entry, make_player
 from llm_games.benchmarks.config import (
     Config,
     ConfigError,
@@ -28,11 +29,27 @@ from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.clients.base import Client, ClientError, Request
+from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 
 DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
+
+
+def _recorded(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> Policy:
+    from llm_games.benchmarks import served
+
+    return served.player(value, client, settings)
+
+
+# Runs are known on this floor only, so that this kind of player joins the others here.
+PLAYERS["recorded"] = Entry(
+    "gives the completions of a recorded run again",
+    model=_recorded,
+    value="<file.db>",
+    needs_value=True,
+)
 
 
 class PlannedSeat(Section):
@@ -61,7 +78,7 @@ class PlannedGame(Section):
     seats: list[PlannedSeat]
     seeds: list[int]
     max_steps: int | None
-    change: dict[str, Any] = {}
+    change: dict[str, Any] = Field(default_factory=dict)
 
     def rules(self) -> Rulebook:
         """Build the rules."""
@@ -182,7 +199,8 @@ async def check(made: Mapping[str, Policy]) -> None:
     Raises:
         ConfigError: one does not.
     """
-    clients = {id(p.client): p.client for p in made.values() if isinstance(p, LLMPolicy)}
+    asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
+    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
     hello = Request(({"role": "user", "content": "Say hello."},), max_tokens=16)
 
     async def ask(client: Client) -> None:

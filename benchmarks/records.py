@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from llm_games.benchmarks.database import (
+    NotARun,
     Unwritable,
     check_file,
     check_schema,
@@ -102,7 +103,7 @@ class Records:
         self.path, self._database = Path(path), database
         row = self._rows("SELECT title, package, config, created FROM run")[0]
         self.title, self.package, config, self.created = row
-        self.config: Plain = json.loads(config)
+        self.config: Plain = self._read("run", (1,), ("config",), (config,))[0]
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> Records:
@@ -135,7 +136,10 @@ class Records:
     def games(self) -> list[GameRow]:
         """Return the run's games in the order of the configuration."""
         rows = self._rows("SELECT id, label, game, params, seats FROM games ORDER BY id")
-        return [GameRow(*row[:3], *map(json.loads, row[3:])) for row in rows]
+        return [
+            GameRow(*row[:3], *self._read("games", row[:1], ("params", "seats"), row[3:]))
+            for row in rows
+        ]
 
     def episodes(self) -> list[EpisodeRow]:
         """Return all episodes, game by game."""
@@ -144,6 +148,9 @@ class Records:
             "SELECT id, game, number, seed, status, reason, started, ended FROM episodes "
             "ORDER BY game, number"
         )
+        lost = next((row for row in rows if row[1] not in games), None)
+        if lost is not None:
+            raise NotARun(f"{self.path}: episode {lost[0]} belongs to no game; the file is damaged")
         return [EpisodeRow(row[0], games[row[1]], *row[2:]) for row in rows]
 
     def steps(self, episode: int) -> list[StepRow]:
@@ -153,7 +160,11 @@ class Records:
             "ORDER BY step",
             episode,
         )
-        return [StepRow(row[0], *map(json.loads, row[1:])) for row in rows]
+        columns = ("asked", "record", "rewards", "finished")
+        return [
+            StepRow(row[0], *self._read("steps", (episode, row[0]), columns, row[1:]))
+            for row in rows
+        ]
 
     def decisions(self, episode: int) -> list[DecisionRow]:
         """Return the decisions of an episode by step and seat."""
@@ -163,8 +174,8 @@ class Records:
             episode,
         )
         return [
-            DecisionRow(step, seat, json.loads(action), outcome, bool(broke), reward)
-            for step, seat, action, outcome, broke, reward in rows
+            DecisionRow(*row[:2], self._action(episode, row), row[3], bool(row[4]), row[5])
+            for row in rows
         ]
 
     def attempts(self, episode: int, step: int | None = None) -> list[AttemptRow]:
@@ -176,13 +187,17 @@ class Records:
             episode,
             step,
         )
-        return [AttemptRow(*(*row[:3], json.loads(row[3]), *row[4:])) for row in rows]
+        return [AttemptRow(*(*row[:3], self._prompt(episode, row), *row[4:])) for row in rows]
 
     def messages(self, prompt: Sequence[int]) -> list[dict[str, str]]:
         """Return the messages of a prompt, each ``{"role": …, "content": …}``."""
         query = "SELECT role, content FROM messages WHERE id = ?"
         rows = (self._rows(query, number)[0] for number in prompt)
         return [{"role": role, "content": content} for role, content in rows]
+
+    def pool(self) -> list[tuple[int, bytes, str, str]]:
+        """Return id, hash, role and content of all messages."""
+        return self._rows("SELECT id, hash, role, content FROM messages ORDER BY id")
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""
@@ -198,6 +213,31 @@ class Records:
             "tokens_out": total[2] or 0,
             "outcomes": outcomes,
         }
+
+    def _action(self, episode: int, row: Sequence[Any]) -> Any:
+        return self._read("decisions", (episode, *row[:2]), ("action",), row[2:3])[0]
+
+    def _prompt(self, episode: int, row: Sequence[Any]) -> Any:
+        return self._read("attempts", (episode, *row[:3]), ("prompt",), row[3:4])[0]
+
+    def _read(
+        self, table: str, key: Sequence[int], columns: Sequence[str], texts: Sequence[str]
+    ) -> list[Any]:
+        """Read columns of JSON.
+
+        Raises:
+            NotARun: one is not.
+        """
+        values = []
+        for column, text in zip(columns, texts, strict=True):
+            try:
+                values.append(json.loads(text))
+            except ValueError:
+                raise NotARun(
+                    f"{self.path}: {column} in row {tuple(key)} of {table} is not JSON: "
+                    f"{text[:60]!r}; the file is damaged, restore it from a copy"
+                ) from None
+        return values
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with translated(self.path):

@@ -165,7 +165,7 @@ class _Run:
                 on_step=record.add,
                 max_steps=game.max_steps,
             )
-            self.store.end(row.id, _void(episode, game))
+            self.store.end(row.id, void_reason(episode, game))
             await self.store.durable()
             self.counters.played += 1
             self.watch(self.counters)
@@ -216,12 +216,12 @@ class _Record:
             row = known[number]
             if (row.prompt, row.seed) != (prompt, request.seed):
                 raise self._differs(where, "its prompt or seed")
-            return _completion(row)
+            return recorded_completion(row)
         row = await self._live(client, request, where, number, prompt)
         self.store.attempt(self.episode.id, row)
         await self.store.durable()
         self.run.note(self.episode.id, row)
-        return _completion(row)
+        return recorded_completion(row)
 
     async def _live(
         self, client: Client, request: Request, where: Place, number: int, prompt: list[int]
@@ -263,7 +263,7 @@ class _Record:
         for seat, decision in step.decisions.items():
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.episode.id, Place(step.number, seat), number, attempt)
-        self.store.step(self.episode.id, *_rows(step))
+        self.store.step(self.episode.id, *rows_of(step))
         await self.store.durable()
         self.run.counters.decisions += len(step.decisions)
         self.run.counters.broke += int(step.outcome.broke.sum())
@@ -309,14 +309,20 @@ def _storable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _completion(row: AttemptRow) -> Completion:
+def recorded_completion(row: AttemptRow) -> Completion:
+    """Return a completion as it was recorded.
+
+    Raises:
+        ClientError: the record says that none came.
+    """
     if row.error:
         raise ClientError(row.error, transient=row.finish == "transient")
     finish: Any = row.finish
     return Completion(row.text, finish, row.tokens_in, row.tokens_out, row.latency, row.model)
 
 
-def _rows(step: Step) -> tuple[StepRow, list[DecisionRow]]:
+def rows_of(step: Step) -> tuple[StepRow, list[DecisionRow]]:
+    """Return a step, and the decisions that made it, as they are recorded."""
     outcome = step.outcome
     rewards: list[float] = outcome.rewards.tolist()
     broke: list[bool] = outcome.broke.tolist()
@@ -335,8 +341,8 @@ def _rows(step: Step) -> tuple[StepRow, list[DecisionRow]]:
     return StepRow(step.number, list(step.decisions), plain(outcome), rewards, finished), decisions
 
 
-def _void(episode: Episode, game: PlannedGame) -> str | None:
-    """Return why an episode has no score, or None."""
+def void_reason(episode: Episode, game: PlannedGame) -> str | None:
+    """Return why an episode has no score, or None if it has one."""
     if not episode.over:
         return f"no end after {game.max_steps} steps (max_steps)"
     if not episode.void:
