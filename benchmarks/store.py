@@ -197,9 +197,10 @@ class Store(Records):
     def step(self, episode: int, row: StepRow, decisions: Sequence[DecisionRow]) -> None:
         """Add a step with the decisions that made it."""
         plain = (row.asked, row.record, row.rewards, row.finished)
+        texts = (json.dumps(value, default=str) for value in plain)  # a ratio as "2/3"
         self._add(
             "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)",
-            (episode, row.step, *map(json.dumps, plain)),
+            (episode, row.step, *texts),
         )
         for made in decisions:
             action = json.dumps(made.action)

@@ -1,24 +1,32 @@
 """The command line: what it prints, which files it makes, and how it says no."""
 
 import io
+import itertools
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
+import time
 import webbrowser
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from llm_games import __version__
+from llm_games.baselines.players import PLAYERS, Entry
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.progress import progress
 from llm_games.benchmarks.run import Counters
 from llm_games.benchmarks.scores import GAMES
 from llm_games.benchmarks.store import Records
 from llm_games.registry import GAMES as KNOWN
+from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
 
 SMALL = """
 title = "Small"
@@ -55,6 +63,7 @@ def small(tmp_path):
     return "small.toml"
 
 
+@pytest.mark.slow
 def test_a_run_from_start_to_report(llm_games, small, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
@@ -152,6 +161,8 @@ def test_help_and_version(llm_games):
 def test_help_imports_nothing_heavy():
     program = """
 import sys
+import time
+from llm_games.baselines.players import PLAYERS, Entry
 from llm_games.benchmarks import cli
 heavy = {"torch", "transformers", "openai", "matplotlib", "pydantic", "jinja2", "sqlite3"}
 print(sorted(heavy & set(sys.modules)))
@@ -227,3 +238,78 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else():
         drawn = console.file.getvalue()
         line = "120 decisions, 40 calls in flight, 2 rule breaks"
         assert (line in drawn, "3 of 8 episodes" in drawn) == (terminal and not quiet,) * 2
+
+
+def test_a_run_that_has_to_stop_says_how_to_go_on(llm_games, small, monkeypatch):
+    count = itertools.count()
+
+    def script(request):
+        if next(count) == 5:
+            raise ClientError("out of credit")
+        return '{"tokens_contributed": 1}'
+
+    entry = Entry("", model=lambda *_: LLMPolicy(ScriptedClient(script)))
+    monkeypatch.setitem(PLAYERS, "scripted", entry)
+    Path("stop.toml").write_text("max_failures = 1\n" + SMALL)
+    game = ("--game", "public_goods", "--seat", "scripted", "--db", "a.db")
+    code, out, err = llm_games("run", "stop.toml", *game)
+    assert (code, out) == (1, "")
+    assert "stopped: 1 calls in a row brought no completion; the last: out of credit" in err
+    assert "go on with: llm-games resume a.db" in err
+    assert llm_games("resume", "a.db")[0] == 0
+    with Records.open_readonly("a.db") as records:
+        assert [step.record["pot"] for step in records.steps(1)] == [3, 3]
+
+
+SHORT = """
+seats = ["tiny"]
+[[games]]
+game = "public_goods"
+params = {players = 3, rounds = 2}
+"""
+
+
+@pytest.mark.slow
+def test_the_embedded_model_plays_offline_and_is_called_a_toy(llm_games, tmp_path):
+    (tmp_path / "short.toml").write_text(SHORT)
+    code, out, err = llm_games("run", "short.toml", "--db", "a.db")
+    assert (code, "tiny in all seats" in out) == (0, True)
+    assert "toy" in err
+    assert "leaderboard" in err
+    with Records.open_readonly("a.db") as records:
+        assert records.usage()["tokens_out"] > 0
+        assert {a.model for a in records.attempts(1)} == {"tiny"}
+
+
+@pytest.mark.slow
+def test_a_run_against_a_real_server_and_one_that_is_gone(llm_games, tmp_path):
+    (tmp_path / "short.toml").write_text(SHORT + "[models.tiny]\nretries = 0\n")
+    port = int(dead_address().rpartition(":")[2].partition("/")[0])
+    at = ("--seat", "openai:tiny", "--base-url", f"http://127.0.0.1:{port}/v1", "--db", "a.db")
+    with serving(port):
+        code, out, err = llm_games("run", "short.toml", *at)
+        assert code == 0, err
+        assert "openai:tiny in all seats" in out
+    code, _, err = llm_games("run", "short.toml", *at[:-1], "b.db")
+    assert (code, "does not answer" in err) == (2, True)
+    with Records.open_readonly("a.db") as records:
+        attempts = records.attempts(1)
+        assert len(attempts) >= 6
+        assert all(a.tokens_in > 0 and a.latency > 0 and a.outcome for a in attempts)
+
+
+@contextmanager
+def serving(port):
+    """Run ``llm-games serve-tiny`` as a process of its own."""
+    program = "from llm_games.benchmarks.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve-tiny", "--port", str(port)]
+    root = str(Path(__file__).parents[1])
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": root}) as server:
+        try:
+            for _ in range(600):
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield
+        finally:
+            server.terminate()
