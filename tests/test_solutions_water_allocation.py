@@ -321,5 +321,5 @@ def test_cooperative_players_do_as_well_as_the_planner(supply, survivors):
 
 @pytest.mark.parametrize("name", ["dp", "dp:0", "dp:10", "dp:x"])
 def test_levels_that_there_are(name):
-    with pytest.raises(BadParameter, match="needs a (level|value)"):
+    with pytest.raises(BadParameter, match=r"needs a (level|value)"):
         make_player(name)
