@@ -292,6 +292,8 @@ def _complete(game: Any, records: Sequence[Record]) -> bool:
 
 
 def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if game.max_draw is not None:  # sessions of Economics Arena have measures of their own
+        return None
     rounds = [
         [x for x, counts in zip(r["actions"], r["counted"], strict=True) if counts] for r in records
     ]
@@ -323,6 +325,8 @@ def _diners_dilemma(game: Any, records: Sequence[Record], edition: str) -> float
 
 
 def _sealed_bid_auction(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if game.assets is not None:
+        return None
     valuations, bids = ([r[key] for r in records] for key in ("valuations", "actions"))
     return sealed_bid_auction(valuations, bids, game.price, edition)
 

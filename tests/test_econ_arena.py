@@ -1,0 +1,487 @@
+"""Economics Arena: metrics by hand, tables, experiments that run offline, players and deviation."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from llm_games.baselines import models
+from llm_games.baselines.deviation import deviation
+from llm_games.baselines.players import make_player
+from llm_games.benchmarks import econ_arena
+from llm_games.benchmarks.config import PAPERS, load, parse
+from llm_games.benchmarks.econ_arena import Session, standings, turns
+from llm_games.benchmarks.plan import players, resolve
+from llm_games.benchmarks.records import Records
+from llm_games.benchmarks.run import play_run, start
+from llm_games.benchmarks.scores import Cell, score_episode
+from llm_games.errors import BadParameter, UnknownName
+from llm_games.questions import MISSING
+from llm_games.registry import rulebook
+from llm_games.views import View
+from llm_games.wrappers.table import plain, play
+
+RNG = np.random.default_rng(0)
+AUCTION = {
+    "preset": "econ_arena_L",
+    "players": 3,
+    "rounds": 3,
+    "valuations": [[60, 50, 40]],
+    "entrance_fee": 10,
+}
+ABC = ("a", "b", "c")
+
+
+def record(game, *runs, names=None, seed=1):
+    """Play these numbers (None: no answer) and return the session as it is recorded."""
+    state, records = game.reset(np.random.default_rng(seed)), []
+    for run in runs:
+        actions = [MISSING if x is None else round(Fraction(str(x)) * game.unit) for x in run]
+        state, outcome = game.step(state, np.array(actions), RNG)
+        records.append(plain(outcome))
+    return Session(game, names or game.names(), records)
+
+
+def auction_session():
+    game = rulebook("sealed_bid_auction", **AUCTION)
+    return record(game, (60, 50, 40), (40, 55, 40), (90, 80, 120), names=ABC)
+
+
+def contest(*runs, names=None, **more):
+    settings = {"preset": "econ_arena", "players": len(runs[0]), "rounds": len(runs)} | more
+    return record(rulebook("beauty_contest", **settings), *runs, names=names)
+
+
+def test_an_auction_session_by_hand():
+    session = auction_session()
+    assert [r["final"] for r in session.records] == [
+        [11000, 10000, 10000],
+        [10000, 11000, 10000],
+        [8000, 10000, 9000],
+    ]
+    assert econ_arena.equilibrium_assets(session.records[0]) == [11000, 10000, 10000]
+    by_seat = list(zip(*turns(session), strict=True))
+    deviations = [[turn.deviation for turn in seat] for seat in by_seat]
+    assert deviations == [
+        [0, Fraction(1, 11), Fraction(3, 11)],
+        [0, Fraction(1, 10), 0],
+        [0, 0, None],
+    ]
+    gains = [[turn.payoff for turn in seat] for seat in by_seat]
+    assert gains == [[10, 0, -20], [0, 10, 0], [0, 0, -10]]
+    a, b, c = standings([session])
+    assert [s.ratio.mean for s in (a, b, c)] == pytest.approx([29 / 33, 31 / 30, 29 / 30])
+    assert [s.deviation for s in (a, b, c)] == pytest.approx([4 / 33, 1 / 30, 0])
+    assert [s.winning_rate for s in (a, b, c)] == [2 / 3, 1 / 3, 0]
+    assert [s.rule_breaks for s in (a, b, c)] == pytest.approx([0, 0, 100 / 3])
+    assert (c.bad_format, c.bad_range, c.left_out) == (0, 1, 1)
+    assert a.advantage.mean == pytest.approx(-20 / 3 + 10 / 3 - 10)
+    assert a.asset_ratio.mean == pytest.approx(29 / 30)
+    assert econ_arena.mean_deviation([session]) == (51 / 880, 1)
+
+
+def test_what_a_losing_bid_hides_is_a_misbid():
+    session = auction_session()
+    assert turns(session)[1][0].misbid == Fraction(20, 60)
+    assert standings([session])[0].misbid == pytest.approx((0 + 20 / 60 + 30 / 60) / 3)
+
+
+def test_the_paper_s_ratio():
+    game = rulebook("sealed_bid_auction", **(AUCTION | {"valuations": [[60, 60, 40]]}))
+    first = turns(record(game, (60, 50, 0)))[0][0]
+    assert (first.ratio, first.asset_ratio) == (Fraction(11, 10), Fraction(11, 10))
+
+
+def test_a_first_price_auction_has_no_reference():
+    game = rulebook("sealed_bid_auction", **(AUCTION | {"price": "first"}))
+    session = record(game, (60, 50, 40))
+    assert econ_arena.title(session.game) == "first_price_auction"
+    assert {turn.deviation for turn in turns(session)[0]} == {None}
+    assert (standings([session])[0].ratio, standings([session])[0].advantage) == (None, None)
+
+
+def test_a_contest_session_by_hand():
+    runs = ((33, 0, 0, 0, 0), (15, 0, 0, 0, 0), (0, 0, 0, 0, 0))
+    session = contest(*runs, names=("a", *"bbbb"))
+    a, b = standings([session])
+    assert [run[0].payoff for run in turns(session)] == [0, 0, Fraction(1, 5)]
+    assert [run[1].payoff for run in turns(session)] == [
+        Fraction(1, 4),
+        Fraction(1, 4),
+        Fraction(1, 5),
+    ]
+    assert (a.ratio.mean, b.ratio.mean) == pytest.approx((1 / 3, 7 / 6))
+    assert a.deviation == pytest.approx(4 / 25)
+    assert (a.runs, b.runs, b.won) == (3, 12, 12)
+    ratio = turns(session, "ratio")
+    assert [run[0].deviation for run in ratio] == [None] * 3
+    assert standings([session], "ratio")[0].left_out == 3
+    assert [run[0].deviation for run in turns(session, "absolute")] == [33, 15, 0]
+
+
+@pytest.mark.parametrize(
+    ("more", "numbers", "expected"),
+    [
+        ({"min": 10, "max": 60}, (10, 35, 60), (0, Fraction(1, 2), 1)),
+        ({"ratio": "4/3"}, (100, 40, 0), (0, Fraction(3, 5), 1)),
+        ({"ratio": 1}, (100, 40, 0), (None, None, None)),
+    ],
+)
+def test_deviation_is_safe_at_zero(more, numbers, expected):
+    session = contest(numbers, **more)
+    assert tuple(turn.deviation for turn in turns(session)[0]) == expected
+
+
+def test_deviation_counts_from_the_drawn_limit():
+    session = contest((10, 5, 0), preset="econ_arena_L")
+    limit = Fraction(session.records[0]["limit"], session.game.unit)
+    assert turns(session)[0][0].deviation == turns(session)[0][0].place == 10 / limit
+
+
+def test_when_all_rules_are_broken():
+    session = contest((None, 101, -1), foul_fee=2)
+    assert [(t.payoff, t.broke, t.deviation) for t in turns(session)[0]] == [
+        (-2, "format", None),
+        (-2, "range", None),
+        (-2, "range", None),
+    ]
+    assert econ_arena.mean_deviation([session]) == (None, 3)
+    assert econ_arena.path([session]) == [None]
+    game = rulebook("sealed_bid_auction", **AUCTION)
+    broken = record(game, (None, 101, -1), names=ABC)
+    assert [t.payoff for t in turns(broken)[0]] == [-10] * 3
+    rows = econ_arena.break_table([broken])
+    assert [(row.player, row.percent, row.bad_format) for row in rows] == [
+        ("a", 100, 1),
+        ("b", 100, 0),
+        ("c", 100, 0),
+    ]
+
+
+def test_convergence():
+    one, two = ([50, 33, 22, 15, 4, 0], [40, 30, 20, 14, 3, 1])
+    sessions = [contest(*((x, 0) for x in numbers)) for numbers in (one, two)]
+    places = econ_arena.path(sessions, "player_0")
+    assert places == pytest.approx([0.45, 0.315, 0.21, 0.145, 0.035, 0.005])
+    goal = econ_arena.goal(sessions[0].game)
+    assert econ_arena.convergence_run(places, goal) == 5
+    assert econ_arena.convergence_rate(places, goal) == pytest.approx(1 - 90**-0.2)
+    assert econ_arena.path(sessions)[0] == pytest.approx(0.225)
+
+
+@pytest.mark.parametrize(
+    ("places", "run", "rate"),
+    [
+        ([0.5, 0.01, 0.2, 0.01], 4, pytest.approx(1 - 0.02 ** (1 / 3))),
+        ([0.5, 0.2], None, pytest.approx(0.6)),
+        ([0.0, 0.0], 1, None),
+        ([0.5, None], None, None),
+        ([0.01], 1, None),
+        ([], None, None),
+    ],
+)
+def test_convergence_at_the_edges(places, run, rate):
+    assert econ_arena.convergence_run(places, 0) == run
+    assert econ_arena.convergence_rate(places, 0) == rate
+
+
+def test_an_auction_converges_to_its_valuations():
+    session = auction_session()
+    assert econ_arena.goal(session.game) == 1
+    assert econ_arena.path([session], "a") == pytest.approx([1, 2 / 3, 3 / 2])
+
+
+def test_statistics_over_sessions():
+    sessions = [
+        contest((0, 50), names="ab"),
+        contest((50, 0), names="ab"),
+        contest((0, 9), names="ab"),
+    ]
+    a, _ = standings(sessions)
+    assert a.payoff == Cell(2 / 3, pytest.approx(np.std([1, 0, 1], ddof=1)), 3)
+    assert econ_arena.standard_error(a.payoff) == pytest.approx(a.payoff.std / np.sqrt(3))
+    assert econ_arena.standard_error(Cell(1.0, None, 1)) is None
+
+
+def test_payoff_table_takes_the_first_sessions():
+    sessions = [contest((0, 50), names="ab")] * 2 + [contest((50, 0), names="ab")] * 2
+    rows = econ_arena.payoff_table([*sessions, auction_session()], (2, 60))
+    found = {(row.game, row.sessions, row.player): row.payoff for row in rows}
+    assert found == {
+        ("beauty_contest", 2, "a"): 1,
+        ("beauty_contest", 2, "b"): 0,
+        ("beauty_contest", 4, "a"): 0.5,
+        ("beauty_contest", 4, "b"): 0.5,
+        ("second_price_auction", 1, "a"): pytest.approx(-10 / 3),
+        ("second_price_auction", 1, "b"): pytest.approx(10 / 3),
+        ("second_price_auction", 1, "c"): pytest.approx(-10 / 3),
+    }
+    with pytest.raises(BadParameter, match="counts must be at least 1"):
+        econ_arena.payoff_table(sessions, (0, 2))
+
+
+def test_break_table_tells_history_apart():
+    shown = contest((0, 500), (0, 1), names="ab")
+    hidden = contest((0, 1), (None, 500), names="ab", reveal_last=0)
+    rows = econ_arena.break_table([shown, hidden])
+    assert [(r.history, r.player, r.runs, r.broken_runs, r.bad_format) for r in rows] == [
+        (False, "a", 2, 1, 1),
+        (False, "b", 2, 1, 0),
+        (True, "a", 2, 0, 0),
+        (True, "b", 2, 1, 0),
+    ]
+
+
+def test_what_is_not_of_the_arena_is_refused():
+    game = rulebook("sealed_bid_auction", players=3, rounds=1)
+    with pytest.raises(UnknownName, match="sealed_bid_auction with assets"):
+        turns(Session(game, ABC, []))
+    with pytest.raises(UnknownName, match="known: absolute, ratio, scaled"):
+        turns(auction_session(), "relative")
+
+
+def test_sessions_have_no_score_of_another_benchmark():
+    session = auction_session()
+    first = dataclasses.replace(session.game, price="first")
+    assert score_episode(first, session.records) is None
+    drawn = contest((10, 5, 0), preset="econ_arena_L")
+    assert score_episode(drawn.game, drawn.records) is None
+
+
+# -- published tables ----------------------------------------------------------------------------
+
+
+def test_published_payoffs():
+    rows = econ_arena.published_payoffs()
+    assert len(rows) == 30
+    for sessions in (20, 60, 100):
+        shares = [r.payoff for r in rows if (r.game, r.sessions) == ("beauty_contest", sessions)]
+        assert sum(shares) == pytest.approx(1, abs=1e-9)
+    assert ("second_price_auction", 20, "Claude2", 1.454) in rows
+
+
+def test_published_rule_breaks():
+    rows = econ_arena.published_rule_breaks()
+    assert len(rows) == 36
+    for row in rows:
+        assert row.runs == (180 if row.history else 150)
+        assert 100 * row.broken_runs / row.runs == pytest.approx(row.percent, abs=0.0101)
+    total = {}
+    for row in rows:
+        runs, broken = total.get(row[:2], (0, 0))
+        total[row[:2]] = runs + row.runs, broken + row.broken_runs
+    overall = {key: round(100 * broken / runs, 1) for key, (runs, broken) in total.items()}
+    assert list(overall.values()) == [25.4, 26.2, 16.1, 12.8]
+
+
+# -- experiments ---------------------------------------------------------------------------------
+
+EXPERIMENTS = sorted(path.stem for path in (PAPERS / "econ_arena").glob("*.toml"))
+
+
+def planned(name, **changes):
+    raw = load(f"econ-arena/{name}") | changes
+    return resolve(parse(raw, name), name)
+
+
+def test_all_experiments_are_there():
+    assert set(EXPERIMENTS) >= {
+        *("vanilla", "melee", "rational", "senior", "self", "step_by_step"),
+        *("history_rational", "history_melee"),
+    }
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_offline_and_ask_once(name):
+    for game in planned(name).games:
+        for seat in game.seats:
+            assert seat.player.partition(":")[0] not in ("openai", "transformers")
+            assert seat.settings.get("max_attempts", 1) == 1
+        game.rules()
+
+
+def test_the_numbers_of_sessions_are_the_paper_s():
+    for name, runs in (("melee", 150), ("rational", 150), ("history_melee", 180)):
+        total = {}
+        for game in planned(name).games:
+            if "values" not in game.label:
+                count = len(game.seeds) * game.rules().rounds
+                total[game.game] = total.get(game.game, 0) + count
+        assert {k: v for k, v in total.items() if "english" not in k} == {
+            "beauty_contest": runs,
+            "sealed_bid_auction": runs,
+        }
+    assert [len(game.seeds) for game in planned("senior").games[:2]] == [100, 100]
+
+
+@pytest.mark.parametrize("name", ["rational", "history_rational", "step_by_step"])
+def test_a_rational_room_seats_one_model(name):
+    changed = planned(name, seats=["openai:some-model"])
+    for game in changed.games:
+        assert [seat.player for seat in game.seats] == ["openai:some-model", *["rational"] * 4]
+        assert game.params["told_rational"]
+        assert game.seats[0].settings["structured"] is False
+
+
+def test_rooms_with_a_history_show_so_many_runs():
+    games = {game.label: game.rules() for game in planned("history_rational").games}
+    assert [games[f"beauty contest, last {k}"].reveal_last for k in range(4)] == [0, 1, 2, 3]
+    assert {game.rounds for game in games.values()} == {6}
+    assert not econ_arena.shows_history(games["auction, no history"])
+    assert econ_arena.shows_history(games["auction, bids and values, last 3"])
+
+
+def test_from_a_file_to_the_tables(tmp_path):
+    """The rules players of the melee, recorded to a file and read back."""
+    raw = load("econ-arena/history_melee")
+    seats = ["rational", "best_response", "cooperative", "random", *["rational"] * 5]
+    plan = resolve(parse(raw | {"seats": seats, "episodes": 2}, "test"), "test")
+    play_run(lambda: start(plan, tmp_path / "run.db"), plan, players(plan))
+    with Records.open_readonly(tmp_path / "run.db") as run:
+        found = econ_arena.recorded(run)
+    assert [len(sessions) for sessions in found.values()] == [2, 2, 2]
+    for sessions in found.values():
+        for session in sessions:
+            assert len(session.records) == 6
+        truthful = standings(sessions)[0]
+        assert truthful.player == "rational"
+        assert truthful.misbid in (0, None)
+    rows = econ_arena.payoff_table(found["beauty contest"])
+    shares = {row.player: row.payoff for row in rows}
+    assert sum(shares.values()) + 5 * shares["rational"] == pytest.approx(1)
+
+
+# -- players and deviation -----------------------------------------------------------------------
+
+
+def actions_of(name, game, state):
+    policy = make_player(name, game)
+    moves = []
+    for seat in range(game.players):
+        memory = policy.start(game, seat, 7)
+        moves.append(policy.act(View.of(game, state, seat), memory)[0].action)
+    return np.array(moves)
+
+
+@pytest.mark.parametrize("group", ["L", "M", "H"])
+@pytest.mark.parametrize("fee", [0, 50])
+def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
+    game = rulebook("sealed_bid_auction", preset=f"econ_arena_{group}", entrance_fee=fee, rounds=2)
+    state = game.reset(np.random.default_rng(5))
+    bids = actions_of("rational", game, state)
+    assert bids.tolist() == game.valuation(state).tolist()
+    _, outcome = game.step(state, bids, RNG)
+    found = deviation(game, outcome.record)
+    assert (found.nash_conv, found.distance) == (0, 0)
+    assert econ_arena.mean_deviation([Session(game, game.names(), [plain(outcome)])]) == (0, 0)
+
+
+def test_rational_bidders_bid_no_more_than_they_have():
+    assets = (100, 90, 100)
+    game = rulebook(
+        "sealed_bid_auction", players=3, assets=assets, mu=50, sigma=10, price="second",
+        valuations=[[80, 120, 70]],
+    )  # fmt: skip
+    state = game.reset(RNG)
+    bids = actions_of("rational", game, state)
+    assert bids.tolist() == [8000, 9000, 7000]
+    _, outcome = game.step(state, bids, RNG)
+    assert outcome.record["final"].tolist() == [10000, 13000, 10000]
+    assert deviation(game, outcome.record).nash_conv == 0
+
+
+@pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
+def test_first_price_bids_of_normal_values(value, bid):
+    game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
+    assert models.private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
+    certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
+    assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 9
+
+
+@pytest.mark.parametrize("group", ["L", "M", "H"])
+def test_rational_guessers_name_the_minimum(group):
+    game = rulebook("beauty_contest", preset=f"econ_arena_{group}", players=5)
+    state = game.reset(np.random.default_rng(5))
+    numbers = actions_of("rational", game, state)
+    assert numbers.tolist() == [0] * 5
+    _, outcome = game.step(state, numbers, RNG)
+    assert outcome.rewards.tolist() == [0.2] * 5
+    found = deviation(game, outcome.record)
+    assert (found.nash_conv, found.distance) == (0, 0)
+
+
+@pytest.mark.parametrize(("level", "share"), [(0, "1/2"), (1, "1/3"), (2, "2/9")])
+def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
+    game = rulebook("beauty_contest", preset="econ_arena_M")
+    state = game.reset(np.random.default_rng(5))
+    expected = round(Fraction(share) * int(state.limit))
+    assert abs(actions_of(f"level_k:{level}", game, state) - expected).max() <= 1
+    batch = game.reset(np.random.default_rng(5), (4,))
+    view = View.of(game, batch, 2)
+    policy = make_player(f"level_k:{level}", game)
+    numbers = policy.act(view, policy.start(game, 2, 0))[0].action
+    assert abs(numbers - Fraction(share) * batch.limit).max() <= 1
+
+
+@pytest.mark.parametrize("name", ["rational", "best_response", "cooperative", "random", "fixed:7"])
+@pytest.mark.parametrize("more", [{}, {"price": "first", "reveal": "bids", "rounds": 6}])
+def test_players_finish_sessions_without_breaking_a_rule(name, more):
+    game = rulebook("sealed_bid_auction", preset="econ_arena_L", **more)
+    episode = play(game, [make_player(name, game)] * 9, 3)
+    assert not any(step.outcome.broke.any() for step in episode.steps)
+    assert len(episode.steps) == game.rounds
+
+
+def test_the_best_response_outbids_the_bids_it_was_shown():
+    game = rulebook(
+        "sealed_bid_auction", **AUCTION | {"price": "first", "reveal": "bids"}
+    )  # fmt: skip
+    state, _ = game.step(game.reset(RNG), np.array([100, 2000, 1500]), RNG)
+    assert actions_of("best_response", game, state)[[0, 2]].tolist() == [2001, 2001]
+
+
+SMALL = {"players": 3, "assets": (6, 9, 7), "mu": 4, "sigma": 2, "decimals": 0, "rounds": 1}
+
+
+@pytest.mark.parametrize("price", ["first", "second"])
+@pytest.mark.parametrize("rules", ["exclude", "include"])
+@pytest.mark.parametrize("least", [1, 2])
+def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
+    more = {"price": price, "rule_breaker": rules, "min_valid_bids": least, "entrance_fee": 1}
+    game = rulebook("sealed_bid_auction", **SMALL, **more)
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        state = game.reset(rng)
+        bids = rng.integers(-1, 11, 3)
+        bids[rng.random(3) < 0.1] = MISSING
+        _, outcome = game.step(state, bids, rng)
+        found = deviation(game, outcome.record)
+        for seat, most in enumerate(game.assets):
+            paid = []
+            for bid in range(most + 1):
+                tried = bids.copy()
+                tried[seat] = bid
+                paid.append(game.step(state, tried, rng)[1].rewards[seat])
+            assert found.regret[seat] == max(paid) - outcome.rewards[seat]
+        assert np.isnan(found.distance) == outcome.broke.any()
+        assert outcome.broke.any() or 0 <= found.distance <= 1
+
+
+def test_regret_in_a_drawn_range_and_in_batches():
+    game = rulebook("beauty_contest", players=3, max_draw=(3, 8), prize_rule="split", rounds=1)
+    rng = np.random.default_rng(2)
+    state = game.reset(rng, (30,))
+    numbers = rng.integers(0, state.limit + 2, (3, 30))
+    _, outcome = game.step(state, numbers, rng)
+    found = deviation(game, outcome.record)
+    for table in range(30):
+        alone, mine = state.table(table), numbers[:, table]
+        _, single = game.step(alone, mine, rng)
+        one = deviation(game, single.record)
+        assert np.array_equal(one.regret, found.regret[:, table])
+        assert np.array_equal(one.distance, found.distance[table], equal_nan=True)
+        for seat in range(3):
+            tried = [np.where(np.arange(3) == seat, n, mine) for n in range(alone.limit + 1)]
+            best = max(game.step(alone, other, rng)[1].rewards[seat] for other in tried)
+            assert one.regret[seat] == pytest.approx(best - single.rewards[seat])
