@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import Any
 
 from llm_games.baselines.policies import (
     best_response,
     cooperative,
+    english_auction,
     level_k,
     rational,
     water_allocation,
@@ -71,6 +73,16 @@ def _thumb(name: str, summary: str) -> Entry:
     return Entry(summary, lambda _: RulePolicy(name, rules), tuple(rules))
 
 
+def _rule(value: str) -> Policy:
+    if not value.isascii() or not value.isdigit() or len(value) > 3 or int(value) < 1:
+        raise BadParameter(f"rule needs 1 to 999 bids an item, as in rule:4, got {value!r}")
+    return RulePolicy(f"rule:{value}", {english_auction.GAME: english_auction.rule(int(value))})
+
+
+def _bidder(name: str, _: str) -> Policy:
+    return RulePolicy(name, {english_auction.GAME: english_auction.BIDDERS[name]})
+
+
 def _tiny(value: str, client: Settings, settings: Settings) -> Policy:
     from llm_games.baselines.tiny.client import TinyClient
 
@@ -82,7 +94,7 @@ def _tiny(value: str, client: Settings, settings: Settings) -> Policy:
 def _openai(value: str, client: Settings, settings: Settings) -> Policy:
     from llm_games.wrappers.clients.openai import OpenAIClient
 
-    return _asking(OpenAIClient, (value,), SERVER | dict(client), settings)
+    return _asking(OpenAIClient, (value,), {**SERVER, **client}, settings)
 
 
 def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
@@ -133,6 +145,17 @@ PLAYERS: dict[str, Entry] = {
         lambda _: RulePolicy("cooperative", cooperative.RULES),
         tuple(cooperative.RULES),
     ),
+    "rule": Entry(
+        "raises by the minimum, so many times an item, whatever the item is worth",
+        _rule,
+        (english_auction.GAME,),
+        "<bids>",
+        needs_value=True,
+    ),
+    **{
+        name: Entry(summary, partial(_bidder, name), (english_auction.GAME,))
+        for name, summary in english_auction.SUMMARIES.items()
+    },
     "random": Entry("draws any legal action", lambda _: UniformPolicy()),
     "fixed": Entry(
         "always does the same: a number, or a word of the game", FixedPolicy, ALL, "<action>", True

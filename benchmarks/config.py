@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -71,7 +71,13 @@ class Server(Section):
     """seconds for one call"""
     retries: int | None = Field(default=None, ge=0, le=100)
     max_in_flight: int | None = Field(default=None, ge=1, le=10_000)
-    """most calls at the same time"""
+    """most calls at the same time; fewer while the server refuses some as too many"""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    """what the server allows, prompts and replies together"""
+    cache: bool | None = None
+    """keep replies and serve them again, also at a temperature above 0; false: never. By default
+    only those at temperature 0, if the run has a cache"""
     device: str | None = None
     """where a local model runs, such as ``cuda``"""
     dtype: str | None = None
@@ -103,6 +109,29 @@ class Seat(Server, Talk):
     """such as ``tiny``; in a game's own seats also ``default``: the run's player at this seat"""
     name: str | None = Field(default=None, min_length=1)
     """how reports call it; `player` by default"""
+
+
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Price(Section):
+    """``[prices."MODEL"]``: a million tokens of this model, by its name at the server."""
+
+    input: Money = 0.0
+    output: Money = 0.0
+
+
+class Budget(Section):
+    """``[budget]``: the most that a run may spend, and each seat over all its episodes."""
+
+    calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    """of prompts and replies together"""
+    money: Money | None = None
+    """in the currency of the prices"""
+    calls_per_seat: int | None = Field(default=None, ge=1)
+    tokens_per_seat: int | None = Field(default=None, ge=1)
+    money_per_seat: Money | None = None
 
 
 S = TypeVar("S", bound=Section)
@@ -152,6 +181,10 @@ class Config(Section):
     """so many calls in a row without a completion stop the run, to be resumed"""
     player: Talk = Talk()
     """for all players that ask a language model"""
+    cache: str | None = Field(default=None, min_length=1)
+    """a file in which replies are kept, see `Server`; several runs may share it"""
+    budget: Budget = Budget()
+    prices: dict[str, Price] = {}
     models: dict[str, Model] = {}
     vary: list[Talk] = []
     """each game is played once with each of these, which win over all other settings"""
@@ -240,7 +273,8 @@ def _problem(found: dict[str, Any]) -> str:
 def _keys(where: tuple[Any, ...]) -> list[str]:
     """Return the keys that a section may have."""
     sections: dict[Any, type[BaseModel]] = {
-        "player": Talk, "vary": Talk, "models": Model, "seats": Seat, "games": Game
+        "player": Talk, "vary": Talk, "models": Model, "seats": Seat, "games": Game,
+        "budget": Budget, "prices": Price,
     }  # fmt: skip
     section = next((sections[key] for key in reversed(where) if key in sections), Config)
     return list(section.model_fields)

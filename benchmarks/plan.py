@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from pydantic import Field
 
 from llm_games.baselines.players import PLAYERS, Entry, make_player
 from llm_games.benchmarks.config import (
+    Budget,
     Config,
     ConfigError,
     Edition,
     Game,
     Model,
+    Price,
     Seat,
     Section,
     Server,
@@ -28,8 +31,11 @@ from llm_games.benchmarks.config import (
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Client, ClientError, Request
+from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
+from llm_games.wrappers.clients.stack import Shared
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 
@@ -93,7 +99,37 @@ class Plan(Section):
     max_tables: int
     max_failures: int
     scoring: Edition = "corrected"
+    cache: str | None = None
+    budget: Budget = Budget()
+    prices: dict[str, Price] = Field(default_factory=dict)
     games: list[PlannedGame]
+
+    def with_budget(self, **limits: Any) -> Plan:
+        """Return the plan with other limits, such as ``calls=2000``, to resume a run with.
+
+        Raises:
+            ConfigError: there is no such limit, or it cannot be that.
+        """
+        given = self.budget.model_dump() | limits
+        return self.model_copy(update={"budget": checked(Budget, given, "budget")})
+
+    def shared(self, use_cache: bool = True) -> Shared:
+        """Return what all players of the run have in common: ledger, cache, gates.
+
+        Raises:
+            CacheError: the cache cannot be used.
+        """
+        prices = {
+            model: books.Price(Decimal(str(price.input)), Decimal(str(price.output)))
+            for model, price in self.prices.items()
+        }
+        limits: dict[str, Any] = {
+            name: Decimal(str(value)) if isinstance(value, float) else value
+            for name, value in self.budget
+        }
+        ledger = books.Ledger(books.Budget(**limits), prices)
+        replies = ReplyCache(self.cache) if self.cache and use_cache else None
+        return Shared(ledger, replies, use_cache)
 
 
 @dataclass(frozen=True)
@@ -155,6 +191,9 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         max_tables=config.max_tables,
         max_failures=config.max_failures,
         scoring=config.scoring,
+        cache=config.cache,
+        budget=config.budget,
+        prices=config.prices,
         games=games,
     )
 
@@ -174,23 +213,33 @@ def is_model(player: str) -> bool:
     return entry is not None and entry.model is not None
 
 
-def players(plan: Plan) -> dict[str, Policy]:
+def players(plan: Plan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
+
+    Players that call a model have the ledger, the cache and the gates of `shared` in common, by
+    default those of the plan.
 
     Raises:
         LLMGamesError: one cannot be built, or cannot play its game.
     """
     made: dict[str, Policy] = {}
+    shared = shared or plan.shared()
     for game in plan.games:
         rules = game.rules()
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in made or not is_model(seat.player):
-                    made[seat.key] = make_player(seat.player, rules, seat.client, **seat.settings)
+                    client = seat.client | ({"shared": shared} if _calls(seat.player) else {})
+                    made[seat.key] = make_player(seat.player, rules, client, **seat.settings)
                 made[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return made
+
+
+def _calls(player: str) -> bool:
+    """Return whether a player has a client with layers."""
+    return is_model(player) and not player.startswith("recorded:")
 
 
 async def check(made: Mapping[str, Policy]) -> None:

@@ -166,6 +166,14 @@ class Records:
             for row in rows
         ]
 
+    def texts(self, episode: int) -> dict[int, dict[str, str]]:
+        """Return the columns of an episode's steps as they are written, by step and name."""
+        columns = ("asked", "record", "rewards", "finished")
+        rows = self._rows(
+            f"SELECT step, {', '.join(columns)} FROM steps WHERE episode = ?", episode
+        )
+        return {row[0]: dict(zip(columns, row[1:], strict=True)) for row in rows}
+
     def decisions(self, episode: int) -> list[DecisionRow]:
         """Return the decisions of an episode by step and seat."""
         rows = self._rows(
@@ -213,6 +221,14 @@ class Records:
             "tokens_out": total[2] or 0,
             "outcomes": outcomes,
         }
+
+    def spent(self) -> list[tuple[str, int, int, int, int, float]]:
+        """Return label of the game, seat, calls, tokens in and out, seconds, for each seat."""
+        return self._rows(
+            "SELECT g.label, a.seat, count(*), sum(a.tokens_in), sum(a.tokens_out), "
+            "sum(a.latency) FROM attempts a JOIN episodes e ON a.episode = e.id "
+            "JOIN games g ON e.game = g.id GROUP BY g.id, a.seat"
+        )
 
     def _action(self, episode: int, row: Sequence[Any]) -> Any:
         return self._read("decisions", (episode, *row[:2]), ("action",), row[2:3])[0]

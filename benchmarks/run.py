@@ -34,13 +34,15 @@ from llm_games.benchmarks.store import (
 )
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.budget import BudgetExceeded
+from llm_games.wrappers.clients.stack import ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
 
 
 class RunStopped(LLMGamesError):
-    """The language model cannot be reached any more; the run can be resumed."""
+    """The language model cannot be reached any more, or the budget is spent; can be resumed."""
 
 
 class ReplayFailed(StoreError):
@@ -99,7 +101,7 @@ def play_run(
 
     Raises:
         ConfigError: a model does not answer.
-        RunStopped: too many calls in a row failed.
+        RunStopped: too many calls in a row failed, or the budget is spent.
         StoreError: the file cannot be written, or the record does not fit.
         KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
     """
@@ -108,13 +110,29 @@ def play_run(
         try:
             await check(players)
             with open_store() as store:
+                _book(store, plan, players)
                 await _Run(store, plan, players, watch).play()
+        except BudgetExceeded as error:
+            flag = f"--budget-{error.limit.replace('_', '-')}"
+            raise RunStopped(f"{error} (in a new file's [budget], or with {flag})") from None
         finally:
             for policy in players.values():
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
 
     asyncio.run(main())
+
+
+def _book(run: Records, plan: Plan, players: Mapping[str, Policy]) -> None:
+    """Enter into the ledger what the run has spent already."""
+    games = {game.label: game for game in plan.games}
+    for label, seat, calls, tokens_in, tokens_out, seconds in run.spent():
+        game = games[label]
+        policy = players[game.seats[seat].key]
+        if isinstance(policy, LLMPolicy) and (ledger := ledger_of(policy.client)) is not None:
+            model, rules = policy.client.name, game.rules()
+            spent = ledger.usage(model, tokens_in, tokens_out, calls, seconds)
+            ledger.book(model, f"{rules.name}/{rules.names()[seat]}", spent)
 
 
 class _Run:

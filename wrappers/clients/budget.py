@@ -16,7 +16,15 @@ MILLION = 1_000_000
 
 
 class BudgetExceeded(LLMGamesError):
-    """The next call might cost more than is left. It was not made."""
+    """The next call might cost more than is left. It was not made.
+
+    Attributes:
+        limit: which one, such as ``calls_per_seat``.
+    """
+
+    def __init__(self, limit: str, message: str) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ class Ledger:
         self._run, self._accounts = _Account(), dict[str, _Account]()
         self._limits = self.budget.limits(False), self.budget.limits(True)
         self._waiting: list[asyncio.Future[None]] = []
-        self._stop = ""
+        self._stop: tuple[str, str] | None = None
 
     @property
     def total(self) -> Usage:
@@ -156,7 +164,7 @@ class Ledger:
         while True:
             self._stop = self._stop or self._excess(seat, most, held=False)
             if self._stop and not self._run.held.calls:
-                raise BudgetExceeded(self._stop)
+                raise BudgetExceeded(*self._stop)
             if not self._stop and not self._excess(seat, most, held=True):
                 break
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -180,20 +188,22 @@ class Ledger:
             self.seats[seat] = account.spent
         return self._accounts[seat]
 
-    def _excess(self, seat: str, most: Usage, held: bool) -> str:
-        """Say which limit a call might pass, on top of what is spent (and held); "" if none."""
-        return next(self._excesses(seat, most, held), "")
+    def _excess(self, seat: str, most: Usage, held: bool) -> tuple[str, str] | None:
+        """Say which limit a call might pass, on top of what is spent (and held)."""
+        return next(self._excesses(seat, most, held), None)
 
-    def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[str]:
+    def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[tuple[str, str]]:
         accounts = ((self._run, "", ""), (self._account(seat), "_per_seat", f" of {seat}"))
         for (account, suffix, whose), limits in zip(accounts, self._limits, strict=True):
             for what, limit in limits.items():
                 spent, needed = getattr(account.spent, what), getattr(most, what)
                 reserved = getattr(account.held, what) if held else 0
                 if spent + reserved + needed > limit:
+                    name = f"{what}{suffix}"
                     yield (
-                        f"the budget{whose}, {what}{suffix} = {limit}, has {spent} spent and the "
-                        f"next call may take {needed}: raise {what}{suffix} to go on"
+                        name,
+                        f"the budget{whose}, {name} = {limit}, has {spent} spent and the next "
+                        f"call may take {needed}: raise {name} to go on",
                     )
 
 

@@ -89,3 +89,8 @@ def layers(client: Client) -> Iterator[Client]:
         if not hasattr(client, "client"):
             return
         client = client.client
+
+
+def ledger_of(client: Client) -> Ledger | None:
+    """Return the books in which a client's calls are entered, if there are any."""
+    return next((layer.ledger for layer in layers(client) if isinstance(layer, Metered)), None)
