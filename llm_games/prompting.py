@@ -133,10 +133,10 @@ class Prompts:
         return known
 
     def _block(self, name: str, values: dict[str, Any]) -> str:
-        try:
-            return self._rendered(name, tuple(values), *values.values())
-        except TypeError:  # a list or a dict is among them, which no cache can look up
-            return _render(self._template, name, values)
+        for value in values.values():
+            if value.__hash__ is None:  # a list or a dict, which no cache can look up
+                return _render(self._template, name, values)
+        return self._rendered(name, tuple(values), *values.values())
 
     def _render_used(self, name: str, keys: tuple[str, ...], *used: Any) -> str:
         return _render(self._template, name, dict(zip(keys, used, strict=True)))

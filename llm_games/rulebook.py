@@ -163,8 +163,9 @@ class Rulebook(ABC):
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
-        low, high = self.legal(state)
-        return self.asked(state) & ((actions < low) | (actions > high))
+        low, high = self.bounds() if self.same_limits else self.legal(state)
+        outside = (actions < low) | (actions > high)
+        return outside & self.asked(state) if outside.any() else outside
 
     def fallback(self, state: Any) -> Array:
         """Return the declared move in place of a missing or illegal one, ``(players, *batch)``."""
@@ -226,6 +227,11 @@ class Rulebook(ABC):
         )
 
     # -- how one seat's action looks outside ---------------------------------------------------
+
+    @property
+    def same_limits(self) -> bool:
+        """Whether `legal` is `bounds` for every seat at all times."""
+        return type(self).legal is Rulebook.legal
 
     masked: ClassVar[bool] = False
     """whether the legal actions of a seat change during a game, so that it is shown a mask"""

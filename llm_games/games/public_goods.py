@@ -105,8 +105,13 @@ class PublicGoods(Rulebook):
     def asked(self, state: PublicGoodsState) -> Array:
         return self.alive(state)
 
+    @property
+    def same_limits(self) -> bool:
+        fixed = self.endowment == "reset" and self.initial_tokens == "fixed"
+        return fixed or self.contribution_range == "unbounded"
+
     def legal(self, state: PublicGoodsState) -> tuple[Array, Array]:
-        if self.contribution_range == "unbounded":
+        if self.same_limits:
             return super().legal(state)
         high = np.floor(state.endowment).astype(np.int64)
         return np.zeros_like(high), high
