@@ -33,12 +33,12 @@ class BadReply(Exception):
     Attributes:
         kind: ``"format"`` or ``"range"``.
         action: the readable action that is out of range, for games whose rules use it.
-        detail: which of the game's rules it broke, where a game counts them apart; or the kind.
+        detail: which of the game's rules it broke, where a question tells them apart.
     """
 
     def __init__(self, kind: str, why: str, action: Action = MISSING, detail: str = "") -> None:
         super().__init__(why)
-        self.kind, self.action, self.detail = kind, action, detail or kind
+        self.kind, self.action, self.detail = kind, action, detail
 
 
 @dataclass(frozen=True)

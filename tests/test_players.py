@@ -20,6 +20,7 @@ SMALL = {
     "public_goods": {"rounds": 3},
     "diners_dilemma": {"rounds": 3},
     "water_allocation": {"days": 5, "hp_start": 3},
+    "english_auction": {"items": "items_3"},
 }
 KINDS = ("rational", "random", "best_response", "cooperative")
 FIXED = {
@@ -32,6 +33,7 @@ FIXED = {
     "battle_royale": "strongest",
     "pirate_game": "accept",
     "water_allocation": "60",
+    "english_auction": "1500",
 }
 
 

@@ -167,6 +167,7 @@ class LLMPolicy(Policy):
             latency=completion.latency,
             seed=request.seed,
             model=completion.model,
+            detail=reply.detail,
         )
         return attempt, reply, final
 

@@ -26,6 +26,7 @@ class Attempt:
         latency: seconds.
         seed: the sampling seed sent.
         model: the model's name as the server gave it.
+        detail: which of the game's rules a reply broke, where a game counts them apart.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -37,6 +38,7 @@ class Attempt:
     latency: float = 0.0
     seed: int = 0
     model: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,13 @@ class Reply:
         outcome: ``"valid"``, or what kept it from being that.
         action: the answer; `MISSING` unless it is valid or readable but out of range.
         why: what was wrong, in words for the one who answered; empty if nothing was.
+        detail: the rule that was broken, see `BadReply`; empty if none was.
     """
 
     outcome: ReplyOutcome
     action: Action = MISSING
     why: str = ""
+    detail: str = ""
 
 
 def read_reply(completion: Completion, question: Question, reading: str = "strict") -> Reply:
@@ -109,7 +111,7 @@ def _read(obj: dict[str, Any], question: Question) -> Reply:
 
 def _not_legal(bad: BadReply) -> Reply:
     outcome: ReplyOutcome = "out_of_range" if bad.kind == "range" else "unparsable"
-    return Reply(outcome, bad.action, str(bad))
+    return Reply(outcome, bad.action, str(bad), bad.detail)
 
 
 def _answers(text: str, key: str) -> list[dict[str, Any]]:

@@ -6,7 +6,8 @@ El Farol, as many others go again; divide the dollar, the others bid the same su
 price, the highest rival bid comes again (known to losers only, or where all bids are shown). Public
 goods and diners have a dominant move, second-price bidders bid their value. In battle royale, where
 one shot says little, it replies to others who always shoot the strongest; pirates vote as if their
-vote decided. In water allocation it replies to others who spread their money evenly (level 1).
+vote decided. In water allocation it replies to others who spread their money evenly (level 1). In
+the English auction it takes the highest bid for the others' last, and raises while that is a gain.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import level_k, rational, water_allocation
+from llm_games.baselines.policies import english_auction, level_k, rational, water_allocation
 from llm_games.baselines.policies.base import Rule
 from llm_games.baselines.solutions import beauty_contest
 from llm_games.rulebook import Array
@@ -89,4 +90,5 @@ RULES: dict[str, Rule] = rational.RULES | {
     "sealed_bid_auction": _bid,
     "battle_royale": level_k.rules(2)["battle_royale"],
     **water_allocation.level(1),
+    "english_auction": english_auction.debiased,
 }

@@ -6,7 +6,8 @@ auction, bids that keep the order of the valuations but cost next to nothing (th
 own valuation on the grid; in sessions with assets, a smallest unit for each whole one); battle
 royale, peace: it shoots only who has shot at it since its last turn; pirates, equal shares, and a
 vote for every plan that gives it at least that; water allocation, bids only on days on which a
-planner, who keeps as many alive as can be, serves it.
+planner, who keeps as many alive as can be, serves it; English auction, the seats take turns to
+buy at the start price.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import rational, water_allocation
+from llm_games.baselines.policies import english_auction, rational, water_allocation
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -84,4 +85,5 @@ RULES: dict[str, Rule] = {
     "battle_royale": _target,
     "pirate_game": _plan_or_vote,
     "water_allocation": water_allocation.cooperate,
+    "english_auction": english_auction.take_turns,
 }

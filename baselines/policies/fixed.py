@@ -4,16 +4,19 @@ Its value is a number within the game's range (kept within what is legal for the
 own valuation), or a word of the question, such as ``go``. In battle royale: ``strongest``,
 ``weakest`` (the living other with the highest or lowest hit rate), ``nobody``, or the name of a
 player, who is shot at while it lives and is another (then the strongest). In the pirate game
-``accept`` or ``reject``, its vote on every plan; it proposes equal shares.
+``accept`` or ``reject``, its vote on every plan; it proposes equal shares. In the English auction
+a bid, made wherever it is legal, or -1 to withdraw at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.policies import english_auction
 from llm_games.baselines.policies.base import (
     ballot,
     decision,
@@ -61,7 +64,11 @@ class FixedPolicy(Policy):
 
     def act(self, view: View, memory: FixedMemory) -> tuple[Decision, FixedMemory]:
         """Do it."""
-        rules = {"battle_royale": _target, "pirate_game": _plan_or_vote}
+        rules: dict[str, Any] = {
+            "battle_royale": _target,
+            "pirate_game": _plan_or_vote,
+            "english_auction": english_auction.fixed,
+        }
         rule = rules.get(view.game.name, lambda view, move: np.full(shape(view), move))
         return decision(view, rule(view, memory.move)), memory
 

@@ -7,7 +7,9 @@ that of independent uniform ones; in sessions with assets, that of independent n
 the assets); second price, the own valuation as far as the assets go; battle royale and pirates, as
 their solutions say. In battle royale a cap on the shots counts only if it is announced. In
 water allocation no equilibrium is known: it replies best to those who reply best to players who
-spread their money evenly (level 2).
+spread their money evenly (level 2). In the English auction budgets leave the price open: it raises
+while an item is worth more to it than what its money can buy later, at the prices that the money in
+the room suggests; with a private value and one item, up to the value.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import water_allocation
+from llm_games.baselines.policies import english_auction, water_allocation
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -114,4 +116,5 @@ RULES: dict[str, Rule] = {
     "battle_royale": _target,
     "pirate_game": _plan_or_vote,
     **water_allocation.level(2),
+    "english_auction": english_auction.mc,
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.policies import english_auction
 from llm_games.baselines.policies.base import Memory, ballot, decision, living_others, shape, shoot
 from llm_games.rulebook import Array, Rulebook
 from llm_games.views import View
@@ -38,6 +39,8 @@ def _draw(view: View, rng: np.random.Generator) -> Array:
         return shoot(np.concatenate([living_others(view), miss], axis=-1).astype(float), rng)
     if view.game.name == "pirate_game":
         return ballot(view, _plan(view, rng), rng.random(shape(view)) < 0.5)
+    if view.game.name == "english_auction":
+        return english_auction.any_legal(view, rng)
     free = view.high - view.low > 2**32
     low, high = np.where(free, 0, view.low), np.where(free, WIDEST, view.high)
     return rng.integers(low, high, endpoint=True)

@@ -242,6 +242,11 @@ class EnglishAuction(Rulebook):
         """Money in `observe` counts in this unit: the largest starting budget, at least 1."""
         return max(1, int(self.purses.max()))
 
+    @cached_property
+    def objectives(self) -> tuple[str, ...]:
+        """What each bidder pursues, ``profit`` or ``items``."""
+        return self._each("objective")
+
     @property
     def announces(self) -> bool:
         """Whether true values, and with them profits, are announced."""
@@ -259,7 +264,7 @@ class EnglishAuction(Rulebook):
         return high - low < LARGEST_DISCRETE
 
     def terms(self) -> dict[str, Any]:
-        more = {"count": len(self.catalogue), "objectives": self._each("objective")}
+        more = {"count": len(self.catalogue), "objectives": self.objectives}
         return super().terms() | more | {"announces": self.announces}
 
     def bounds(self) -> tuple[int, int]:
@@ -472,7 +477,7 @@ class EnglishAuction(Rulebook):
             if self.bidding == "cyclic" else state.turn,
         )  # fmt: skip
         after = self._next(after, high, leader, closed, cut)
-        items = np.array([o == "items" for o in self._each("objective")])
+        items = np.array([o == "items" for o in self.objectives])
         pays = np.where(items.reshape(-1, *(1 for _ in np.shape(item))), won, gain)
         return after, pays.astype(np.float64)
 

@@ -1,0 +1,123 @@
+"""Ascending auctions: bids that a budget bears, prices of price clocks, and hindsight.
+
+Money is in integers. No equilibrium price is singled out when bidders know their budgets
+(anything from the start price to the value may be one), so the reference here is a bidder who
+stays in as long as an item at its price is worth more than what the money could buy later.
+With private values and no budget that is to stay in up to the value. Background: AucArena
+(arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from llm_games.rulebook import Array
+
+MOST_STEPS = 400
+"""Budgets are cut into at most so many steps where money has no coarser common divisor."""
+
+
+def money_step(amounts: Array, most: int) -> int:
+    """Return the step in which money is counted: the amounts' common divisor if that suffices."""
+    divisor = math.gcd(*(int(amount) for amount in np.ravel(amounts)))
+    return max(divisor, -(-most // MOST_STEPS), 1)
+
+
+def knapsack(costs: Array, gains: Array, most: int) -> Array:
+    """Return the largest total gain for each amount of money, int64 ``(rows, most + 1)``.
+
+    Args:
+        costs: of the items, integers of at least 0, ``(rows, items)``.
+        gains: of buying each; items without a gain are not bought, ``(rows, items)``.
+        most: the largest amount of money.
+    """
+    money = np.arange(most + 1)
+    best = np.zeros((len(costs), most + 1), np.int64)
+    for cost, gain in zip(costs.T, gains.T, strict=True):
+        left = money - cost[:, None]
+        take = np.take_along_axis(best, np.maximum(left, 0), axis=1) + gain[:, None]
+        best = np.where(left >= 0, np.maximum(best, take), best)
+    return best
+
+
+def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, step: int) -> Array:
+    """Return whether buying now at a price leaves no better use of the money, bool ``(rows,)``.
+
+    True where ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items.
+
+    Args:
+        budget, price, gain: money left, price now, and gain of buying at it, ``(rows,)``.
+        costs, gains: of the items that come later, ``(rows, items)``.
+        step: money is counted in steps of this size, costs rounded up and budgets down.
+    """
+    units = -(-costs // step)
+    kinds, row = np.unique(np.concatenate([units, gains], axis=1), axis=0, return_inverse=True)
+    row = row.reshape(-1)
+    many = units.shape[1]
+    value = knapsack(kinds[:, :many], kinds[:, many:], int(max(budget.max(), 0)) // step)
+    rest = np.maximum(budget - price, 0) // step
+    return (price <= budget) & (
+        gain + value[row, rest] >= value[row, np.maximum(budget, 0) // step]
+    )
+
+
+def expected_prices(starts: Array, now: Array, money: Array) -> Array:
+    """Return the prices that later items will fetch, by money in the room, ``(rows, items)``.
+
+    Start prices times the ratio of all bidders' money to all start prices, at least 1, at most 2.
+
+    Args:
+        starts: start prices of later items, 0 where there is none, ``(rows, items)``.
+        now: start price of the item on sale, ``(rows,)``.
+        money: sum of what all bidders have left, ``(rows,)``.
+    """
+    total = np.maximum(starts.sum(axis=1) + now, 1)
+    return -(-starts * np.clip(money, total, 2 * total)[:, None] // total[:, None])
+
+
+def clock(limits: Array, start: int, step: int) -> tuple[Array, Array]:
+    """Return winner and price when all raise by the smallest step up to their limits.
+
+    The lowest seat wins among equal limits. Who leads at which step is not modelled: by turns
+    the price may differ by one step.
+
+    Args:
+        limits: int64 ``(players, *batch)``, at least two players.
+        start: the start price.
+        step: the smallest raise.
+
+    Returns:
+        The seat, -1 where nobody pays the start price, and the price (0 then), ``(*batch)``.
+    """
+    first, second = np.sort(limits, axis=0)[[-1, -2]]
+    steps = -(-np.maximum(second - start, 0) // step)
+    price = np.minimum(start + step * steps, start + step * ((first - start) // step))
+    sold = first >= start
+    return np.where(sold, limits.argmax(axis=0), -1), np.where(sold, price, 0)
+
+
+def regret(values: Array, winner: Array, price: Array, least: Array, purses: Array) -> Array:
+    """Return what each seat lost in hindsight on an item, int64 ``(players, *batch)``.
+
+    The winner should not have paid more than the value; others could have bought for `least`.
+
+    Args:
+        values: true values, ``(players, *batch)``.
+        winner: the seat that bought it, -1 if it is unsold, ``(*batch)``.
+        price: what it paid, ``(*batch)``.
+        least: the smallest bid that would have bought it instead, ``(*batch)``.
+        purses: money left before, ``(players, *batch)``.
+    """
+    won = np.arange(len(values)).reshape(-1, *(1 for _ in np.shape(winner))) == winner
+    missed = np.where(purses >= least, np.maximum(values - least, 0), 0)
+    return np.where(won, np.maximum(price - values, 0), missed)
+
+
+def best_profit(values: Array, prices: Array, budget: int) -> int:
+    """Return the most that a budget could have gained at fixed prices, ``(items,)`` each."""
+    step = money_step(np.append(prices, budget), 0)
+    gains = np.maximum(np.asarray(values) - prices, 0)
+    table = knapsack(np.asarray(prices)[None] // step, gains[None], budget // step)
+    return int(table[0, -1])
