@@ -56,6 +56,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bar, no 
 ReportTo = Annotated[
     Path | None, typer.Option("--report", metavar="DIR", help="write a report there after the run")
 ]
+Scoring = Annotated[
+    str | None,
+    typer.Option(metavar="EDITION", help="formulas of the scores: corrected, published, v4 or v2"),
+]
 OpenIt = Annotated[bool, typer.Option("--open", help="open the report in a browser")]
 
 
@@ -121,6 +125,7 @@ def run(
         str | None,
         typer.Option(metavar="N", help="past decisions in the dialogue: full, none or a number"),
     ] = None,
+    scoring: Scoring = None,
     base_url: Annotated[
         str | None,
         typer.Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players"),
@@ -148,7 +153,7 @@ def run(
         "base_url": base_url,
     }
     given = {key: value for key, value in settings.items() if value is not None}
-    plan = _plan(source, Overrides(seat or (), game or (), episodes, seed, given))
+    plan = _plan(source, Overrides(seat or (), game or (), episodes, seed, given, scoring))
     if dry_run:
         _dry_run(plan, as_json)
         return
@@ -192,10 +197,41 @@ def report(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="folder, or HTML file")
     ] = Path("report.html"),
+    comparing: Annotated[
+        bool, typer.Option("--compare", help="compare two runs, episode by episode")
+    ] = False,
+    scoring: Scoring = None,
     open_it: OpenIt = False,
 ) -> None:
-    """Write one HTML page with scores, plots and replies of one run or several."""
-    _report(db, out, open_it)
+    """Write one HTML page with scores, plots and replies of one run or several.
+
+    Beside it: its figures as SVG and PNG, and its numbers as CSV.
+    """
+    _report(db, out, open_it, scoring=scoring, comparing=comparing)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="the .db file of a run")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="that of another run of the same games")],
+    scoring: Scoring = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs game by game, over the episodes that both played with the same seed."""
+    from llm_games.benchmarks.compare import compare
+
+    found = compare(a, b, scoring)
+    if as_json:
+        print(json.dumps([game.plain() for game in found]))
+        return
+    from llm_games.benchmarks.tables import comparison_table
+
+    console = _console()
+    console.print(f"A: {a}\nB: {b}", **PLAIN)
+    console.print(comparison_table(found))
+    for game in found:
+        for note in (*game.notes, *game.alone):
+            console.print(f"{game.label}: {note}", **PLAIN)
 
 
 @app.command()
@@ -224,6 +260,84 @@ def replay(db: Database, as_json: AsJson = False) -> None:
         if len(done.differences) > SHOWN:
             print(f"and {len(done.differences) - SHOWN} more; all of them with --json")
     raise typer.Exit(1 if done.differences else 0)
+
+
+@app.command()
+def watch(db: Database) -> None:
+    """Follow a run that is going on, from another terminal; Ctrl-C leaves the run alone."""
+    from llm_games.benchmarks.watch import watch
+
+    try:
+        stand = watch(db, _console())
+    except KeyboardInterrupt:
+        _say(f"\nno longer watching; the run goes on, look again with: llm-games watch {db}")
+        return
+    if not stand.complete:
+        _say(f"{db} is not complete and nobody plays it; go on with: llm-games resume {db}")
+
+
+@app.command()
+def export(
+    db: Database,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="folder; its tables are replaced")
+    ],
+    form: Annotated[str, typer.Option("--format", help="csv or parquet")] = "csv",
+) -> None:
+    """Write episodes, steps, decisions and attempts (with their prompts) as tables."""
+    from llm_games.benchmarks.export import export
+    from llm_games.benchmarks.store import Records
+
+    with Records.open_readonly(db) as records:
+        for path, count in export(records, out, form).items():
+            print(f"{path}: {count} rows")
+
+
+@app.command()
+def play(
+    game: Annotated[str, typer.Argument(help="a game, such as public_goods")],
+    seat: Annotated[int, typer.Option(metavar="N", help="where you sit, from 0")] = 0,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC", help="player for all other seats; repeat it to name one for each"
+        ),
+    ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="parameter of the game; can be repeated"),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="all chance comes from it; drawn if none")
+    ] = None,
+    prompts: Annotated[str, typer.Option(metavar="VERSION", help="wording: v1 to v5")] = "v1",
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players"),
+    ] = None,
+) -> None:
+    """Play a game yourself, in this terminal. Ctrl-D or Ctrl-C leaves.
+
+    For instance: llm-games play public_goods --params players=4 --params rounds=5
+    """
+    from llm_games.benchmarks.human_play import Table, opponents, parameters
+    from llm_games.benchmarks.tables import moves_table, payoffs_table
+    from llm_games.registry import rulebook
+    from llm_games.wrappers.human import HumanPolicy, PersonLeft
+
+    rules = rulebook(game, **parameters(game, params or ()))
+    settings = {} if base_url is None else {"base_url": base_url}
+    others = opponents(rules, against or (), settings)
+    table = Table(rules, seat, HumanPolicy(prompts=prompts), others)
+    try:
+        episode = table.play(_drawn_seed() if seed is None else seed)
+    except (PersonLeft, KeyboardInterrupt):
+        _say("\nyou have left the table; nothing was recorded")
+        return
+    console = _console()
+    console.print(payoffs_table(table.payoffs(episode)))
+    if table.moves:
+        console.print(moves_table(table.moves))
 
 
 @app.command("list")
@@ -363,10 +477,17 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         )
 
 
-def _report(paths: list[Path], out: Path, open_it: bool, quiet: bool = False) -> Path:
+def _report(
+    paths: list[Path],
+    out: Path,
+    open_it: bool,
+    quiet: bool = False,
+    scoring: str | None = None,
+    comparing: bool = False,
+) -> Path:
     from llm_games.benchmarks.report import build
 
-    page = Path(build(paths, out if out.suffix == ".html" else out / "report.html"))
+    page = build(paths, out, scoring, comparing)
     if not quiet:
         _say(f"report: {page}")
     if open_it:
@@ -382,6 +503,12 @@ def _who(plan: Plan) -> str:
     if len(seats) == 1:
         return f"{next(iter(seats))} in all seats"
     return ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+
+
+def _drawn_seed() -> int:
+    import secrets
+
+    return secrets.randbelow(2**31)
 
 
 def _fresh(source: str) -> Path:

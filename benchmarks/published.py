@@ -7,12 +7,16 @@ answers never counted, and some cells rest on runs that are not independent.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from llm_games.benchmarks.scores import GAMES, Cell
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
 
 RUNS = 5
 """Independent runs behind each cell of the leaderboard."""
@@ -71,6 +75,90 @@ def gpt35_runs() -> tuple[Single, ...]:
         Single(row["experiment"], row["setting"], row["game"], float(row["score"]))
         for row in _rows("gamma_bench_gpt35_v4.csv")
     )
+
+
+VARIED: dict[str, tuple[str, ...]] = {
+    "beauty_contest": ("ratio",),
+    "el_farol_bar": ("ratio",),
+    "divide_dollar": ("golds",),
+    "public_goods": ("ratio",),
+    "diners_dilemma": ("cheap_price", "cheap_utility", "costly_price", "costly_utility"),
+    "sealed_bid_auction": ("valuation_max",),
+    "battle_royale": ("base_hit_rate", "interval"),
+    "pirate_game": ("gold",),
+}
+"""The parameters that the paper varies (its Table 8)."""
+
+MENUS = {
+    (10, 15, 20, 20): "p1",
+    (11, 5, 20, 7): "p2",
+    (4, 19, 9, 20): "p3",
+    (1, 8, 19, 12): "p4",
+    (4, 5, 17, 7): "p5",
+    (2, 11, 8, 13): "p6",
+}
+"""Prices and utilities of the diners' dilemma, in the order of `VARIED`, and their names."""
+
+
+def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
+    """Return the score that v4 prints for GPT-3.5-0125 at a setting (edition ``v4``).
+
+    Args:
+        game: the rules, at their defaults but for what `VARIED` names.
+        change: how its players are asked, where that is not the default: one of ``temperature``,
+            ``prompts``, ``reasoning``, ``persona``.
+
+    Returns:
+        None where nothing is printed for it.
+    """
+    setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
+    if setting is None:
+        return None
+    found = [
+        run.score
+        for run in gpt35_runs()
+        if (run.experiment, run.game) == (setting[0], game.name) and _same(run.setting, setting[1])
+    ]
+    return found[0] if found else None
+
+
+def _asked(change: Mapping[str, Any]) -> tuple[str, str] | None:
+    known = {
+        "temperature": lambda value: ("temperature", f"{value:.1f}"),
+        "prompts": lambda value: ("prompt_version", value.upper()),
+        "reasoning": lambda value: ("reasoning", "cot" if value else "default"),
+        "persona": lambda value: ("reasoning", value),
+    }
+    [(key, value), *others] = change.items()
+    return None if others or key not in known else known[key](value)
+
+
+def _variant(game: Rulebook) -> tuple[str, str] | None:
+    names = VARIED.get(game.name)
+    if names is None:
+        return None
+    defaults = {f.name: f.default for f in fields(game) if f.name in names}
+    if MISSING in defaults.values() or replace(game, **defaults) != _default(game):
+        return None
+    values = tuple(getattr(game, name) for name in names)
+    if game.name == "diners_dilemma":
+        return "variant", MENUS.get(values, "")
+    if game.name == "battle_royale":
+        base, step = values
+        return "variant", f"rates={base}..{base + step * (game.players - 1)}"
+    return "variant", f"{names[0]}={values[0]}"
+
+
+def _default(game: Rulebook) -> Rulebook:
+    return replace(rulebook(game.name), failed_reply=game.failed_reply)
+
+
+def _same(printed: str, setting: str) -> bool:
+    """Compare two settings; numbers by their value, however they are written."""
+    (name, _, value), (wanted, _, number) = printed.partition("="), setting.partition("=")
+    if ".." in value or not value or not number:
+        return printed == setting
+    return name == wanted and Fraction(value) == Fraction(number)
 
 
 def rank_of(overall: float) -> int:

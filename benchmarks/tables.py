@@ -8,7 +8,9 @@ from typing import Literal
 import numpy as np
 from rich.table import Table
 
+from llm_games.benchmarks.compare import Comparison, Difference
 from llm_games.benchmarks.estimate import Estimate
+from llm_games.benchmarks.human_play import Move
 from llm_games.benchmarks.scores import Cell
 from llm_games.benchmarks.show import Parameter
 from llm_games.benchmarks.summary import GameSummary
@@ -17,13 +19,13 @@ from llm_games.benchmarks.summary import GameSummary
 def games_table(rows: Sequence[Mapping[str, str]]) -> Table:
     """Return the table of all games."""
     columns = ("name", "title", "players", "moves", "source")
-    return _table(columns, [tuple(row[column] for column in columns) for row in rows])
+    return columns_table(columns, [tuple(row[column] for column in columns) for row in rows])
 
 
 def parameters_table(rows: Sequence[Parameter]) -> Table:
     """Return the table of a game's parameters."""
     plain = [(row.name, str(row.default), row.meaning.replace("`", "")) for row in rows]
-    return _table(("parameter", "default", "meaning and range"), plain)
+    return columns_table(("parameter", "default", "meaning and range"), plain)
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Table:
@@ -34,7 +36,7 @@ def estimate_table(rows: Sequence[Estimate]) -> Table:
     ]
     lines = [(row.label, *map(_count, line)) for row, line in zip(rows, numbers, strict=True)]
     totals = [sum(column) for column in zip(*numbers, strict=True)]
-    return _table(columns, [*lines, ("all, about", *map(_count, totals))], right=5)
+    return columns_table(columns, [*lines, ("all, about", *map(_count, totals))], right=5)
 
 
 def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Table:
@@ -43,9 +45,52 @@ def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Table:
     lines = [_summary(game) for game in games]
     if overall is not None:
         lines.append(("overall", _score(overall), *[""] * 4))
-    table = _table(columns, lines, right=5)
+    table = columns_table(columns, lines, right=5)
     if any(game.marked for game in games):
         table.caption = "! more than 5 % of the decisions were filled in"
+    return table
+
+
+def comparison_table(found: Sequence[Comparison]) -> Table:
+    """Return the table of what differs between two runs: scores, and payoffs of changed seats."""
+    columns = ("game", "of", "pairs", "A", "B", "B - A", "95 % interval", "p")
+    lines = [
+        (game.label, name, *_difference(difference))
+        for game in found
+        for name, difference in (("score", game.score), ("payoff", game.payoff))
+        if difference is not None
+    ]
+    return columns_table(columns, lines, right=6)
+
+
+def _difference(found: Difference) -> tuple[str, ...]:
+    ends = "-" if found.low is None else f"{found.low:.1f} to {found.high:.1f}"
+    sides = f"{found.a:.1f}", f"{found.b:.1f}", f"{found.mean:+.1f}"
+    return str(found.pairs), *sides, ends, f"{found.p:.3g}"
+
+
+def payoffs_table(rows: Sequence[tuple[str, str, float]]) -> Table:
+    """Return the table of everybody's payoffs: seat, player, payoff."""
+    plain = [(seat, player, f"{payoff:.2f}") for seat, player, payoff in rows]
+    return columns_table(("seat", "player", "payoff"), plain, right=1)
+
+
+def moves_table(moves: Sequence[Move]) -> Table:
+    """Return the table of a person's moves next to those of a rational player."""
+    lines = [
+        (
+            str(move.step + 1),
+            move.made,
+            move.rational or "-",
+            "-" if move.regret is None else f"{move.regret:.2f}",
+        )
+        for move in moves
+    ]
+    regrets = [move.regret for move in moves if move.regret is not None]
+    if regrets:
+        lines.append(("all", "", "", f"{sum(regrets):.2f}"))
+    table = columns_table(("step", "you", "rational", "could have gained"), lines, right=3)
+    table.caption = "in hindsight, by another action against what the others did in that step"
     return table
 
 
@@ -69,7 +114,8 @@ def _count(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> Table:
+def columns_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: int = 0) -> Table:
+    """Return a plain table, the last `right` columns aligned to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
         align: Literal["left", "right"] = "right" if place >= len(columns) - right else "left"

@@ -1,11 +1,11 @@
-"""Plots as inline SVG: text stays text, and colours are the page's, for light and dark."""
+"""Plots as pictures: inline SVG whose colours are the page's, for light and dark, and files."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart with any kind of colour vision. The page's style sheet has
 # the variables, with a lighter blue on a dark ground.
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
-INK, FAINT = "#010203", "#040506"
+INK, FAINT = "#1c2024", "#e3e6e9"
 _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--purple"}
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
@@ -28,11 +28,14 @@ CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 THIRD, HALF = (4.7, 3.0), (7.0, 3.4)
 """Sizes in inches of plots of which three or two stand side by side on a wide page."""
 
+DPI = 160
+"""Of picture files: a third-width plot is 750 pixels wide."""
+
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # names of players and models are not formulas
     "font.family": "DejaVu Sans",
-    "font.size": 10.5,
+    "font.size": 11,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
@@ -55,16 +58,28 @@ class ReportExtraMissing(LLMGamesError, ImportError):
     """Reports need matplotlib, which an extra brings."""
 
 
-def svg(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> tuple[Markup, str]:
+class Picture(NamedTuple):
+    """One plot.
+
+    Attributes:
+        inline: the SVG element for a page, in the page's colours and font.
+        svg, png: the same as files of their own, on white.
+        sentence: what explains it.
+    """
+
+    inline: Markup
+    svg: str
+    png: bytes
+    sentence: str
+
+
+def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> Picture:
     """Draw one plot.
 
     Args:
         name: unique on the page; its ids start with it.
         draw: gets the axes and returns the sentence that explains the plot.
         size: width and height in inches.
-
-    Returns:
-        The SVG element and the sentence.
 
     Raises:
         ReportExtraMissing: matplotlib is not installed.
@@ -74,14 +89,16 @@ def svg(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> tu
 
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
-        figure.patch.set_alpha(0)
         axes = figure.add_subplot()
         axes.patch.set_alpha(0)
         sentence = draw(axes)
         _legend(axes)
-        file = io.StringIO()
+        pixels, file = io.BytesIO(), io.StringIO()
+        figure.savefig(pixels, format="png", dpi=DPI, metadata={"Software": None})
+        figure.set_layout_engine("none")  # what it found for the first file holds for the other
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return Markup(_inline(file.getvalue(), name)), sentence
+        text = file.getvalue()
+    return Picture(Markup(_inline(text, name)), text, pixels.getvalue(), sentence)
 
 
 def _matplotlib() -> Any:
@@ -112,6 +129,7 @@ def _legend(axes: Axes) -> None:
 def _inline(text: str, name: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.DOTALL)  # the ground
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     text = re.sub(r'^<svg ([^>]*?)width="[^"]*"', r'<svg \1role="img"', text, count=1)
     text = re.sub(r'^(<svg [^>]*?)height="[^"]*" ', r"\1", text, count=1)

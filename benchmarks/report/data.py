@@ -13,8 +13,8 @@ import numpy as np
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS
+from llm_games.benchmarks.records import AttemptRow, DecisionRow, EpisodeRow, Records
 from llm_games.benchmarks.scores import filled_in, score_episode
-from llm_games.benchmarks.store import DecisionRow, EpisodeRow, Records
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 
@@ -33,6 +33,7 @@ class Player:
         decisions, filled: decisions made, and those that the rules filled in.
         outcomes: how its completions were read.
         tokens_in, tokens_out: as the servers counted them.
+        cost: in the currency of the run's prices; 0 for models without one.
         latencies: seconds of each call.
     """
 
@@ -44,6 +45,7 @@ class Player:
     outcomes: Counter[str] = field(default_factory=Counter)
     tokens_in: int = 0
     tokens_out: int = 0
+    cost: float = 0.0
     latencies: list[float] = field(default_factory=list)
 
     @property
@@ -69,6 +71,10 @@ class Episode:
         records: what happened, step by step.
         rewards: float64 ``(steps, players)``.
         decisions, filled: decisions made, and those that the rules filled in.
+        calls, tokens_in, tokens_out: completions asked for, and what the servers counted.
+        cost: in the currency of the run's prices.
+        waited: seconds of all its calls together.
+        seconds: from its start to its end; None if it has none.
     """
 
     number: int
@@ -78,17 +84,32 @@ class Episode:
     rewards: Array
     decisions: int
     filled: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    waited: float
+    seconds: float | None
 
 
 @dataclass(frozen=True)
 class Table:
-    """One of a run's games: its rules, who sits where, and its episodes."""
+    """One of a run's games: its rules, who sits where, and its episodes.
+
+    `change` is the entry of the run's ``vary`` that it was played with.
+    """
 
     label: str
     rules: Rulebook
     params: dict[str, Any]
     seats: list[str]
     episodes: list[Episode]
+    change: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def setting(self) -> str:
+        """What is particular about it, in words."""
+        return self.label.removeprefix(self.rules.name).strip(", ") or "default"
 
     @property
     def played(self) -> list[Episode]:
@@ -137,6 +158,23 @@ class Run:
     seconds: float | None
 
     @property
+    def priced(self) -> bool:
+        """Whether the run has prices, so that costs mean something."""
+        return bool(self.config.get("prices"))
+
+    @property
+    def edition(self) -> str:
+        """The edition of the scores that the run asks for."""
+        return str(self.config.get("scoring", "corrected"))
+
+    def by_game(self) -> dict[str, list[Table]]:
+        """Return the tables of each game."""
+        found: dict[str, list[Table]] = {}
+        for table in self.tables:
+            found.setdefault(table.rules.name, []).append(table)
+        return found
+
+    @property
     def heading(self) -> str:
         """What tells it from other runs on a page."""
         return f"{self.title} ({self.path.stem})"
@@ -156,6 +194,8 @@ def load(path: Path) -> Run:
     with Records.open_readonly(path) as records:
         players: dict[str, Player] = {}
         planned = [seat for game in records.config.get("games", []) for seat in game["seats"]]
+        prices = records.config.get("prices") or {}
+        changes = {g.get("label"): g.get("change", {}) for g in records.config.get("games", [])}
         specs = {seat["name"]: seat["player"] for seat in planned}
         tables = []
         rows = records.episodes()
@@ -163,9 +203,10 @@ def load(path: Path) -> Run:
             for name in game.seats:
                 players.setdefault(name, Player(name, specs.get(name, name)))
             mine = [row for row in rows if row.game.id == game.id]
-            episodes = [_episode(records, row, players) for row in mine]
+            episodes = [_episode(records, row, players, prices) for row in mine]
             rules = rulebook(game.game, **game.params)
-            tables.append(Table(game.label, rules, game.params, game.seats, episodes))
+            change = changes.get(game.label, {})
+            tables.append(Table(game.label, rules, game.params, game.seats, episodes, change))
         return Run(
             path,
             records.title,
@@ -178,16 +219,30 @@ def load(path: Path) -> Run:
         )
 
 
-def _episode(records: Records, row: EpisodeRow, players: dict[str, Player]) -> Episode:
+def _cost(attempt: AttemptRow, prices: dict[str, dict[str, float]]) -> float:
+    """Return what a completion cost by the run's prices of a million tokens, by model."""
+    price = prices.get(attempt.model, {})
+    paid = attempt.tokens_in * price.get("input", 0) + attempt.tokens_out * price.get("output", 0)
+    return paid / 1e6
+
+
+def _episode(
+    records: Records,
+    row: EpisodeRow,
+    players: dict[str, Player],
+    prices: dict[str, dict[str, float]],
+) -> Episode:
     steps, decisions = records.steps(row.id), records.decisions(row.id)
     seats = row.game.seats
     for made in decisions:
         _count(players[seats[made.seat]], made)
-    for attempt in records.attempts(row.id):
+    attempts = records.attempts(row.id)
+    for attempt in attempts:
         player = players[seats[attempt.seat]]
         player.outcomes[attempt.outcome or "unread"] += 1
         player.tokens_in += attempt.tokens_in
         player.tokens_out += attempt.tokens_out
+        player.cost += _cost(attempt, prices)
         player.latencies.append(attempt.latency)
         player.model = player.model or attempt.model
     return Episode(
@@ -198,6 +253,12 @@ def _episode(records: Records, row: EpisodeRow, players: dict[str, Player]) -> E
         np.array([step.rewards for step in steps], np.float64).reshape(-1, len(seats)),
         len(decisions),
         sum(made.broke for made in decisions),
+        len(attempts),
+        sum(attempt.tokens_in for attempt in attempts),
+        sum(attempt.tokens_out for attempt in attempts),
+        sum(_cost(attempt, prices) for attempt in attempts),
+        sum(attempt.latency for attempt in attempts),
+        _seconds([row]),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,11 +15,11 @@ from llm_games.baselines.deviation import DEVIATIONS
 from llm_games.baselines.solutions import beauty_contest as guess
 from llm_games.baselines.solutions import el_farol_bar as bar
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
-from llm_games.benchmarks.report.data import Run, Table, regrets
+from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, Picture, line, paths
+from llm_games.benchmarks.report.data import Episode, Run, Table, regrets
 from llm_games.benchmarks.scores import aims_high, optimal_plan, shot_of
 from llm_games.games.pirate_game import VOTE
-from llm_games.questions import MISSING
+from llm_games.questions import MISSING, Choice
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -29,27 +30,42 @@ Draw = Callable[..., str]
 
 
 class Plot(NamedTuple):
-    """One plot on the page: its heading, the picture and the sentence that explains it."""
+    """One plot on the page: its heading, what its files are called after, and the picture."""
 
     title: str
-    picture: str
-    sentence: str
+    name: str
+    picture: Picture
 
 
-def plots(table: Table, prefix: str) -> list[Plot]:
-    """Draw all plots of a game; none if nothing has been played. `prefix` keeps ids unique."""
+def plots(table: Table, prefix: str, all_of_them: bool = True) -> list[Plot]:
+    """Draw the plots of a game, or only those of its moves; none if nothing has been played.
+
+    `prefix` keeps ids unique.
+    """
     if not table.played:
         return []
-    draws = [*FIGURES.get(table.rules.name, ()), ("Payoffs", _payoffs)]
+    draws = [*_of_its_own(table)]
     if len(set(table.seats)) > 1 and table.rules.name in ACTIONS:
         draws.insert(1, ("By player", _by_player))
-    if table.rules.name in DEVIATIONS:
-        draws.append(("Regret", _regret))
+    if all_of_them:
+        draws.append(("Payoffs", _payoffs))
+        draws += [("Regret", _regret)] if table.rules.name in DEVIATIONS else []
     size = canvas.HALF if len(draws) > 3 else canvas.THIRD
     return [
-        Plot(title, *canvas.svg(f"{prefix}-{i}", partial(draw, table=table), size))
+        Plot(
+            title,
+            f"{table.label} {title.lower()}" if i else table.label,
+            canvas.picture(f"{prefix}-{i}", partial(draw, table=table), size),
+        )
         for i, (title, draw) in enumerate(draws)
     ]
+
+
+def _of_its_own(table: Table) -> tuple[tuple[str, Draw], ...]:
+    """Return the plots of this game's moves; sessions of an auction record other things."""
+    session = getattr(table.rules, "assets", None) is not None
+    own = None if session else FIGURES.get(table.rules.name)
+    return own or (("Moves", _moves),)
 
 
 def replies(run: Run, prefix: str) -> list[Plot]:
@@ -69,7 +85,39 @@ def replies(run: Run, prefix: str) -> list[Plot]:
         axes.set_ylim(0, 1.03)
         return "Share of the calls that were answered within so many seconds."
 
-    return [Plot("Latency", *canvas.svg(f"{prefix}-latency", latency, canvas.THIRD))]
+    return [Plot("Latency", "latency", canvas.picture(f"{prefix}-latency", latency, canvas.THIRD))]
+
+
+def against_settings(
+    names: Sequence[str],
+    own: Sequence[float | None],
+    printed: Sequence[float | None],
+    kinds: Sequence[str],
+    prefix: str,
+    title: str,
+) -> Plot:
+    """Draw a score at several settings beside the published one at the same settings.
+
+    Lines join settings of the same kind that stand side by side.
+    """
+
+    def draw(axes: Axes) -> str:
+        places = np.arange(len(names))
+        pairs = (("this run", own, BLUE, "o-"), ("GPT-3.5-0125, published", printed, ORANGE, "D--"))
+        for label, values, colour, look in pairs:
+            heights = np.array([np.nan if v is None else v for v in values], np.float64)
+            for number, (_, group) in enumerate(groupby(places, key=kinds.__getitem__)):
+                at = list(group)
+                if not np.isnan(heights).all():
+                    name = None if number else label
+                    axes.plot(at, heights[at], look, color=colour, label=name, ms=5)
+        long = max(map(len, names)) * len(names) > 50
+        axes.set_xticks(places, names, rotation=40 if long else 0, ha="right" if long else "center")
+        axes.set_ylim(-4, 104)
+        axes.set_ylabel("score")
+        return "The score at each setting, by the formulas of the published runs (v4)."
+
+    return Plot(title, f"settings {title}", canvas.picture(prefix, draw, canvas.THIRD))
 
 
 def _thin(table: Table) -> str:
@@ -281,6 +329,51 @@ def _offers(table: Table) -> tuple[Array, Array]:
     return offers, votes
 
 
+def _moves(axes: Axes, table: Table) -> str:
+    """Draw the moves of a game that has no plot of its own."""
+    state = table.rules.reset(np.random.default_rng(0))
+    questions = (table.rules.question(state, seat) for seat in range(table.rules.players))
+    question = next((q for q in questions if q is not None), None)
+    if isinstance(question, Choice):
+        return _choices(axes, table, question.words)
+    unit = 10 ** getattr(question, "decimals", 0)
+    names = list(dict.fromkeys(table.seats))
+    for name, colour in zip(names, canvas.colours(len(names)), strict=True):
+        seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
+        paths(axes, [_path(table, seat, unit) for seat in seats], name[:40], colour)
+    axes.set_ylabel(question.key.replace("_", " ") if question else "move")
+    canvas.room(axes)
+    return (
+        "Moves of each seat over the rounds, mean over the runs (thin lines), and the mean of the "
+        "seats of one player (thick; band: ± 1 standard deviation over seats)."
+    )
+
+
+def _path(table: Table, seat: int, unit: int) -> list[float]:
+    """Return the mean move of a seat at each step, NaN where it made none."""
+    runs = [[_number(record, seat) / unit for record in e.records] for e in table.played]
+    steps = zip_longest(*runs, fillvalue=np.nan)
+    made = ([move for move in step if not np.isnan(move)] for step in steps)
+    return [float(np.mean(moves)) if moves else np.nan for moves in made]
+
+
+def _number(record: dict[str, Any], seat: int) -> float:
+    move = record["actions"][seat]
+    return float(move) if np.ndim(move) == 0 and move >= 0 else np.nan
+
+
+def _choices(axes: Axes, table: Table, words: Mapping[str, int]) -> str:
+    meant = {action: word for word, action in reversed(words.items())}
+    for (action, word), colour in zip(meant.items(), canvas.colours(len(meant)), strict=True):
+        shares = [
+            [np.mean(np.equal(r["actions"], action)) for r in e.records] for e in table.played
+        ]
+        paths(axes, shares, word, colour)
+    axes.set_ylabel("share of the players")
+    axes.set_ylim(-0.03, 1.03)
+    return f"Share of the players who chose each word in each round{_thin(table)}."
+
+
 def _payoffs(axes: Axes, table: Table) -> str:
     episodes = table.done or table.played
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
@@ -338,18 +431,24 @@ ACTIONS = {
 
 
 def _by_player(axes: Axes, table: Table) -> str:
-    what, unit = ACTIONS[table.rules.name], getattr(table.rules, "unit", 1)
+    what = ACTIONS[table.rules.name]
     names = list(dict.fromkeys(table.seats))
     for name, colour in zip(names, canvas.colours(len(names)), strict=True):
         seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
-        paths(axes, _per_round(table, partial(_mean, seats=seats, unit=unit)), name[:40], colour)
+        paths(axes, [seats_mean(table, e, seats) for e in table.played], name[:40], colour)
     axes.set_ylabel(what)
     return f"The same by player: {what} in each round{_thin(table)}."
 
 
-def _mean(record: dict[str, Any], seats: list[int], unit: int) -> float | None:
-    given = [a for seat in seats if (a := record["actions"][seat]) != MISSING]
-    return float(np.mean(given)) / unit if given else None
+def seats_mean(table: Table, episode: Episode, seats: Sequence[int]) -> list[float]:
+    """Return the mean action of these seats in each round, NaN where none of them acted.
+
+    For the games of `ACTIONS`.
+    """
+    unit = getattr(table.rules, "unit", 1)
+    moves = ([r["actions"][seat] for seat in seats] for r in episode.records)
+    given = ([move for move in moved if move != MISSING] for moved in moves)
+    return [float(np.mean(moved)) / unit if moved else np.nan for moved in given]
 
 
 FIGURES: dict[str, tuple[tuple[str, Draw], ...]] = {

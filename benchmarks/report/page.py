@@ -5,80 +5,142 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from llm_games import __version__
-from llm_games.benchmarks.report import figures, tables
+from llm_games.benchmarks.compare import compare
+from llm_games.benchmarks.report import export, figures, settings, tables
 from llm_games.benchmarks.report.data import Run, Table, load
-from llm_games.benchmarks.scores import GAMES, MARK
-from llm_games.errors import BadParameter
+from llm_games.benchmarks.report.export import Files
+from llm_games.benchmarks.report.figures import Plot
+from llm_games.benchmarks.scores import EDITIONS, GAMES, MARK
+from llm_games.errors import BadParameter, unknown
+
+LONG = 16
+"""With more tables than this a run's details are folded away."""
 
 
-def build(db_paths: Sequence[Path], out: Path) -> Path:
+def build(
+    db_paths: Sequence[Path], out: Path, scoring: str | None = None, comparing: bool = False
+) -> Path:
     """Write a report about these runs, also unfinished ones, and return its path.
+
+    The page loads nothing. Beside it are its figures as SVG and PNG (``figures/``) and its numbers
+    as CSV (``tables/``).
 
     Args:
         db_paths: files of runs, at least one.
         out: the HTML file (ending in ``.html``), or a folder in which to write ``report.html``.
+        scoring: edition of the scores, see `scores.EDITIONS`; None: the one each run asks for.
+        comparing: compare the two runs, episode by episode.
 
     Raises:
         StoreError: a file is not a run that can be read.
         ReportExtraMissing: matplotlib is not installed.
-        BadParameter: no file was given, or `out` cannot be written.
+        BadParameter: no file was given (to compare: not two), or `out` cannot be written.
+        UnknownName: there is no such edition.
     """
     if not db_paths:
         raise BadParameter("a report needs at least one run, got none; give its .db file")
+    if comparing and len(db_paths) != 2:
+        raise BadParameter(f"to compare takes two runs, got {len(db_paths)}; give two .db files")
+    if scoring is not None and scoring not in EDITIONS:
+        raise unknown("scoring", scoring, EDITIONS)
     out = Path(out)
     out = out if out.suffix == ".html" else out / "report.html"
-    text = html([load(Path(path)) for path in db_paths])
+    runs = [load(Path(path)) for path in db_paths]
+    for run in runs:
+        run.config["scoring"] = scoring or run.edition
+    compared = compare(*db_paths, runs[0].edition) if comparing else []
+    text, files = html(runs, tables.comparison_rows(compared))
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
+        for name, content in {out.name: text, **files.contents}.items():
+            file = out.parent / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
     return out
 
 
-def html(runs: Sequence[Run]) -> str:
-    """Return the page about these runs."""
+def html(runs: Sequence[Run], compared: Sequence[tables.ComparisonRow] = ()) -> tuple[str, Files]:
+    """Return the page about these runs and the files that it links to."""
+    files = Files()
     loader = PackageLoader("llm_games.benchmarks.report", ".")
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     css, _, _ = loader.get_source(env, "page.css")
     board = tables.leaderboard(runs)
-    return env.get_template("page.html.j2").render(
+    text = env.get_template("page.html.j2").render(
         title=runs[0].title if len(runs) == 1 else f"{len(runs)} runs",
         css=Markup(css),
-        parts=[_part(run, f"r{i}") for i, run in enumerate(runs)],
+        parts=[
+            _part(run, f"r{i}", files, run.path.stem if len(runs) > 1 else "")
+            for i, run in enumerate(runs)
+        ],
+        compared=compared,
+        exported=export.tables(runs, files),
         board=board if any(row.own for row in board) else [],
         games=[game.replace("_", " ") for game in GAMES],
         breaks=list(tables.BREAKS.values()),
         mark=f"{float(MARK):.0%}",
         version=__version__,
+        rounds=settings.ROUNDS,
     )
+    return text, files
 
 
-def _part(run: Run, prefix: str) -> dict[str, Any]:
+def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
+    def shown(plots: Sequence[Plot]) -> list[dict[str, Any]]:
+        return [_figure(plot, files, folder) for plot in plots]
+
+    experiments = settings.experiments(run, prefix)
+    games = run.by_game()
     return {
         "run": run,
+        "other": tables.other(run.edition),
+        "long": len(run.tables) > LONG,
+        "matrix": settings.matrix(run),
+        "experiments": [(e, shown([e.plot])[0]) for e in experiments],
+        "against": settings.against_fixed(run),
+        "usage": tables.usage_rows(run),
         "facts": _facts(run),
         "warnings": _warnings(run),
         "scores": tables.score_rows(run),
         "total": tables.total(run),
-        "tables": [_table(table, f"{prefix}-{i}") for i, table in enumerate(run.tables)],
+        "tables": [
+            _about(table) | {"plots": shown(figures.plots(table, f"{prefix}-{i}", only))}
+            for i, table in enumerate(run.tables)
+            for only in [len(games[table.rules.name]) == 1]
+        ],
         "players": tables.player_rows(run),
-        "replies": figures.replies(run, prefix),
+        "replies": shown(figures.replies(run, prefix)),
     }
 
 
-def _table(table: Table, prefix: str) -> dict[str, Any]:
+def _figure(plot: Plot, files: Files, folder: str) -> dict[str, Any]:
+    """Keep a plot's files; return what the page shows of it."""
+    picture = plot.picture
+    paths = files.add(
+        "figures", f"{folder} {plot.name}".strip(), ("svg", picture.svg), ("png", picture.png)
+    )
+    return {
+        "title": plot.title,
+        "inline": picture.inline,
+        "sentence": picture.sentence,
+        "files": [(Path(path).suffix[1:].upper(), quote(path)) for path in paths],
+    }
+
+
+def _about(table: Table) -> dict[str, Any]:
     played, names = len(table.played), list(dict.fromkeys(table.seats))
     given = ", ".join(f"{name} = {value}" for name, value in table.params.items())
     seats = " and ".join(f"{table.seats.count(name)} × {name}" for name in names)
     about = f"{table.rules.title} ({table.rules.source}): {seats}; "
     about += f"{played} {'run' if played == 1 else 'runs'} shown; {given or 'default settings'}."
-    return {"label": table.label, "about": about, "plots": figures.plots(table, prefix)}
+    return {"label": table.label, "about": about}
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from llm_games.baselines.deviation import DEVIATIONS
 from llm_games.benchmarks import published
-from llm_games.benchmarks.report.data import Player, Run, Table, regrets
+from llm_games.benchmarks.compare import Comparison, Difference
+from llm_games.benchmarks.config import load as raw
+from llm_games.benchmarks.config import parse
+from llm_games.benchmarks.report.data import Episode, Player, Run, Table, regrets
 from llm_games.benchmarks.scores import GAMES, MARK, Cell, cell, filled_in, interval, overall, shown
 from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
 
 SEED = 2024
 """Of the bootstrap draws, so that a report is the same each time it is made."""
 
 
 class ScoreRow(NamedTuple):
-    """One game of a run, written out; `marked`: too many decisions were filled in."""
+    """One game of a run, written out.
+
+    `other`: the score by the other edition; `marked`: too many decisions were filled in.
+    """
 
     label: str
     runs: str
     score: str
     interval: str
-    published: str
+    other: str
     filled: str
     marked: bool
     payoff: str
@@ -34,17 +42,22 @@ class ScoreRow(NamedTuple):
 
 def score_rows(run: Run) -> list[ScoreRow]:
     """Return one row for each game of a run, in the order of its configuration."""
-    return [_score_row(table) for table in run.tables]
+    return [_score_row(table, run.edition) for table in run.tables]
 
 
-def _score_row(table: Table) -> ScoreRow:
-    scores = table.scores()
+def other(edition: str) -> str:
+    """Return the edition to show beside this one."""
+    return "corrected" if edition == "published" else "published"
+
+
+def _score_row(table: Table, edition: str) -> ScoreRow:
+    scores = table.scores(edition)
     return ScoreRow(
         label=table.label,
         runs=_runs(table),
         score=_pair(scores),
         interval=_interval([scores]),
-        published=_pair(table.scores("published")),
+        other=_pair(table.scores(other(edition))),
         filled=f"{float(table.filled):.1%}" if table.played else "–",
         marked=table.filled > MARK,
         payoff=_pair([e.rewards.sum(axis=0).mean() for e in table.done], 2),
@@ -66,13 +79,92 @@ def _runs(table: Table) -> str:
 
 
 def _pair(scores: Sequence[float], digits: int = 1) -> str:
-    return _written(cell(scores) if scores else None, digits)
+    return written(cell(scores) if scores else None, digits)
 
 
-def _written(value: Cell | None, digits: int = 1) -> str:
-    if value is None:
-        return "–"
+def written(value: Cell | None, digits: int = 1) -> str:
+    """Write a mean, with its standard deviation if there is one; a missing one as a dash."""
+    if value is None or value.std is None:
+        return shown(value and value.mean, digits)
     return f"{shown(value.mean, digits)} ± {shown(value.std, digits)}"
+
+
+# -- time and tokens ------------------------------------------------------------------------------
+
+
+class UsageRow(NamedTuple):
+    """What a game of a run took, written out: over all its episodes, and one episode's time."""
+
+    label: str
+    decisions: str
+    calls: str
+    tokens_in: str
+    tokens_out: str
+    cost: str
+    waited: str
+    episode: str
+
+
+def usage_rows(run: Run) -> list[UsageRow]:
+    """Return what each game took, and all together if there are several."""
+    rows = [_usage_row(table.label, table.episodes, run.priced) for table in run.tables]
+    return rows + ([_usage_row("all", run.episodes, run.priced)] if len(rows) > 1 else [])
+
+
+def _usage_row(label: str, episodes: Sequence[Episode], priced: bool) -> UsageRow:
+    took = [e.seconds for e in episodes if e.seconds is not None]
+    counts = zip(
+        *((e.decisions, e.calls, e.tokens_in, e.tokens_out) for e in episodes), strict=True
+    )
+    decisions, *asked = map(sum, counts)
+    return UsageRow(
+        label,
+        f"{decisions:,}",
+        *(f"{count:,}" if asked[0] else "–" for count in asked),
+        f"{sum(e.cost for e in episodes):.4g}" if priced else "–",
+        seconds(sum(e.waited for e in episodes)) if asked[0] else "–",
+        seconds(float(np.median(took))) if took else "–",
+    )
+
+
+# -- two runs -------------------------------------------------------------------------------------
+
+
+class ComparisonRow(NamedTuple):
+    """One game of two runs, written out; `notes` say what does not pair or fit."""
+
+    label: str
+    what: str
+    pairs: str
+    a: str
+    b: str
+    difference: str
+    interval: str
+    p: str
+    notes: str
+
+
+def comparison_rows(found: Sequence[Comparison]) -> list[ComparisonRow]:
+    """Return a row for the score of each game, if it has one, and a row for the payoff."""
+    return [row for game in found for row in _comparison(game)]
+
+
+def _comparison(game: Comparison) -> list[ComparisonRow]:
+    notes = "; ".join([*game.notes, *game.alone])
+    seats = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
+    kinds = ((name, d) for name, d in (("score", game.score), (seats, game.payoff)) if d)
+    rows = [
+        ComparisonRow(game.label, name, str(d.pairs), *_numbers(d, 1 if name == "score" else 2), "")
+        for name, d in kinds
+    ]
+    rows = rows or [ComparisonRow(game.label, "–", "0", *["–"] * 5, "")]
+    return [rows[0]._replace(notes=notes), *rows[1:]]
+
+
+def _numbers(d: Difference, digits: int) -> list[str]:
+    ends = "–" if d.low is None else f"{shown(d.low, digits)} to {shown(d.high, digits)}"
+    change = f"{np.round(d.mean, digits):+.{digits}f}"
+    return [shown(d.a, digits), shown(d.b, digits), change, ends, f"{d.p:.3g}"]
 
 
 def _interval(columns: Sequence[Sequence[float]]) -> str:
@@ -82,20 +174,44 @@ def _interval(columns: Sequence[Sequence[float]]) -> str:
 
 def total(run: Run) -> tuple[str, str] | None:
     """Return Overall and its interval in words; None unless all eight games have a score."""
-    scores = benchmark_scores(run, "corrected")
+    scores = benchmark_scores(run, run.edition)
     mean = overall(scores)
-    return None if mean is None else (_written(mean), _interval([scores[game] for game in GAMES]))
+    return None if mean is None else (written(mean), _interval([scores[game] for game in GAMES]))
 
 
 def benchmark_scores(run: Run, edition: str) -> dict[str, list[float]]:
-    """Return the scores by game of those tables that are played by the benchmark's settings."""
-    tables = {table.rules.name: table for table in run.tables if _benchmark(table)}
-    return {game: tables[game].scores(edition) for game in GAMES if game in tables}
+    """Return the scores by game of those tables that are played by the benchmark's settings.
+
+    These are the defaults, or all of them those of the published program. A game that is played
+    at several settings has none.
+    """
+    tables = {
+        game: found[0]
+        for game, found in run.by_game().items()
+        if len(found) == 1 and game in GAMES and not _scripted(run, found[0])
+    }
+    default = {game: rulebook(game) for game in GAMES}
+    as_published = all(_plays(table, lenient()[game]) for game, table in tables.items())
+    rules = lenient() if as_published else default
+    fits = [game for game in GAMES if game in tables and _plays(tables[game], rules[game])]
+    return {game: tables[game].scores(edition) for game in fits}
 
 
-def _benchmark(table: Table) -> bool:
-    name = table.rules.name
-    return name in GAMES and replace(table.rules, failed_reply="fallback") == rulebook(name)
+def _plays(table: Table, rules: Rulebook) -> bool:
+    return replace(table.rules, failed_reply=rules.failed_reply) == rules
+
+
+def _scripted(run: Run, table: Table) -> bool:
+    """Return whether a fixed strategy has a seat beside other players."""
+    kinds = {run.players[name].kind for name in table.seats}
+    return "fixed" in kinds and len(kinds) > 1
+
+
+@cache
+def lenient() -> dict[str, Rulebook]:
+    """Return the rules of each game with all leniencies of the published program."""
+    games = parse(raw("gamma-bench/published"), "gamma-bench/published").games
+    return {game.game: rulebook(game.game, **game.params) for game in games}
 
 
 # -- the leaderboard -----------------------------------------------------------------------------
@@ -125,8 +241,8 @@ def leaderboard(runs: Sequence[Run]) -> list[BoardRow]:
             model=entry.model,
             note="",
             own=False,
-            overall=_written(entry.overall),
-            cells=[_written(entry.cells[game]) for game in GAMES],
+            overall=written(entry.overall),
+            cells=[written(entry.cells[game]) for game in GAMES],
             place=entry.overall.mean,
         )
         for entry in published.leaderboard()
@@ -148,7 +264,7 @@ def _own_row(run: Run) -> BoardRow | None:
         model=" + ".join(sorted(_seated(run))),
         note="; ".join(filter(None, (run.title, why, missing, filled))),
         own=True,
-        overall=_written(mean),
+        overall=written(mean),
         cells=[_pair(scores.get(game, [])) for game in GAMES],
         place=mean.mean if mean else -1.0,
     )

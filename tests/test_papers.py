@@ -1,0 +1,106 @@
+"""The experiments of the papers: every file can be planned, and played offline."""
+
+import numpy as np
+import pytest
+
+from llm_games.benchmarks.compare import compare
+from llm_games.benchmarks.config import PAPERS, load, named, parse
+from llm_games.benchmarks.plan import Overrides, Plan, is_model, players, resolve
+from llm_games.benchmarks.published import gpt35
+from llm_games.benchmarks.records import Records
+from llm_games.benchmarks.report.tables import lenient
+from llm_games.benchmarks.run import play_run, start
+from llm_games.benchmarks.scores import GAMES
+from llm_games.registry import rulebook
+
+FILES = sorted(f"{f.parent.name.replace('_', '-')}/{f.stem}" for f in PAPERS.glob("*/*.toml"))
+GAMMA = [name for name in FILES if name.startswith("gamma-bench/")]
+
+
+def planned(name: str, **overrides) -> Plan:
+    given = Overrides(**overrides)
+    return resolve(parse(given.apply(load(name)), name), name, given)
+
+
+def played(name, path, **overrides) -> Plan:
+    plan = planned(name, **overrides)
+    play_run(lambda: start(plan, path), plan, players(plan))
+    return plan
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_a_plan_for_any_player(name):
+    assert named(name) is not None
+    assert planned(name).games
+    changed = planned(name, seats=["openai:some-model"], settings={"base_url": "http://host/v1"})
+    own = {seat.player for game in changed.games for seat in game.seats}
+    assert {player for player in own if is_model(player)} == {"openai:some-model"}
+
+
+def test_what_there_is():
+    for name in ("vanilla", "variants", "robustness", "reasoning", "fixed_strategies", "published"):
+        assert f"gamma-bench/{name}" in GAMMA
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("variants", 46), ("robustness", 88), ("reasoning", 40)]
+)
+def test_every_setting_of_the_paper_has_its_published_score(name, settings):
+    games = planned(f"gamma-bench/{name}").games
+    assert len(games) == settings
+    assert all(gpt35(game.rules(), game.change) is not None for game in games)
+
+
+def test_settings_reach_the_players_that_ask():
+    for game in planned("gamma-bench/robustness").games + planned("gamma-bench/reasoning").games:
+        for seat in game.seats:
+            assert game.change.items() <= seat.settings.items()
+
+
+def test_the_scripted_player_stays():
+    for game, action in zip(
+        planned("gamma-bench/fixed_strategies", seats=["openai:m"]).games,
+        ("fixed:91", "fixed:0"),
+        strict=True,
+    ):
+        assert [seat.player for seat in game.seats] == [action, *["openai:m"] * 9]
+
+
+def test_published_settings():
+    plan = planned("gamma-bench/published")
+    assert plan.scoring == "published"
+    assert [game.game for game in plan.games] == list(GAMES)
+    assert all(seat.settings["reading"] == "published" for g in plan.games for seat in g.seats)
+    assert all(lenient()[game] != rulebook(game) for game in GAMES)
+
+
+def test_scoring_can_be_chosen():
+    assert planned("gamma-bench").scoring == "corrected"
+    assert planned("gamma-bench", scoring="v4").scoring == "v4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAMMA)
+def test_every_file_runs(name, tmp_path):
+    plan = played(name, tmp_path / "run.db", seats=["random"], episodes=1)
+    with Records.open_readonly(tmp_path / "run.db") as records:
+        episodes = records.episodes()
+    assert len(episodes) == len(plan.games)
+    assert {episode.status for episode in episodes} == {"done"}
+
+
+def test_fixed_strategies_do_the_same_in_every_round(tmp_path):
+    played("gamma-bench/fixed_strategies", tmp_path / "run.db", seats=["rational"])
+    with Records.open_readonly(tmp_path / "run.db") as records:
+        for episode, move in zip(records.episodes(), (91, 0), strict=True):
+            moves = np.array([step.record["actions"] for step in records.steps(episode.id)])
+            assert moves.shape == (20, 10)
+            assert (moves[:, 0] == move).all()
+
+
+def test_players_meet_the_same_chance(tmp_path):
+    for player in ("random", "rational"):
+        played("gamma-bench", tmp_path / f"{player}.db", seats=[player], games=["battle_royale"])
+    [found] = compare(tmp_path / "random.db", tmp_path / "rational.db")
+    assert found.score is not None
+    assert (found.score.pairs, found.alone) == (5, [])
