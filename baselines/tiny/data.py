@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.tiny.chat import render
-from llm_games.baselines.tiny.scripts import SCRIPTS
-from llm_games.prompting import FOLDER, PERSONAS, Prompts, versions
-from llm_games.questions import Question
+from llm_games.baselines.tiny.scripts import SCRIPTS, answer
+from llm_games.prompting import PERSONAS, Prompts, versions
+from llm_games.questions import Action, Choice, Integer, Plan, Question, Target
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
@@ -35,15 +35,52 @@ class Sample:
 
 
 def prompts_hash() -> str:
-    """Return the SHA-256 of the prompt files that the weights are bound to."""
+    """Return the SHA-256 of what players of γ-Bench read, which the weights are bound to.
+
+    It is of rendered prompts and not of the template files, because the templates also have
+    words for options of other games, which the model never sees.
+    """
     digest = hashlib.sha256()
-    for path in [
-        FOLDER / "common.j2",
-        *(p for n in SCRIPTS for p in sorted((FOLDER / n).glob("*.j2"))),
-    ]:
-        digest.update(f"{path.relative_to(FOLDER).as_posix()}\0".encode())
-        digest.update(path.read_bytes() + b"\0")
+    for name in SCRIPTS:
+        for version in versions(name):
+            for text in _readings(Prompts(name, version), rulebook(name, **FIXED.get(name, {}))):
+                digest.update(text.encode() + b"\0")
     return digest.hexdigest()
+
+
+FIXED: dict[str, dict[str, Any]] = {"battle_royale": {"hit_rates": (0, 100) * 5}}
+"""Settings under which the games of the hash need no chance."""
+
+
+def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
+    """Yield all texts of the first steps of a game in which seats do this and that in turn."""
+    for persona in (None, *PERSONAS):
+        yield from (prompts.rules(game, seat, persona) for seat in range(game.players))
+    rng = np.random.default_rng(0)
+    state = game.reset(rng)
+    for step in range(12 if game.turns else 3):
+        moves: dict[int, Action] = {}
+        for seat in np.flatnonzero(game.asked(state)).tolist():
+            view = View.of(game, state, seat)
+            assert view.question is not None
+            moves[seat] = _in_turn(view.question, seat + step)
+            yield prompts.report(view)
+            yield from (prompts.request(view, reasoning) for reasoning in (False, True))
+            yield prompts.again("so", view.question)
+        state, _ = game.step(state, game.assemble(state, moves), rng)
+
+
+def _in_turn(question: Question, turn: int) -> Action:
+    if isinstance(question, Integer):
+        return int(question.high or 0) * (turn % 3) // 2
+    if isinstance(question, Plan):
+        plan = [0] * question.players
+        plan[question.ranks[turn % len(question.ranks)] - 1] = question.total
+        return tuple(plan)
+    if isinstance(question, Target):
+        return [-1, *question.names.values()][turn % (len(question.names) + 1)]
+    assert isinstance(question, Choice)
+    return list(question.words.values())[turn // 2 % 2]
 
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
@@ -69,11 +106,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 ALWAYS: dict[str, dict[str, Any]] = {"sealed_bid_auction": {"valuation_draw": "random"}}
 """Parameters of every training game that the players are not told: more states occur."""
 
-EPISODES = {"sealed_bid_auction": 2.0, "battle_royale": 7.0, "pirate_game": 20.0}
+EPISODES = {"sealed_bid_auction": 5.0, "battle_royale": 16.0, "pirate_game": 36.0}
 """How often a game is played, for those that are short or take more practice; the others 1."""
 SEATS = 3  # most seats that are asked for a sample at each step
 AGAIN = 0.06  # share of questions asked again
-PLAIN = 0.7  # share of games with default settings, and of prompts without a call for reasons
+PLAIN = 0.8  # share of games with default settings, and of prompts without a call for reasons
 BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
 
 
@@ -92,7 +129,7 @@ def samples(rng: np.random.Generator, count: int) -> Iterator[Sample]:
 
 def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
     """Play one game; yield the prompts and answers of some seats of every step."""
-    state, script = game.reset(rng), SCRIPTS[game.name]
+    state = game.reset(rng)
     known = versions(game.name)
     prompts = Prompts(game.name, known[rng.integers(len(known))])
     reasoning, persona = rng.random() > PLAIN, _persona(rng)
@@ -103,7 +140,7 @@ def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
         for seat in seats:
             view = View.of(game, state, seat)
             assert view.question is not None
-            moves[seat] = script(view, lean, rng)[0]
+            moves[seat] = answer(view, lean, rng)[0]
             if rng.random() < noise:
                 moves[seat] = view.question.sample(rng)
         for seat in rng.permutation(seats)[:SEATS].tolist():
@@ -121,14 +158,14 @@ def sample(
     why = _complaint(question, rng) if rng.random() < AGAIN else ""
     if why:
         parts.append(prompts.again(why, question, reasoning))
-    action, reason = SCRIPTS[view.game.name](view, persona, rng)
-    answer = json.loads(question.reply(action))
+    action, reason = answer(view, persona, rng)
+    reply = json.loads(question.reply(action))
     messages = [
         {"role": "system", "content": prompts.rules(view.game, view.seat, persona)},
         {"role": "user", "content": "\n\n".join(part for part in parts if part)},
     ]
     return Sample(
-        *render(messages), json.dumps({"explanation": reason} | answer if reasoning else answer)
+        *render(messages), json.dumps({"explanation": reason} | reply if reasoning else reply)
     )
 
 

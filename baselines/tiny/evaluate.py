@@ -49,7 +49,9 @@ def validity(policy: LLMPolicy, name: str, replies: int, seed: int = 0) -> Count
     async def tables() -> Counter[str]:
         total, at = Counter[str](), seed
         while total.total() < replies:
-            played = [play(rulebook(name), policy, at + table) for table in range(8)]
+            game = rulebook(name)
+            # As many tables as fill a batch: one seat a table is asked where they take turns.
+            played = [play(game, policy, at + table) for table in range(20 if game.turns else 2)]
             total.update(sum(await asyncio.gather(*played), Counter()))
             at += len(played)
         return total

@@ -153,7 +153,7 @@ class _Row:
     def sample(self, model: Llama, logits: Floats) -> None:
         """Add one token to the reply, or end it."""
         ask, reply = self.ask, self.reply
-        scores = logits
+        scores: Any = logits
         if ask.temperature > 0:
             scores = logits / np.float32(ask.temperature)
             scores = scores + self._rng.gumbel(size=len(logits))
@@ -170,7 +170,7 @@ class _Row:
         if reply.finish and not ask.stop and ask.allows is None:
             reply.text = model.tokenizer.decode(reply.tokens)
 
-    def _allowed(self, model: Llama, scores: Floats) -> int:
+    def _allowed(self, model: Llama, scores: Any) -> int:
         assert self.ask.allows is not None
         for token in np.argsort(-scores).tolist():
             piece = model.pieces[token]

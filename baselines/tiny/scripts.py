@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,23 @@ from llm_games.questions import Action, Plan
 from llm_games.views import View
 
 Answer = tuple[Action, str]
-Script = Callable[[View, str | None, np.random.Generator], Answer]
+
+
+class Seen(NamedTuple):
+    """What a script looks at: the parts of a view, each of the game that the script is for."""
+
+    game: Any
+    told: dict[str, Any]
+    question: Any
+
+
+Script = Callable[[Seen, str | None, np.random.Generator], Answer]
+
+
+def answer(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Return what a persona does in view of a game, and why."""
+    assert view.told is not None
+    return SCRIPTS[view.game.name](Seen(view.game, view.told, view.question), persona, rng)
 
 
 def pick(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
@@ -25,46 +41,46 @@ def pick(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
     return options[rng.choice(len(options), p=weights / weights.sum())][0]
 
 
-def beauty_contest(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def beauty_contest(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Step by step below (or above) the last average; the mathematician goes all the way."""
-    game, last = view.game, view.told["last"]
+    game, last = seen.game, seen.told["last"]
     low, high, ratio = int(game.min), int(game.max), Fraction(game.ratio)
     end = low if ratio < 1 else high if ratio > 1 else (low + high) // 2
     average = (low + high) / 2 if last is None else float(last["mean"])
     if persona == "mathematician":
         return end, f"The equilibrium is that everybody chooses {end}."
     if persona == "cooperative":
-        return clip(average, view), "We all do best if we stay near the last average."
+        return clip(average, seen), "We all do best if we stay near the last average."
     steps = 2 if persona == "selfish" else 1
-    guess = clip(average * float(ratio) ** steps + rng.integers(-1, 2), view)
+    guess = clip(average * float(ratio) ** steps + rng.integers(0, 2), seen)
     if persona == "selfish":
         return guess, "The others will move on, so I go one step further than they do."
     return guess, "I take the last average and move one step towards the target."
 
 
-def el_farol_bar(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def el_farol_bar(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Go again if it was fun; the greedy one mostly goes, the mathematician mixes."""
-    ratio, last = float(view.game.ratio), view.told["last"]
+    ratio, last = float(seen.game.ratio), seen.told["last"]
     if persona == "selfish":
         return rng.random() < 0.9, "I want the fun for myself, whatever the others do."
     if persona == "mathematician":
         return rng.random() < ratio, "In equilibrium everybody goes with the same probability."
     if persona == "cooperative":
-        again = last is not None and last["went"] and last["utility"] > view.game.home
+        again = last is not None and last["went"] and last["utility"] > seen.game.home
         go = rng.random() < (0.8 if again else ratio / 2)
         return go, "The bar is good for all of us only if some stay at home."
     if last is None:
         return rng.random() < ratio, "I know nothing yet, so I try my luck."
     if not last["went"]:
         return rng.random() < 0.7, "I stayed at home last time, so others may stay this time."
-    if last["utility"] > view.game.home:
+    if last["utility"] > seen.game.home:
         return rng.random() < 0.9, "It was good last time, so I do the same again."
     return rng.random() < 0.3, "It was too crowded last time."
 
 
-def divide_dollar(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def divide_dollar(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """About an equal share; the greedy one asks for more."""
-    share = view.game.golds // view.game.players
+    share = seen.game.golds // seen.game.players
     more = max(1, share // 5)
     if persona in ("cooperative", "mathematician"):
         bid = pick(rng, (share, 8), (max(share - more, 0), persona == "cooperative"))
@@ -72,7 +88,7 @@ def divide_dollar(view: View, persona: str | None, rng: np.random.Generator) -> 
     if persona == "selfish":
         bid = pick(rng, (share * 2, 5), (share + more, 3), (share * 3, 1))
         return bid, f"An equal share would be {share}, but I want more."
-    last = view.told["last"]
+    last = seen.told["last"]
     if last is not None and last["exceeded"]:
         bid = pick(rng, (share, 3), (max(share - more, 0), 5))
         return bid, "The bids were too high last time, so I ask for less."
@@ -80,26 +96,26 @@ def divide_dollar(view: View, persona: str | None, rng: np.random.Generator) -> 
     return bid, f"I ask for about an equal share, which is {share}."
 
 
-def public_goods(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def public_goods(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Half at first, then what the others gave on average; the greedy one gives nothing."""
-    own, last = int(view.question.high), view.told["last"]
+    own, last = int(seen.question.high), seen.told["last"]
     if persona == "cooperative":
         given = pick(rng, (own, 8), (own * 3 // 4, 2))
         return given, "The group gains most if all of us give."
     if persona == "mathematician":
-        worth = view.game.ratio >= view.game.players
+        worth = seen.game.ratio >= seen.game.players
         return own if worth else 0, "A token in the pot brings me less than a token I keep."
     if persona == "selfish":
         return pick(rng, (0, 8), (min(own, 1), 1), (min(own, 2), 1)), "I keep what I have."
     if last is None:
         return pick(rng, (own // 2, 6), (own // 4, 2), (own, 2)), "I begin with about a half."
-    given = int(np.clip(last["pot"] // view.game.players + rng.integers(-1, 1), 0, own))
+    given = int(np.clip(last["pot"] // seen.game.players + rng.integers(-1, 1), 0, own))
     return given, f"The pot held {last['pot']}, so I give about what the others gave."
 
 
-def diners_dilemma(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def diners_dilemma(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Costly, unless one cares for the table; without a persona, as most did last time."""
-    last = view.told["last"]
+    last = seen.told["last"]
     if persona == "cooperative":
         return int(rng.random() < 0.05), "If all of us order cheap, we all save."
     if persona == "selfish":
@@ -113,9 +129,9 @@ def diners_dilemma(view: View, persona: str | None, rng: np.random.Generator) ->
     return int(rng.random() < 0.25), "Most ordered cheap, and I do as they do."
 
 
-def sealed_bid_auction(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def sealed_bid_auction(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """A little below the own valuation; with the second price, the valuation itself."""
-    own, first = int(view.told["own"]), view.game.price == "first"
+    own, first = int(seen.told["own"]), seen.game.price == "first"
     if persona == "mathematician":
         bid = own * 9 // 10 if first else own
         return bid, "Nine tenths are best against nine others." if first else "The truth is best."
@@ -127,9 +143,9 @@ def sealed_bid_auction(view: View, persona: str | None, rng: np.random.Generator
     return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
 
 
-def battle_royale(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def battle_royale(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Shoot the strongest; the team player mostly misses on purpose."""
-    question, rates = view.question, view.game.rates
+    question, rates = seen.question, seen.game.rates
     targets = sorted(question.names.values(), key=lambda seat: (rates[seat], seat))
     strongest, weakest = targets[-1], targets[0]
     if persona == "cooperative":
@@ -143,11 +159,11 @@ def battle_royale(view: View, persona: str | None, rng: np.random.Generator) -> 
     return -1, "I would rather not provoke anybody."
 
 
-def pirate_game(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def pirate_game(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Plans from a small repertoire; votes by one's own share."""
-    if isinstance(view.question, Plan):
-        return _plan(view.question, persona, rng)
-    share, equal = view.told["share"], view.game.gold // len(view.told["plan"])
+    if isinstance(seen.question, Plan):
+        return _plan(seen.question, persona, rng)
+    share, equal = seen.told["share"], seen.game.gold // len(seen.told["plan"])
     if persona == "cooperative":
         return int(rng.random() < 0.95), "I want us to agree."
     if persona == "selfish":
@@ -181,9 +197,9 @@ def _plan(question: Plan, persona: str | None, rng: np.random.Generator) -> Answ
     return tuple(plan), reasons[kind]
 
 
-def clip(value: float, view: View) -> int:
+def clip(value: float, seen: Seen) -> int:
     """Round to a legal whole number."""
-    return int(np.clip(round(value), view.low, view.high))
+    return int(np.clip(round(value), seen.question.low, seen.question.high))
 
 
 SCRIPTS: dict[str, Script] = {

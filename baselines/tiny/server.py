@@ -176,12 +176,17 @@ def _missing(error: ImportError) -> ServerNotInstalled:
 
 def _error(error: ValueError) -> dict[str, Any]:
     """Return an error body as OpenAI writes them."""
-    param, message = None, str(error)
+    param, message = "response_format", str(error)  # what pydantic does not check itself
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        param = ".".join(str(part) for part in first["loc"]) or None
+        param = ".".join(str(part) for part in first["loc"])
         message = f"{param or 'body'}: {first['msg']}"
-    body = {"message": message, "type": "invalid_request_error", "param": param, "code": None}
+    body = {
+        "message": message,
+        "type": "invalid_request_error",
+        "param": param or None,
+        "code": None,
+    }
     return {"error": body}
 
 

@@ -1,0 +1,393 @@
+"""The embedded language model: prompts, sampling, constraints, client, and the shipped weights."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from llm_games.baselines.tiny import data, evaluate
+from llm_games.baselines.tiny.chat import TEMPLATE, render
+from llm_games.baselines.tiny.client import TinyClient, explained, legal, whole
+from llm_games.baselines.tiny.model import TinyModelError
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM
+from llm_games.baselines.tiny.schemas import schema_allows
+from llm_games.baselines.tiny.scripts import SCRIPTS, answer
+from llm_games.prompting import PERSONAS, Prompts
+from llm_games.questions import Choice, Integer, Plan, Target
+from llm_games.registry import rulebook
+from llm_games.views import View
+from llm_games.wrappers.clients.base import Client, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+
+WORDINGS = ("v1", "v2", "v3", "v4", "v5")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TinyLM()
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    """Prompts of all games, mixed."""
+    rng = np.random.default_rng(7)
+    drawn = [s for name in SCRIPTS for s in data.episode(rulebook(name), rng)]
+    return [(drawn[i].prefix, drawn[i].prompt) for i in rng.permutation(len(drawn))[:64]]
+
+
+# -- the prompts ---------------------------------------------------------------------------------
+
+
+def test_weights_know_todays_prompts():
+    about = json.loads((WEIGHTS / "trained_on.json").read_text("utf-8"))
+    assert about["prompts_sha256"] == data.prompts_hash(), (
+        "a prompt changed since the tiny model was trained: run "
+        f"`{about['retrain']} --resume --minutes 4` (or without --resume after large changes)"
+    )
+
+
+def test_weights_are_small_and_readable_by_all():
+    files = [path for path in WEIGHTS.iterdir() if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 4e6
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in files)
+
+
+def test_only_rules_and_last_question_are_read():
+    chat = [
+        {"role": "system", "content": " rules "},
+        {"role": "user", "content": "old"},
+        {"role": "assistant", "content": "answer"},
+        {"role": "user", "content": "new\n"},
+    ]
+    assert render(chat) == ("<|system|>rules<|end|>", "<|user|>new<|end|><|assistant|>")
+    assert render([]) == ("<|system|><|end|>", "<|user|><|end|><|assistant|>")
+
+
+def test_template_is_the_shipped_one():
+    config = json.loads((WEIGHTS / "tokenizer_config.json").read_text("utf-8"))
+    assert config["chat_template"] == TEMPLATE
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("persona", [None, *PERSONAS])
+def test_scripts_answer_legally(name, persona):
+    rng = np.random.default_rng(3)
+    for variant in ({}, *data.VARIANTS[name]):
+        game = rulebook(name, **data.ALWAYS.get(name, {}) | variant)
+        state = game.reset(rng)
+        while not state.over:
+            moves = {}
+            for seat in np.flatnonzero(game.asked(state)).tolist():
+                view = View.of(game, state, seat)
+                moves[seat], reason = answer(view, persona, rng)
+                reply = view.question.reply(moves[seat])
+                assert view.question.allows(reply)
+                assert '"' not in reason
+            state, outcome = game.step(state, game.assemble(state, moves), rng)
+            assert not outcome.broke.any()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_samples_are_what_the_policy_asks(name):
+    """The training prompts are those of `LLMPolicy`, to the letter."""
+    game = rulebook(name)
+    state = game.reset(np.random.default_rng(0))
+    seat = int(np.flatnonzero(game.asked(state))[0])
+    view = View.of(game, state, seat)
+    seen = []
+
+    class Spy(TinyClient):
+        async def complete(self, request):
+            seen.append(request)
+            return await super().complete(request)
+
+    for persona in (None, "selfish"):
+        policy = LLMPolicy(Spy(constrained=True), prompts="v2", persona=persona)
+        policy.act(view, policy.start(game, seat, 1))
+        ours = data.sample(Prompts(name, "v2"), view, persona, False, np.random.default_rng(1))
+        assert render(seen[-1].messages) == (ours.prefix, ours.prompt)
+
+
+# -- sampling ------------------------------------------------------------------------------------
+
+
+def test_a_reply_does_not_depend_on_its_company(model, prompts):
+    asks = [Ask(*prompt, seed=(i, 0), max_tokens=60) for i, prompt in enumerate(prompts)]
+    together = model.generate(asks)
+    alone = [model.generate([ask])[0] for ask in asks]
+    split = model.generate(asks[:11]) + model.generate(asks[11:])
+    assert [r.text for r in together] == [r.text for r in alone] == [r.text for r in split]
+    assert [r.logprobs for r in together] == [r.logprobs for r in alone]
+
+
+def test_seed_and_temperature(model, prompts):
+    texts = {
+        t: [
+            r.text
+            for r in model.generate([Ask(*prompts[0], seed=(s,), temperature=t) for s in range(40)])
+        ]
+        for t in (0, 1, 2)
+    }
+    assert len(set(texts[0])) == 1
+    assert len(set(texts[2])) > len(set(texts[1]))
+    again = model.generate([Ask(*prompts[0], seed=(s,), temperature=1) for s in range(40)])
+    assert [r.text for r in again] == texts[1]
+
+
+def test_logprobs_are_those_of_the_samples(model):
+    """The share of a first token among many samples is its reported probability."""
+    hello = render([{"role": "user", "content": "Hello"}])
+    asks = [Ask(*hello, seed=(s,), max_tokens=1, top=2) for s in range(3000)]
+    replies = [reply for reply in model.generate(asks) if reply.tokens]
+    first, logprob = replies[0].top[0][0]  # of the same distribution in all of them
+    share = sum(reply.tokens == [first] for reply in replies) / len(asks)
+    assert share == pytest.approx(np.exp(logprob), abs=0.04)
+    for reply in replies:
+        assert len(reply.tokens) == len(reply.logprobs) == len(reply.top) == 1
+        assert reply.logprobs[0] <= reply.top[0][0][1]
+        assert reply.top[0][0][1] >= reply.top[0][1][1]
+
+
+def test_limits(model, prompts):
+    reply = model.generate([Ask(*prompts[0], max_tokens=2)])[0]
+    assert (len(reply.tokens), reply.finish) == (2, "length")
+    whole_reply = model.generate([Ask(*prompts[0], temperature=0)])[0]
+    assert whole_reply.finish == "stop"
+    cut = model.generate([Ask(*prompts[0], temperature=0, stop=("}",))])[0]
+    assert cut.text == whole_reply.text.partition("}")[0]
+
+
+def test_long_and_strange_texts_do_no_harm(model):
+    asks = [
+        Ask("<|system|>" + "rules " * 5000, "<|user|>" + "1 2 3 " * 5000, max_tokens=5),
+        Ask(
+            "<|system|>\u4f60\u597d \U0001f600<|end|>",
+            "<|user|>\x00?<|end|><|assistant|>",
+            max_tokens=5,
+        ),
+    ]
+    assert all(len(reply.tokens) <= 5 for reply in model.generate(asks))
+
+
+QUESTIONS = [
+    Integer("bid", 0, 7),
+    Integer("bid", 95, 130),
+    Choice("decision", {"go": 1, "stay": 0}),
+    Target("target", {"player_2": 2, "player_11": 11}, {}, {}, 12),
+    Plan("proposal", (3, 4, 5, 6), 100, 6),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: type(q).__name__)
+@pytest.mark.parametrize("reasoning", [False, True])
+def test_constrained_replies_are_legal_whatever_is_asked(model, question, reasoning):
+    """Even where the prompt is of another game, at a high temperature."""
+    prompt = render([{"role": "system", "content": "Hello."}, {"role": "user", "content": "And?"}])
+    allows = legal(question, reasoning)
+    replies = model.generate(
+        [
+            Ask(*prompt, seed=(s,), temperature=1.5, max_tokens=400, allows=allows, complete=whole)
+            for s in range(12)
+        ]
+    )
+    for reply in replies:
+        question.read(json.loads(reply.text)[question.key])
+        assert reply.finish == "stop"
+        assert list(json.loads(reply.text)) == ["explanation"] * reasoning + [question.key]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: type(q).__name__)
+def test_our_schemas_constrain_like_the_questions(question):
+    rng = np.random.default_rng(0)
+    allows = schema_allows(question.schema())
+    for _ in range(20):
+        reply = question.reply(question.sample(rng))
+        assert all(allows(reply[:end]) for end in range(len(reply) + 1))
+        assert not allows(reply + "}")
+    assert not allows('{"other": ')
+    assert schema_allows(question.schema(reasoning=True))('{"explanation": "so", "')
+
+
+def test_explanations_end():
+    allows = explained(Integer("bid", 0, 7).allows)
+    assert allows('{"explanation": "well, yes", "bid": 7}')
+    assert not allows('{"explanation": "a\\n')
+    assert not allows('{"explanation": "' + "a" * 1000)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array"},
+        {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}},
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+    ],
+)
+def test_other_schemas_are_refused(schema):
+    with pytest.raises(ValueError, match="json_schema must be"):
+        schema_allows(schema)
+
+
+# -- the client ----------------------------------------------------------------------------------
+
+
+def request(name="public_goods", seed=0, **settings):
+    game = rulebook(name)
+    state = game.reset(np.random.default_rng(0))
+    seat = int(np.flatnonzero(game.asked(state))[0])
+    view = View.of(game, state, seat)
+    texts = Prompts(name)
+    messages = (
+        {"role": "system", "content": texts.rules(game, seat)},
+        {"role": "user", "content": texts.request(view)},
+    )
+    return Request(messages, view.question, seed=seed, **settings)
+
+
+def test_client_batches_what_waits():
+    client = TinyClient()
+    sizes = []
+    inner = client._batcher.model.generate
+    client._batcher.model.generate = lambda asks: sizes.append(len(asks)) or inner(asks)
+
+    async def ask(count):
+        return await asyncio.gather(*(client.complete(request(seed=s)) for s in range(count)))
+
+    first = asyncio.run(ask(100))
+    assert sizes == [64, 36]
+    assert asyncio.run(ask(30)) is not None  # and in another event loop
+    alone = asyncio.run(client.complete(request(seed=5)))
+    assert alone.text == first[5].text
+    assert alone.tokens_in > alone.tokens_out > 0
+    assert isinstance(client, Client)
+    assert client.name == "tiny"
+    assert TinyClient(constrained=True).name == "tiny-constrained"
+
+
+def test_client_gives_errors_to_those_who_asked():
+    client = TinyClient()
+    bad = request(temperature=float("nan"))
+    client._batcher.model.generate = lambda asks: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(client.complete(bad))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("reasoning", [False, True])
+def test_constrained_play_is_legal(name, reasoning):
+    policy = LLMPolicy(TinyClient(constrained=True), prompts="v3", reasoning=reasoning)
+    game = rulebook(name, **({} if rulebook(name).turns else {"rounds": 2}))
+    counts = asyncio.run(evaluate.play(game, policy, seed=1))
+    assert set(counts) == {"valid"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("version", WORDINGS)
+def test_free_play_is_nearly_always_legal(name, version):
+    policy = LLMPolicy(TinyClient(), prompts=version)
+    counts = evaluate.validity(policy, name, replies=150, seed=100)
+    assert counts["valid"] / counts.total() >= 0.96  # 98 % and a sample's error
+
+
+@pytest.mark.slow
+def test_personas_differ():
+    means = {}
+    for persona in (None, *PERSONAS):
+        policy = LLMPolicy(TinyClient(), persona=persona)
+        game = rulebook("public_goods")
+        view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+        given = [policy.act(view, policy.start(game, 0, s))[0].action for s in range(30)]
+        means[persona] = np.mean(given)
+    assert means["cooperative"] > means[None] + 2
+    assert means[None] > means["selfish"] + 2
+
+
+# -- folders that are no models ------------------------------------------------------------------
+
+
+def test_a_folder_without_weights_says_what_is_missing(tmp_path):
+    with pytest.raises(TinyModelError, match=r"config\.json, tokenizer\.json, model\.safetensors"):
+        TinyClient(weights=tmp_path)
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copy(WEIGHTS / name, tmp_path)
+    with pytest.raises(TinyModelError, match=r"model\.safetensors missing.*train"):
+        TinyLM(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("config.json", "{", "cannot be read"),
+        ("config.json", '{"architectures": ["GPT2LMHeadModel"]}', "must be of a LlamaForCausalLM"),
+        ("tokenizer.json", "[]", "cannot be read"),
+        ("model.safetensors", "no tensors", "cannot be read"),
+    ],
+)
+def test_wrong_files_are_named(tmp_path, name, text, message):
+    folder = shutil.copytree(WEIGHTS, tmp_path / "model")
+    (folder / name).write_text(text)
+    with pytest.raises(TinyModelError, match=message):
+        TinyLM(folder)
+
+
+# -- weight of the runtime -----------------------------------------------------------------------
+
+ONE_ANSWER = """
+import sys
+from llm_games.baselines.tiny.runtime import Ask, TinyLM
+print(TinyLM().generate([Ask("<|system|>Hi.<|end|>", "<|user|>Go?<|end|><|assistant|>")])[0].finish)
+heavy = {"torch", "transformers", "openai", "pydantic"} & set(sys.modules)
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(sorted(heavy), int(peak.split()[1]) / 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads its size from /proc")
+def test_one_answer_is_quick_and_light():
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    seconds = []
+    for _ in range(3):
+        begin = time.monotonic()
+        out = subprocess.run(
+            [sys.executable, "-c", ONE_ANSWER], env=environment, capture_output=True, check=True
+        ).stdout.decode()
+        seconds.append(time.monotonic() - begin)
+    heavy, size = out.splitlines()[1].rsplit(" ", 1)
+    assert heavy == "[]"
+    assert float(size) < 80  # MB
+    assert min(seconds) < 1.5  # 0.3 s on a quiet machine
+
+
+@pytest.mark.slow
+def test_transformers_gives_the_same_text(model, prompts):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(WEIGHTS)
+    llama = transformers.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32)
+    for prefix, prompt in prompts[:12]:
+        chat = [
+            {
+                "role": "system",
+                "content": prefix.removeprefix("<|system|>").removesuffix("<|end|>"),
+            },
+            {"role": "user", "content": "forgotten"},
+            {"role": "assistant", "content": "forgotten"},
+            {"role": "user", "content": prompt.removeprefix("<|user|>").partition("<|end|>")[0]},
+        ]
+        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        assert text == prefix + prompt == "".join(render(chat))
+        ids = tokenizer(text, return_tensors="pt", add_special_tokens=False)["input_ids"]
+        out = llama.generate(ids, max_new_tokens=60, do_sample=False)
+        theirs = tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
+        ours = model.generate([Ask(prefix, prompt, temperature=0, max_tokens=60)])[0]
+        assert (ours.tokens_in, ours.text) == (ids.shape[1], theirs)
