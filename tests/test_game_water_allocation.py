@@ -1,5 +1,6 @@
 """The water allocation challenge: the source's worked days and games, every option, the views."""
 
+import asyncio
 import dataclasses
 import json
 from decimal import Decimal
@@ -16,7 +17,10 @@ from llm_games.prompting import Prompts
 from llm_games.questions import MISSING, NO_BID, BadReply
 from llm_games.views import View
 from llm_games.wrappers.clients.base import Completion
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.replies import read_reply
+from llm_games.wrappers.table import play_table
 
 RNG = np.random.default_rng(0)
 N = NO_BID
@@ -315,6 +319,24 @@ def test_money_with_decimals():
         View.of(game, after, 0)
     )
     assert View.of(game, after, 0).number("bid_0") == np.float32(23.99)
+
+
+def test_a_language_model_bids():
+    """Beyond its balance, in chatter, in form, and declining: only the second breaks a rule."""
+    texts = ['{"bid": 9999}', "I pass.", '{"bid": 60, "reason": "thirst"}', '{"bid": null}']
+
+    def script(request):
+        return texts[(int(request.seat.rsplit("_", 1)[1]) + len(request.messages) // 2) % 4]
+
+    game = WaterAllocation(players=4, days=1, supplies=[8])
+    player = LLMPolicy(ScriptedClient(script), max_attempts=1)
+    (step,) = asyncio.run(play_table(game, [player] * 4, 1)).steps
+    assert step.outcome.record["actions"].tolist() == [N, 60, N, 9999]
+    assert step.outcome.broke.tolist() == [True, False, False, False]
+    assert step.outcome.record["over_budget"].tolist() == [False, False, False, True]
+    assert [step.decisions[seat].outcome for seat in range(4)] == [
+        "unparsable", "valid", "valid", "out_of_range",
+    ]  # fmt: skip
 
 
 # -- what players are told -------------------------------------------------------------------------

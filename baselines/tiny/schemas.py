@@ -32,7 +32,14 @@ def schema_allows(schema: Mapping[str, Any]) -> Allows:
 
 
 def _value(key: str, value: Mapping[str, Any]) -> Allows:
-    if value.get("type") == "object":
+    kinds = value.get("type")
+    if isinstance(kinds, list) and "enum" not in value:
+        return _any(key, [{**value, "type": kind} for kind in kinds])
+    if isinstance(value.get("anyOf"), list):
+        return _any(key, value["anyOf"])
+    if kinds == "null":
+        return f'{{"{key}": null}}'.startswith
+    if kinds == "object":
         return _shares(key, value)
     question: Question
     choices, low, high = value.get("enum"), value.get("minimum"), value.get("maximum")
@@ -50,6 +57,13 @@ def _value(key: str, value: Mapping[str, Any]) -> Allows:
     else:
         raise _refused(value)
     return question.allows
+
+
+def _any(key: str, values: list[Any]) -> Allows:
+    if not values or not all(isinstance(value, Mapping) for value in values):
+        raise _refused(values)
+    parts = [_value(key, value) for value in values]
+    return lambda text: any(allows(text) for allows in parts)
 
 
 def _shares(key: str, value: Mapping[str, Any]) -> Allows:
@@ -79,6 +93,6 @@ def _shares(key: str, value: Mapping[str, Any]) -> Allows:
 def _refused(schema: object) -> ValueError:
     return ValueError(
         "json_schema must be an object with one key beside an optional explanation, whose value "
-        "is an integer, a number with minimum and maximum, an enum of strings (or null), or an "
-        f"object of integers; got {schema!r}"
+        "is an integer, a number with minimum and maximum (or null), an enum of strings (or null), "
+        f"or an object of integers; got {schema!r}"
     )
