@@ -4,7 +4,8 @@ Regret is in the game's own payoffs, and in hindsight: against what the others d
 Battle royale: the chance to win that a shot forgoes if all play on in equilibrium (of the game as
 its players know it, see `models.cap`); distance is the probability that equilibrium play does
 something else. Pirates: coins, as if the vote decided and with a death at -1 coin; distance is the
-plan's to the nearest optimal one, or the share of votes against equilibrium.
+plan's to the nearest optimal one, or the share of votes against equilibrium. English auction: when
+an item is closed, what was paid above its value, or left to a winner below it; no distance.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from llm_games.baselines.solutions import (
     diners_dilemma,
     divide_dollar,
     el_farol_bar,
+    english_auction,
     pirate_game,
     public_goods,
     sealed_bid_auction,
@@ -203,6 +205,14 @@ def _pirate_game(game: Any, record: Record) -> tuple[Array, Array]:
     return regret, distance
 
 
+def _english_auction(game: Any, record: Record) -> tuple[Array, Array]:
+    """Paid when an item is closed: above the value, or a gain left to the winner or to nobody."""
+    least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
+    parts = (record["value"], record["winner"], record["price"], least, record["purse"])
+    far = np.full(np.shape(record["closed"]), np.nan)
+    return english_auction.regret(*parts) * record["closed"], far
+
+
 DEVIATIONS: dict[str, Callable[[Any, Record], tuple[Array, Array]]] = {
     "beauty_contest": _beauty_contest,
     "el_farol_bar": _el_farol_bar,
@@ -212,5 +222,6 @@ DEVIATIONS: dict[str, Callable[[Any, Record], tuple[Array, Array]]] = {
     "sealed_bid_auction": _sealed_bid_auction,
     "battle_royale": _battle_royale,
     "pirate_game": _pirate_game,
+    "english_auction": _english_auction,
 }
 """Regret and distance of one step, by game."""

@@ -127,6 +127,12 @@ def _coarse(name, more):
         "battle_royale": {"players": 3},
         "pirate_game": {"players": 3, "gold": 2},
         "sealed_bid_auction": {"players": 3},
+        "english_auction": {
+            "items": (("Lamp", 1, 4), ("Chair", 2, 5)),
+            "budgets": 4,
+            "value_mean": 3,
+            "value_sd": 1,
+        },
         "water_allocation": {
             "players": 2,
             "residents": (("A", 1, 1), ("B", 2, 2)),

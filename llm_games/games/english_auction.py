@@ -431,6 +431,7 @@ class EnglishAuction(Rulebook):
             "lot": at(state.order, item),
             "item_round": state.item_round,
             "start": state.start,
+            "increment": self.increment(state),
             "floor": self.floor(state),
             "closed": after.item > state.item,
             "winner": at(after.sold_to, item),
