@@ -106,8 +106,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 ALWAYS: dict[str, dict[str, Any]] = {"sealed_bid_auction": {"valuation_draw": "random"}}
 """Parameters of every training game that the players are not told: more states occur."""
 
-EPISODES = {"sealed_bid_auction": 5.0, "battle_royale": 16.0, "pirate_game": 36.0}
-"""How often a game is played, for those that are short or take more practice; the others 1."""
+EPISODES = {
+    "beauty_contest": 3.0,
+    "diners_dilemma": 1.0,
+    "sealed_bid_auction": 5.0,
+    "battle_royale": 18.0,
+    "pirate_game": 32.0,
+}
+"""How often a game is played, for those that are short or take more practice; the others 1.5."""
 SEATS = 3  # most seats that are asked for a sample at each step
 AGAIN = 0.06  # share of questions asked again
 PLAIN = 0.8  # share of games with default settings, and of prompts without a call for reasons
@@ -117,7 +123,7 @@ BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"
 def samples(rng: np.random.Generator, count: int) -> Iterator[Sample]:
     """Yield `count` samples, from as many games as it takes."""
     names, drawn = list(SCRIPTS), 0
-    shares = np.array([EPISODES.get(name, 1) for name in names], float)
+    shares = np.array([EPISODES.get(name, 1.5) for name in names], float)
     while drawn < count:
         name = rng.choice(names, p=shares / shares.sum())
         variant = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
