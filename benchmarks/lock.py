@@ -54,9 +54,9 @@ class RunLock:
 
     def take(self, database: sqlite3.Connection) -> str | None:
         """Take the lock inside a transaction; return who has it if it is not free."""
-        row = database.execute("SELECT host, pid, born, beat FROM lock").fetchone()
-        if row is not None and _holds(*row):
-            return f"process {row[1]} on {row[0].split()[0]}"
+        other = holder(database)
+        if other is not None:
+            return other
         now = time.time()
         me = (self.token, this_host(), os.getpid(), born(os.getpid()) or "", now)
         database.execute("INSERT OR REPLACE INTO lock VALUES (1, ?, ?, ?, ?, ?)", me)
@@ -77,6 +77,14 @@ class RunLock:
     def release(self, database: sqlite3.Connection) -> None:
         """Give the lock back."""
         database.execute("DELETE FROM lock WHERE token = ?", (self.token,))
+
+
+def holder(database: sqlite3.Connection) -> str | None:
+    """Return which process has the lock now, in words; None if nobody does."""
+    row = database.execute("SELECT host, pid, born, beat FROM lock").fetchone()
+    if row is None or not _holds(*row):
+        return None
+    return f"process {row[1]} on {row[0].split()[0]}"
 
 
 def _holds(host: str, pid: int, started: str, beat: float) -> bool:

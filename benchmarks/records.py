@@ -17,6 +17,7 @@ from llm_games.benchmarks.database import (
     opened,
     translated,
 )
+from llm_games.benchmarks.lock import holder
 
 Status = Literal["pending", "running", "done", "void"]
 Plain = dict[str, Any]
@@ -206,6 +207,38 @@ class Records:
     def pool(self) -> list[tuple[int, bytes, str, str]]:
         """Return id, hash, role and content of all messages."""
         return self._rows("SELECT id, hash, role, content FROM messages ORDER BY id")
+
+    def holder(self) -> str | None:
+        """Return which process plays the run now, in words; None if nobody does."""
+        with translated(self.path):
+            return holder(self._database)
+
+    def counts(self, game: int) -> tuple[int, int, int, int]:
+        """Return a game's decisions, rule breaks, calls and tokens so far."""
+        mine = "WHERE episode IN (SELECT id FROM episodes WHERE game = ?)"
+        made = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
+        asked = self._rows(
+            f"SELECT count(*), ifnull(sum(tokens_in + tokens_out), 0) FROM attempts {mine}", game
+        )
+        return (*made[0], *asked[0])
+
+    def last_step(self, game: int) -> tuple[int, int, list[Any]] | None:
+        """Return episode number, step and actions by seat of a game's last step of all."""
+        rows = self._rows(
+            "SELECT e.id, e.number, max(s.step) FROM episodes e JOIN steps s ON s.episode = e.id "
+            "WHERE e.game = ? GROUP BY e.id ORDER BY e.status = 'running' DESC, e.number DESC "
+            "LIMIT 1",
+            game,
+        )
+        if not rows:
+            return None
+        episode, number, step = rows[0]
+        made = self._rows(
+            "SELECT step, seat, action FROM decisions WHERE (episode, step) = (?, ?) ORDER BY seat",
+            episode,
+            step,
+        )
+        return number, step, [self._action(episode, row) for row in made]
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""

@@ -150,7 +150,7 @@ class _Episode:
 
     def __init__(self, records: Records, row: EpisodeRow, game: PlannedGame) -> None:
         self.row, self.game = row, game
-        self.steps = records.steps(row.id)
+        self.steps, self.texts = records.steps(row.id), records.texts(row.id)
         self.decisions = {Place(d.step, d.seat): d for d in records.decisions(row.id)}
         self.calls: dict[Place, list[AttemptRow]] = {}
         for call in records.attempts(row.id):
@@ -212,6 +212,9 @@ class _Episode:
             self._compare(what, getattr(row, what), getattr(found, what), step)
         for key in {**row.record, **found.record}:
             self._compare(f"record {key}", row.record.get(key), found.record.get(key), step)
+        if not self.found:  # equal values can be written in several ways
+            for what, text in self.texts[step.number].items():
+                self._compare(f"{what} (as text)", json.dumps(getattr(row, what)), text, step)
         for made in decisions:
             self._decision(made, step.decisions[made.seat])
         for at in (*self.decisions, *self.calls):

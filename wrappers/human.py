@@ -1,0 +1,144 @@
+"""A person at the terminal as a player: reads what a language model would, answers in a line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+
+from llm_games.errors import LLMGamesError
+from llm_games.questions import Question
+from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.replies import Reply, read_reply
+
+READY = "> "
+"""Says that it is the person's turn to write."""
+
+
+class PersonLeft(LLMGamesError):
+    """The person has closed the input (Ctrl-D)."""
+
+
+class HumanClient:
+    """Asks a person, again and again until the answer is legal.
+
+    Args:
+        read: gives the next line, without its end.
+        write: shows a text.
+        name: the player's name in logs.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[str]] | None = None,
+        write: Callable[[str], None] = print,
+        name: str = "human",
+    ) -> None:
+        self.name, self._read, self._write = name, read or read_line, write
+        self._shown: set[str] = set()
+        self._turn = asyncio.Lock()
+
+    async def complete(self, request: Request) -> Completion:
+        """Show what is new in the chat, and return the answer in its canonical form.
+
+        Without a question, what was written is returned as it is.
+
+        Raises:
+            PersonLeft: the input has ended.
+        """
+        async with self._turn:  # two seats of one person, one after the other
+            self._show(request)
+            while True:
+                try:
+                    line = await self._read()
+                except EOFError:
+                    raise PersonLeft("the player has left the table") from None
+                if request.question is None:
+                    return Completion(line, model=self.name)
+                reply = read_answer(line, request.question)
+                if reply.outcome == "valid":
+                    return Completion(request.question.reply(reply.action), model=self.name)
+                if line.strip():
+                    self._write(f"{reply.why}. Try again.")
+
+    def _show(self, request: Request) -> None:
+        rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
+        fresh = [text for text in rules if f"{request.seat}: {text}" not in self._shown]
+        self._shown |= {f"{request.seat}: {text}" for text in fresh}
+        for text in (*fresh, request.messages[-1]["content"]):
+            self._write(f"\n{text}")
+        if request.question is not None:
+            self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class HumanPolicy(LLMPolicy):
+    """A person on a seat.
+
+    Args:
+        client: how to ask; at the terminal by default.
+        prompts: the wording, see `LLMPolicy`.
+        prompt_folder: see `LLMPolicy`.
+    """
+
+    def __init__(
+        self,
+        client: HumanClient | None = None,
+        *,
+        prompts: str = "v1",
+        prompt_folder: str | None = None,
+    ) -> None:
+        super().__init__(
+            client or HumanClient(),
+            prompts=prompts,
+            prompt_folder=prompt_folder,
+            memory="none",  # a terminal shows what was said before
+            max_attempts=1,  # the client asks until the answer is legal
+        )
+
+
+def read_answer(line: str, question: Question) -> Reply:
+    """Read a person's line: a JSON object as a model would write it, or the bare value."""
+    whole = read_reply(Completion(line), question)
+    if whole.outcome != "unparsable" or f'"{question.key}"' in line:
+        return whole
+    bare = line.strip()
+    try:
+        json.loads(bare)
+    except (ValueError, RecursionError):
+        bare = json.dumps(bare)
+    return read_reply(Completion(f'{{"{question.key}": {bare}}}'), question)
+
+
+async def read_line() -> str:
+    """Read a line from the terminal while other players think and Ctrl-C works.
+
+    Raises:
+        EOFError: there are no more.
+    """
+    print(READY, end="", flush=True)
+    if sys.stdin.isatty():
+        await _readable()
+    line = sys.stdin.readline()
+    if not line:
+        print()
+        raise EOFError
+    return line.rstrip("\n")
+
+
+async def _readable() -> None:
+    """Wait until a line has been typed, where this system's event loop can."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[None] = loop.create_future()
+    try:
+        loop.add_reader(sys.stdin, lambda: typed.done() or typed.set_result(None))
+    except NotImplementedError:  # Windows: the line is waited for where it is read
+        return
+    try:
+        await typed
+    finally:
+        loop.remove_reader(sys.stdin)
