@@ -110,6 +110,7 @@ class LLMPolicy(Policy):
         check_integer("max_attempts", max_attempts, 1)
         self.client, self.name = client, name or client.name
         self.prompts, self.prompt_folder = prompts, prompt_folder
+        self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.memory = _window(memory)
         self.temperature, self.max_tokens = temperature, max_tokens
@@ -200,7 +201,9 @@ class LLMPolicy(Policy):
         return dataclasses.replace(memory, decisions=memory.decisions + 1, turns=turns)
 
     def _prompts(self, game: Rulebook) -> Prompts:
-        return Prompts(game.name, self.prompts, self.prompt_folder)
+        if game.name not in self._wordings:
+            self._wordings[game.name] = Prompts(game.name, self.prompts, self.prompt_folder)
+        return self._wordings[game.name]
 
 
 def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
