@@ -352,26 +352,31 @@ class SealedBidAuction(Rulebook):
         rng: np.random.Generator,
         broke: Array,
     ) -> tuple[SealedBidAuctionState, Outcome]:
-        bids, sold = self._bids(actions, broke)
-        first, second = bids.max(axis=0), np.partition(bids, -2, axis=0)[-2]
-        price = first if self.price == "first" else np.where(second == MISSING, 0, second)
+        bids = actions if self.assets is None else self._taking_part(actions, broke)
+        first = bids.max(axis=0)
+        winner = self._winner(state, bids == first)
+        price = first if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
+        if self.assets is not None:
+            sold = (~broke).sum(axis=0) >= self.min_valid_bids
+            bids, price = np.where(bids == MISSING, 0, bids), np.where(price == MISSING, 0, price)
+            winner, price = np.where(sold, winner, -1), np.where(sold, price, 0)
         after = SealedBidAuctionState(
             round=state.round + 1,
             over=state.round + 1 >= self.rounds,
             void=state.void,
             valuations=state.valuations,
             lots=state.lots,
-            bids=np.where(bids == MISSING, 0, bids),
-            winner=np.where(sold, self._winner(state, bids == first), -1),
-            price=np.where(sold, price, 0),
+            bids=bids,
+            winner=winner,
+            price=price,
             broke=broke,
         )
         utility = self.utility(after)
         record = {
             "actions": actions,
             "valuations": self.valuation(state),
-            "winner": after.winner,
-            "price": after.price,
+            "winner": winner,
+            "price": price,
             "utility": utility,
         }
         if self.assets is not None:
@@ -380,12 +385,9 @@ class SealedBidAuction(Rulebook):
         finished = self.everybody(after.over)
         return after, Outcome(utility / self.unit, finished, record)
 
-    def _bids(self, actions: Array, broke: Array) -> tuple[Array, Array]:
-        """Return the bids that take part, `MISSING` for none, and whether there is a sale."""
-        if self.assets is None:
-            return actions, np.ones(actions.shape[1:], np.bool_)
-        left_out = broke if self.rule_breaker == "exclude" else actions == MISSING
-        return np.where(left_out, MISSING, actions), (~broke).sum(axis=0) >= self.min_valid_bids
+    def _taking_part(self, actions: Array, broke: Array) -> Array:
+        """Return the bids of a session that take part; `MISSING` for those that do not."""
+        return np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions
 
     def _winner(self, state: SealedBidAuctionState, candidates: Array) -> Array:
         if self.assets is not None:
