@@ -1,0 +1,502 @@
+"""Layers around a client: retry, limit, cache, accounting and budget."""
+
+import asyncio
+import sqlite3
+import time
+from decimal import Decimal
+
+import pytest
+from fault_server import FaultServer
+
+from llm_games.benchmarks.config import ConfigError, parse
+from llm_games.benchmarks.plan import players, resolve
+from llm_games.benchmarks.run import RunStopped, planned, play_run, start
+from llm_games.benchmarks.store import Records, Store
+from llm_games.errors import BadParameter
+from llm_games.questions import Integer
+from llm_games.wrappers.clients import limit, retry
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger, Metered, Price
+from llm_games.wrappers.clients.cache import CacheError, ReplyCache
+from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
+from llm_games.wrappers.clients.tokens import Estimator
+
+TEXT = ({"role": "user", "content": "How many?"},)
+
+
+def ask(seed=0, temperature=0.0, seat="dice/7/player_0", **more):
+    return Request(TEXT, Integer("bid", 0, 9), False, temperature, 50, seed, seat, **more)
+
+
+def gather(client, *requests):
+    """Complete all at once; errors come back as values."""
+
+    async def go():
+        calls = (client.complete(request) for request in requests)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return asyncio.run(go())
+
+
+def counting(answer=lambda request: Completion('{"bid": 1}', "stop", 20, 10, 0.1, "m")):
+    """Return a client and the list of what it is asked."""
+    seen = []
+
+    async def script(request):
+        seen.append(request)
+        await asyncio.sleep(0.001)
+        return answer(request)
+
+    return ScriptedClient(script, "m"), seen
+
+
+# -- retry -----------------------------------------------------------------------------------------
+
+
+def failing(times, **failure):
+    left = [times]
+
+    def answer(request):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise ClientError("no", **failure)
+        return "yes"
+
+    return counting(answer)
+
+
+@pytest.mark.parametrize(
+    ("times", "failure", "tries"),
+    [
+        (2, {"transient": True}, 3),
+        (9, {"transient": True}, 4),
+        (9, {"transient": True, "status": 500}, 4),
+        (1, {"transient": False}, 1),
+        (8, {"transient": True, "status": 429}, 9),  # does not use up the retries
+        (1, {"transient": True, "status": 429, "retry_after": 0.001}, 2),
+        (1, {"transient": True, "status": 429, "retry_after": 3600.0}, 1),
+    ],
+)
+def test_what_is_tried_again(times, failure, tries, monkeypatch):
+    monkeypatch.setattr(retry, "_backoff", lambda tries, limited: 0.0)
+    client, seen = failing(times, **failure)
+    (got,) = gather(dress(client, retries=3), ask())
+    assert len(seen) == tries
+    assert isinstance(got, Completion) == (times < tries)
+
+
+def test_patience_with_a_busy_server_ends(monkeypatch):
+    monkeypatch.setattr(retry, "_backoff", lambda tries, limited: 0.01)
+    monkeypatch.setattr(retry, "PATIENCE", 0.05)
+    client, seen = failing(99, transient=True, status=429)
+    (got,) = gather(dress(client, retries=1), ask())
+    assert got.limited
+    assert 4 <= len(seen) <= 7
+
+
+def test_pauses_double_vary_and_end():
+    for limited, most in ((False, 8), (True, 60)):
+        for tries in range(1, 20):
+            whole = min(most, 0.5 * 2 ** (tries - 1))
+            pauses = {retry._backoff(tries, limited) for _ in range(5)}
+            assert all(whole / 2 <= pause <= whole for pause in pauses)
+            assert len(pauses) == 5
+
+
+# -- limit -----------------------------------------------------------------------------------------
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize(("per_minute", "amount", "most"), [(60, 1, 62), (6000, 500, 14)])
+def test_a_pace_holds_in_any_minute(per_minute, amount, most):
+    clock = Clock()
+    pace, taken = limit.Pace(per_minute, clock), []
+    while clock.now < 300:
+        if pace.wait() <= 0:
+            pace.take(amount)
+            taken.append(clock.now)
+        clock.now += 0.1
+    for begin in range(240):
+        assert sum(begin <= t < begin + 60 for t in taken) <= most
+    assert len(taken) * amount >= 0.95 * 5 * per_minute
+
+
+def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
+    clock = Clock()
+
+    async def go():
+        gate = limit.Gate(100, clock=clock)
+
+        async def round_of(error=None):
+            for _ in range(gate.limit):
+                await gate.enter(0)
+            for _ in range(gate.in_flight):
+                gate.leave(error, clean=error is None)
+
+        seen = [gate.limit]
+        for error in (None, None, None):
+            await round_of(error)
+            seen.append(gate.limit)
+        many = ClientError("many", transient=True, status=429)
+        down = ClientError("down", transient=True, status=500)
+        for wait, error in ((0, many), (1, many), (15, many), (0, down), (0, None), (0, None)):
+            clock.now += wait
+            await round_of(error)
+            seen.append(gate.limit)
+        return seen, list(gate.history)
+
+    seen, history = asyncio.run(go())
+    assert seen == [20, 40, 80, 100, 80, 80, 64, 64, 67, 70]
+    assert [n for _, n in history] == [20, 40, 80, 100, 80, 64, 67, 70]
+
+
+def test_a_gate_that_is_not_crowded_does_not_grow():
+    client, _ = counting()
+    dressed = dress(client, max_in_flight=64)
+
+    async def go():
+        for seed in range(50):
+            await dressed.complete(ask(seed))
+        gates = next(layer for layer in layers(dressed) if isinstance(layer, limit.Limit)).gates
+        return gates.history()
+
+    assert [n for _, n in asyncio.run(go())[0]] == [20]
+
+
+def test_a_server_that_bears_little_is_not_stormed(monkeypatch):
+    monkeypatch.setattr(limit, "COOLDOWN", 0.1)
+    monkeypatch.setattr(retry, "_backoff", lambda tries, limited: 0.05)
+    with FaultServer(delay=0.02, most=6) as server:
+        client = dress(OpenAIClient("m", server.url), retries=3, max_in_flight=64)
+
+        async def go():
+            try:
+                calls = (client.complete(ask(seed)) for seed in range(150))
+                return await asyncio.gather(*calls)
+            finally:
+                await client.close()
+
+        got = asyncio.run(go())
+    assert len(got) == 150
+    assert server.refused < 100
+
+
+def test_calls_that_are_given_up_leave_their_place():
+    client, seen = counting()
+    dressed = dress(client, max_in_flight=1)
+
+    async def go():
+        calls = [asyncio.create_task(dressed.complete(ask(seed))) for seed in range(5)]
+        await asyncio.sleep(0)
+        for call in calls[:4]:
+            call.cancel()
+        return await calls[4]
+
+    assert asyncio.run(go()).text
+    assert len(seen) <= 2
+
+
+def test_paces_hold_for_calls():
+    client, seen = counting()
+    began = time.monotonic()
+    gather(dress(client, requests_per_minute=6000), *map(ask, range(30)))
+    assert time.monotonic() - began > 0.25
+    client, seen = counting()
+    began = time.monotonic()
+    gather(dress(client, tokens_per_minute=60_000), *map(ask, range(15)))
+    assert time.monotonic() - began > 0.25
+    assert len(seen) == 15
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"retries": -1}, {"max_in_flight": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": 0.5}],
+)
+def test_bad_limits_are_refused(bad):
+    with pytest.raises(BadParameter, match=next(iter(bad))):
+        dress(counting()[0], **bad)
+
+
+# -- cache -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def replies(tmp_path):
+    cache = ReplyCache(tmp_path / "replies.db")
+    yield cache
+    cache.close()
+
+
+def test_what_is_known_is_not_asked(replies):
+    client, seen = counting()
+    shared = Shared(replies=replies)
+    dressed = dress(client, shared=shared)
+    first = gather(dressed, ask(), ask(), ask(1))  # the same at the same time is asked once
+    again = gather(dressed, ask(), ask(1))
+    assert len(seen) == 2
+    assert {got.text for got in first + again} == {'{"bid": 1}'}
+    assert [got.tokens_in for got in again] == [0, 0]  # they cost nothing
+    assert shared.ledger.total.calls == 2
+    assert (dressed.hits, dressed.misses) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 1},
+        {"seat": "dice/8/player_0"},
+        {"messages": ({"role": "user", "content": "Why?"},)},
+        {"question": Integer("bid", 0, 8)},
+        {"max_tokens": 51},
+    ],
+)
+def test_another_request_is_asked(replies, other):
+    client, seen = counting()
+    dressed = dress(client, shared=Shared(replies=replies))
+    gather(dressed, ask())
+    gather(dressed, Request(**(vars(ask()) | other)))
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("cache", "use", "temperature", "calls"),
+    [
+        (None, True, 0.0, 1),
+        (None, True, 0.7, 2),
+        (None, True, None, 2),
+        (True, True, 0.7, 1),
+        (False, True, 0.0, 2),
+        (True, False, 0.0, 2),
+    ],
+)
+def test_when_replies_are_kept(replies, cache, use, temperature, calls):
+    client, seen = counting()
+    dressed = dress(client, cache=cache, shared=Shared(replies=replies, use_cache=use))
+    for _ in range(2):
+        gather(dressed, ask(temperature=temperature))
+    assert len(seen) == calls
+
+
+@pytest.mark.parametrize(
+    "bad", [Completion("no", "refusal"), Completion("{", "length"), Completion(""), None]
+)
+def test_no_failure_is_kept(replies, bad):
+    def answer(request):
+        if bad is None:
+            raise ClientError("down")
+        return bad
+
+    client, seen = counting(answer)
+    gather(dress(client, shared=Shared(replies=replies)), ask(), ask())
+    assert len(seen) == 2
+    assert replies.contents() == []
+
+
+def test_a_cache_can_be_listed_and_pruned(replies):
+    gather(dress(counting()[0], shared=Shared(replies=replies)), *map(ask, range(3)))
+    (row,) = replies.contents()
+    assert (row.model, row.replies, row.characters) == ("m", 3, 30)
+    assert replies.prune(older_than=60) == 0
+    assert replies.prune("other") == 0
+    assert replies.prune("m") == 3
+
+
+def test_a_file_of_the_users_is_no_cache(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine, and long enough to be looked at. " * 40)
+    with pytest.raises(CacheError, match=r"notes\.txt cannot be used"):
+        ReplyCache(tmp_path / "notes.txt")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE mine (x)")
+    other.close()
+    with pytest.raises(CacheError, match="name another file"):
+        ReplyCache(tmp_path / "other.db")
+
+
+def test_a_run_goes_on_without_a_broken_cache(replies, caplog):
+    client, seen = counting()
+    dressed = dress(client, shared=Shared(replies=replies))
+    replies.close()
+    assert gather(dressed, ask())[0].text == '{"bid": 1}'
+    assert "cannot be used as a cache" in caplog.text
+    replies.__init__(replies.path)
+
+
+# -- accounting and budget -------------------------------------------------------------------------
+
+PRICES = {"m": Price(Decimal("2.5"), Decimal("10"))}
+
+
+def test_what_is_spent_is_booked_by_model_and_seat():
+    client, _ = counting()
+    shared = Shared(Ledger(prices=PRICES))
+    dressed = dress(client, shared=shared)
+    gather(dressed, ask(), ask(1), ask(seat="dice/9/player_1"))
+    ledger = ledger_of(dressed)
+    cost = Decimal("0.00015")  # 20 · 2.5 + 10 · 10 millionths
+    assert ledger.models["m"].money == 3 * cost
+    assert ledger.seats["dice/player_0"].money == 2 * cost
+    assert ledger.seats["dice/player_1"].plain() == {
+        **{"calls": 1, "failures": 0, "tokens_in": 20, "tokens_out": 10},
+        **{"seconds": 0.1, "money": "0.00015"},
+    }
+
+
+@pytest.mark.parametrize(("may_cost", "tokens"), [(True, 50), (False, 0)])
+def test_a_failure_is_booked_as_what_it_may_cost(may_cost, tokens):
+    client, _ = failing(1, may_cost=may_cost)
+    dressed = dress(client)
+    gather(dressed, ask())
+    total = ledger_of(dressed).total
+    assert (total.calls, total.failures, total.tokens_out) == (1, 1, tokens)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget(calls=7),
+        Budget(tokens=600),
+        Budget(money=Decimal("0.002")),
+        Budget(calls_per_seat=3),
+        Budget(tokens_per_seat=400),
+        Budget(money_per_seat=Decimal("0.0015")),
+    ],
+)
+def test_no_budget_is_ever_exceeded(budget):
+    client, seen = counting()
+    ledger = Ledger(budget, PRICES)
+    dressed = dress(client, max_in_flight=4, shared=Shared(ledger))
+    seats = [ask(i, seat=f"dice/1/player_{i % 2}") for i in range(40)]
+    got = gather(dressed, *seats)
+    whole = [answer for answer in got if isinstance(answer, Completion)]
+    assert 2 <= len(whole) == len(seen) < 40
+    assert all(isinstance(answer, (Completion, BudgetExceeded)) for answer in got)
+    for seat, usages in ((False, [ledger.total]), (True, ledger.seats.values())):
+        for what, most in budget.limits(seat).items():
+            assert all(getattr(usage, what) <= most for usage in usages)
+    assert ledger.total.calls == len(seen)
+    error = next(answer for answer in got if isinstance(answer, BudgetExceeded))
+    assert f"raise {error.limit} to go on" in str(error)
+
+
+def test_calls_wait_for_the_reserve_of_others():
+    """Four tokens budgets fit only one after another, since each might take much more."""
+    client, seen = counting()
+    ledger = Ledger(Budget(tokens=400))
+    got = gather(Metered(client, ledger), *map(ask, range(4)))
+    assert all(isinstance(answer, Completion) for answer in got)
+    assert ledger.total.tokens == 120
+
+
+def test_money_needs_prices():
+    with pytest.raises(BadParameter, match=r'needs the price of \'m\': \[prices\."m"\]'):
+        dress(counting()[0], shared=Shared(Ledger(Budget(money=Decimal(1)))))
+
+
+def test_estimates_follow_the_server():
+    estimator, request = Estimator(), ask()
+    before = estimator.tokens_in(request)
+    for _ in range(50):
+        estimator.learn(request, Completion("x", tokens_in=40))
+    assert 40 <= estimator.tokens_in(request) <= 50 < before
+    assert estimator.tokens_out(request) == 50
+
+
+def test_layers_are_clients_and_show_what_they_hold():
+    client, _ = counting()
+    dressed = dress(client, retries=2, max_in_flight=3)
+    assert isinstance(dressed, Client)
+    assert dressed.name == "m"
+    assert [type(layer).__name__ for layer in layers(dressed)] == [
+        *("Retry", "Limit", "Metered", "ScriptedClient")
+    ]
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+def config(server, **more):
+    return {
+        "games": [{"game": "public_goods", "params": {"players": 3, "rounds": 2}, "episodes": 3}],
+        "seats": ["openai:m"],
+        "models": {"m": {"base_url": server.url}},
+        "player": {"max_tokens": 50, "temperature": 0.0},
+        **more,
+    }
+
+
+def plan_of(raw):
+    return resolve(parse(raw, "x.toml"), "x.toml")
+
+
+def rewards(path):
+    with Records.open_readonly(path) as records:
+        episodes = records.episodes()
+        assert {episode.status for episode in episodes} == {"done"}
+        return [[s.rewards for s in records.steps(e.id)] for e in episodes], records.usage()
+
+
+def test_a_budget_stops_a_run_and_a_greater_one_lets_it_go_on(tmp_path):
+    with FaultServer() as server:
+        plan, path = plan_of(config(server, budget={"calls": 10})), tmp_path / "x.db"
+        with pytest.raises(RunStopped, match=r"calls = 10, has 10 spent.*--budget-calls"):
+            play_run(lambda: start(plan, path), plan, players(plan))
+        assert len(server.seen) == 10  # with the greeting
+        with Records.open_readonly(path) as records:
+            assert records.usage()["calls"] == 9
+            plan = planned(records).with_budget(calls=30)
+        play_run(lambda: Store.open(path), plan, players(plan))
+        assert len(server.seen) == 20  # nothing was asked twice but the greeting
+        whole = plan_of(config(server))
+        play_run(lambda: start(whole, tmp_path / "y.db"), whole, players(whole))
+    assert rewards(path) == rewards(tmp_path / "y.db")
+    with pytest.raises(ConfigError, match="calls"):
+        plan.with_budget(calls=0)
+
+
+def test_a_second_run_is_served_from_the_cache(tmp_path):
+    with FaultServer() as server:
+        raw = config(server, cache=str(tmp_path / "replies.db"), prices={"m": {"input": 2.5}})
+        for name in ("x", "y"):
+            plan = plan_of(raw)
+            shared = plan.shared()
+            made = players(plan, shared)
+            play_run(lambda: start(plan, tmp_path / f"{name}.db"), plan, made)  # noqa: B023
+            shared.replies.close()
+        assert len(server.seen) == 18 + 2
+    assert rewards(tmp_path / "x.db")[0] == rewards(tmp_path / "y.db")[0]
+    assert shared.ledger.total.calls == 1
+    assert shared.ledger.models["m"].money == Decimal("0.00025")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"budget": {"call": 5}}, "no key budget.call; did you mean 'calls'"),
+        ({"budget": {"calls": 0}}, "budget.calls = 0"),
+        ({"budget": {"money": -1.0}}, "budget.money = -1.0"),
+        ({"prices": {"m": {"inptu": 1.0}}}, "did you mean 'input'"),
+        ({"models": {"m": {"request_per_minute": 5}}}, "did you mean 'requests_per_minute'"),
+        ({"models": {"m": {"tokens_per_minute": 0}}}, "tokens_per_minute = 0"),
+        ({"models": {"m": {"cache": "yes"}}}, "cache = 'yes'"),
+    ],
+)
+def test_mistakes_are_named(wrong, words):
+    with pytest.raises(ConfigError) as caught:
+        parse({"games": [{"game": "public_goods"}]} | wrong, "x.toml")
+    assert words in str(caught.value)
+
+
+def test_a_budget_of_money_without_a_price_is_refused_before_anything_runs():
+    with FaultServer() as server:
+        plan = plan_of(config(server, budget={"money": 1.5}))
+        with pytest.raises(ConfigError, match="needs the price of 'm'"):
+            players(plan)
+        assert server.seen == []
