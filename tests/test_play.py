@@ -1,0 +1,202 @@
+"""A person at the terminal: what is accepted, what is said, and how one leaves.
+
+The table is a real process behind a pseudo-terminal.
+"""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import llm_games
+from llm_games.benchmarks.config import ConfigError
+from llm_games.benchmarks.human_play import Table, opponents, parameters
+from llm_games.views import View
+from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer
+from llm_games.wrappers.random_player import RandomPolicy
+
+ROOT = str(Path(__file__).parents[1])
+
+
+class Terminal:
+    """`llm-games` in a terminal of its own."""
+
+    def __init__(self, *arguments):
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments],
+            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+            env=os.environ | {"PYTHONPATH": ROOT, "TERM": "dumb", "COLUMNS": "100"},
+        )  # fmt: skip
+        os.close(slave)
+        self.said = ""
+
+    def wait(self, text, seconds=60):
+        """Wait until the terminal shows a text; return what it showed up to there."""
+        end, start = time.monotonic() + seconds, len(self.said)
+        while text not in self.said[start:]:
+            assert time.monotonic() < end, self.said
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.said += os.read(self.master, 65536).decode().replace("\r\n", "\n")
+                except OSError:  # the process has gone
+                    assert text in self.said[start:], self.said
+        return self.said[start:]
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """Wait for the process; return its exit code."""
+        while True:
+            try:
+                if not (more := os.read(self.master, 65536)):
+                    break
+            except OSError:
+                break
+            self.said += more.decode().replace("\r\n", "\n")
+        code = self.process.wait(20)
+        os.close(self.master)
+        return code
+
+
+@pytest.mark.slow
+def test_a_whole_game_in_a_terminal():
+    game = ("--params", "players=3", "--params", "rounds=2", "--params", "tokens=20")
+    table = Terminal("play", "public_goods", *game, "--against", "fixed:4", "--seed", "1")
+    assert "Round 1 of 2" in table.wait("\n> ")
+    for wrong, why in (("twelve", "is not a whole number"), ("21", "21 is not")):
+        table.type(f"{wrong}\n")
+        said = table.wait("\n> ")
+        assert why in said
+        assert "Try again" in said
+    table.type("12\n")
+    assert "contributions were 12, 4, 4" in table.wait("\n> ")
+    table.type('{"tokens_contributed": 0}\n')
+    assert table.end() == 0, table.said
+    assert "contributions were 0, 4, 4" in table.said
+    assert re.search(r"player_0 +you +\d+\.\d\d", table.said)
+    assert re.search(r"player_1 +fixed:4 +\d+\.\d\d", table.said)
+    assert re.search(r"1 +12 +0 +4\.00", table.said)  # 12 tokens, of which a third comes back twice
+    assert re.search(r"2 +0 +0 +0\.00", table.said)
+    assert "Traceback" not in table.said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
+def test_leaving(key):
+    table = Terminal("play", "divide_dollar", "--params", "players=3", "--seat", "2")
+    table.wait("\n> ")
+    table.type(key)
+    assert table.end() == 0
+    assert "you have left the table" in table.said
+    assert "Traceback" not in table.said
+
+
+ANSWERS = [
+    ("public_goods", "12", 12),
+    ("public_goods", " 7 ", 7),
+    ("public_goods", '{"tokens_contributed": 3}', 3),
+    ("public_goods", '```json\n{"tokens_contributed": 3}\n```', 3),
+    ("public_goods", "seven", None),
+    ("public_goods", "7.5", None),
+    ("public_goods", "", None),
+    ("public_goods", "null", None),
+    ("public_goods", '{"tokens_contributed": 99}', None),
+    ("public_goods", "[" * 5000, None),
+    ("el_farol_bar", "go", "go"),
+    ("el_farol_bar", "Stay", "stay"),
+    ("el_farol_bar", '"go"', "go"),
+    ("el_farol_bar", "maybe", None),
+    ("battle_royale", "null", None),
+    ("battle_royale", "player_3", "player_3"),
+    ("battle_royale", "3", "player_3"),
+    ("pirate_game", '{"1": 98, "2": 0, "3": 2}', {"1": 98, "2": 0, "3": 2}),
+    ("pirate_game", '{"1": 98, "2": 0, "3": 1}', None),
+]
+
+
+@pytest.mark.parametrize(("game", "line", "value"), ANSWERS)
+def test_answers(game, line, value):
+    import numpy as np
+
+    rules = llm_games.rules(game, **({"players": 3} if game == "pirate_game" else {}))
+    state = rules.reset(np.random.default_rng(0))
+    seat = int(np.flatnonzero(rules.asked(state))[0])
+    question = rules.question(state, seat)
+    reply = read_answer(line, question)
+    if value is None and not (game == "battle_royale"):
+        assert reply.outcome != "valid"
+        assert reply.why
+    else:
+        assert reply.outcome == "valid", reply
+        assert question.value_of(reply.action) == value
+
+
+def person(lines):
+    rest, said = iter(lines), []
+
+    async def read():
+        for line in rest:
+            return line
+        raise EOFError
+
+    return HumanPolicy(HumanClient(read, said.append)), said
+
+
+@pytest.mark.parametrize("game", sorted(llm_games.registry.GAMES))
+def test_every_game_can_be_played_and_compared(game):
+    """A person who tries everything plausible until something is accepted."""
+    rules = llm_games.rules(game)
+    said = []
+
+    async def read():
+        return next(answers)
+
+    def tries():
+        while True:
+            yield from ("null", "0", "1", "5", "accept", "go", "cheap", "costly", "11")
+            yield '{"1": 100, "2": 0, "3": 0, "4": 0, "5": 0, "6": 0, "7": 0, "8": 0, "9": 0, "10": 0}'
+
+    answers = tries()
+    policy = HumanPolicy(HumanClient(read, said.append))
+    others = [RandomPolicy() for _ in range(rules.players - 1)]
+    table = Table(rules, 0, policy, others, said.append)
+    episode = table.play(3)
+    assert episode.over
+    payoffs = table.payoffs(episode)
+    assert payoffs[0][:2] == (rules.names()[0], "you")
+    assert [p for *_, p in payoffs] == episode.payoffs.tolist()
+    asked = [step.number for step in episode.steps if 0 in step.decisions]
+    assert [move.step for move in table.moves] == asked
+    assert all(move.made for move in table.moves)
+    view = View.of(rules, episode.state, 0)
+    assert view.question is None
+
+
+def test_the_end_of_the_input():
+    policy, said = person(["x"])
+    rules = llm_games.rules("public_goods", players=3)
+    table = Table(rules, 0, policy, [RandomPolicy()] * 2, said.append)
+    with pytest.raises(PersonLeft):
+        table.play(0)
+    assert any("is not a whole number" in text for text in said)
+
+
+def test_mistakes():
+    rules = llm_games.rules("public_goods", players=3)
+    with pytest.raises(ConfigError, match="KEY=VALUE"):
+        parameters("public_goods", ["players"])
+    assert parameters("public_goods", ["players=3", "ratio=3/2"]) == {"players": 3, "ratio": "3/2"}
+    with pytest.raises(ConfigError, match="2 other seats, but --against names 3"):
+        opponents(rules, ["random"] * 3, {})
+    with pytest.raises(ConfigError, match="--seat must be from 0 to 2, got 3"):
+        Table(rules, 3, person([])[0], [RandomPolicy()] * 2)
+    assert [policy.name for policy in opponents(rules, (), {})] == ["rational", "rational"]
