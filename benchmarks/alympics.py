@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.solutions.water_allocation import Play
 from llm_games.benchmarks.records import Records
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation import WaterAllocation
+from llm_games.questions import NO_BID
 from llm_games.registry import rulebook
 
 Record = Mapping[str, Any]
@@ -189,6 +191,21 @@ def daily_prices(games: Sequence[Sequence[Fraction | float | None]]) -> tuple[Bo
     return tuple(box(prices) if prices else None for prices in days)
 
 
+def as_play(game: WaterAllocation, played: Sequence[Days]) -> Play:
+    """Return recorded games in the form in which `baselines.solutions` judges them.
+
+    Days after everybody's death have no bids and no water.
+    """
+    shape = (game.days, game.players, len(played))
+    bids, alive = np.full(shape, NO_BID, np.int64), np.zeros(shape, np.bool_)
+    supplies = np.zeros((game.days, len(played)), np.int64)
+    for i, days in enumerate(played):
+        for number, day in enumerate(days):
+            bids[number, :, i], alive[number, :, i] = day["effective"], day["alive"]
+            supplies[number, i] = day["supply"]
+    return Play(np.array([living(days) for days in played]).T, alive, bids, supplies)
+
+
 class Played(NamedTuple):
     """One recorded game: rules, players' names by seat, days, and each day's replies by seat."""
 
@@ -268,6 +285,35 @@ def published(edition: str = "corrected") -> tuple[Published, ...]:
     for row in rows_of("table2"):
         settings.setdefault(row["setting"], []).append(row)
     return tuple(_published(rows, edition, medians[setting]) for setting, rows in settings.items())
+
+
+def setting_of(game: WaterAllocation) -> int | None:
+    """Return the paper's setting that a game's rules are, 1 to 6; None if they are no such."""
+    for number in range(1, len(game.presets) + 1):
+        if game == rulebook(game.name, preset=f"setting_{number}"):
+            return number
+    return None
+
+
+class Line(NamedTuple):
+    """One indicator: what it is, as played here, and as published."""
+
+    indicator: str
+    here: float | None
+    published: float
+
+
+def beside(found: Indicators, setting: int) -> list[Line]:
+    """Return one's own indicators beside the paper's, corrected, of a setting from 1 to 6."""
+    paper = published("exact")[setting - 1]
+    rates = zip(paper.survival.items(), found.survival, strict=True)
+    return [
+        *(Line(f"SR {name}", here, there) for (name, there), here in rates),
+        Line("N_survivor", found.survivors, paper.survivors),
+        Line("RSR_S", found.ratio_start, paper.mean_ratio_start),
+        Line("RSR_E", found.ratio_end, paper.mean_ratio_end),
+        Line("mean of daily medians of p_n", found.mean_median, paper.mean_median),
+    ]
 
 
 def _published(rows: list[dict[str, str]], edition: str, mean_median: float) -> Published:

@@ -11,6 +11,7 @@ import pytest
 
 import llm_games
 from llm_games.baselines.players import make_player
+from llm_games.baselines.solutions.water_allocation import efficiency, price_ratio
 from llm_games.benchmarks import alympics, alympics_ratings
 from llm_games.benchmarks.alympics import (
     Played,
@@ -174,6 +175,19 @@ def test_money_with_decimals():
     assert curves(game, days).balance[0] == [57.5]
 
 
+def test_recorded_games_can_be_judged():
+    game, days = half_days()
+    silent = records(game, lambda state: np.full(5, -1))
+    found = alympics.as_play(game, [days, silent])
+    assert found.survived.T.tolist() == [[False] * 3 + [True] * 2, [False] * 5]
+    assert found.supplies[:, 0].tolist() == list(SUPPLIES)
+    assert found.supplies[4:, 1].tolist() == [0] * 16
+    assert found.bids[0, :, 0].tolist() == [35, 37, 50, 60, 60]
+    assert found.living[:, 0, 0].tolist() == [True] * 7 + [False] * 13
+    assert efficiency(LOW, found) == pytest.approx(1 / 3, abs=0.01)
+    assert price_ratio(game, found) > 1
+
+
 def test_unfinished_games_are_refused():
     _, days = half_days()
     with pytest.raises(BadParameter, match=r"got 2 games, not finished: \[1\]"):
@@ -230,6 +244,21 @@ def test_what_was_corrected():
         *(("3", "RSR_E", game) for game in ("8", "9", "10", "avg")),
     ]
     assert all((r["printed"] == r["corrected"]) == (r["is_corrected"] == "0") for r in rows)
+
+
+def test_own_results_stand_beside_the_published_ones():
+    lines = alympics.beside(indicators(LOW, [ended(alive) for alive in TEN]), 1)
+    assert [line.indicator for line in lines[:2]] == ["SR Alex", "SR Bob"]
+    for line in lines[:-1]:
+        assert line.here == pytest.approx(line.published, abs=1e-6)
+    assert lines[-1] == ("mean of daily medians of p_n", None, 185.7)
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_settings_are_recognised(number):
+    game = llm_games.rules("water_allocation", preset=f"setting_{number}")
+    assert alympics.setting_of(game) == number
+    assert alympics.setting_of(WaterAllocation(days=3)) is None
 
 
 # -- runs ------------------------------------------------------------------------------------------

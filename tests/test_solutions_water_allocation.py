@@ -20,10 +20,13 @@ from llm_games.baselines.solutions.water_allocation import (
     best_plan,
     best_response,
     critical_price,
+    efficiency,
     endurance,
     even,
     plan,
     play,
+    price_ratio,
+    regret,
     response,
     survival,
 )
@@ -275,6 +278,27 @@ def test_the_planner(supply, keep, survivors):
     game = SUPPLIES[supply]
     assert best_plan(game)[0] == keep
     assert plan(game, keep, 6000).sum() == pytest.approx(survivors, abs=0.04)
+
+
+def test_regret_and_prices():
+    field = play(LOW, [even] * 5, 2000)
+    found = [regret(LOW, field, seat) for seat in range(5)]
+    assert min(found) > 0.05  # even bidders could do much better
+    assert efficiency(LOW, field) == pytest.approx(1.96 / 3, abs=0.03)
+    assert price_ratio(LOW, field) > 1.2
+
+
+def test_prices_by_hand():
+    """Bob alone is served: he pays 30 where 21 is enough, Alex being first at 20."""
+    game = WaterAllocation(players=3, days=1, supplies=[10])
+    rules = [lambda now, rng, bid=bid: np.full(now.balance.shape, bid) for bid in (20, 30, 20)]
+    field = play(game, rules, 2)
+    assert field.survived.all()
+    prices = [critical_price(game, field.bids[0], field.supplies[0], s)[0] for s in range(3)]
+    assert prices == [30, 21, 31]
+    assert price_ratio(game, field) == pytest.approx(30 / 21)
+    alone = play(WaterAllocation(players=1, days=1), rules[:1], 2)
+    assert price_ratio(WaterAllocation(players=1, days=1), alone) is None
 
 
 # -- players ---------------------------------------------------------------------------------------

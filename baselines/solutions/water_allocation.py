@@ -420,3 +420,35 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
     survivors = {k: float(plan(game, k, 2000).sum()) for k in range(1, game.players + 1)}
     keep = max(survivors, key=lambda k: survivors[k])
     return keep, survivors[keep]
+
+
+# -- how good play was -----------------------------------------------------------------------------
+
+
+def regret(game: WaterAllocation, played: Play, seat: int) -> float:
+    """Return by how much a best response to the others' prices survives more often than the seat.
+
+    The response knows the prices of these very games, so that with few games it is flattered.
+    """
+    best = min(best_response(game, played, seat).value, 1.0)
+    return best - float(played.survived[seat].mean())
+
+
+def price_ratio(game: WaterAllocation, played: Play) -> float | None:
+    """Return what was paid for all water as a share of what would have been enough.
+
+    None if nothing would have been.
+    """
+    paid, enough = 0, 0
+    for bids, supply in zip(played.bids, played.supplies, strict=True):
+        for seat in range(game.players):
+            price = critical_price(game, bids, supply, seat)
+            won = (bids[seat] > NO_BID) & (bids[seat] >= price)
+            paid += int(bids[seat][won].sum())
+            enough += int(price[won].sum())
+    return paid / enough if enough else None
+
+
+def efficiency(game: WaterAllocation, played: Play) -> float:
+    """Return the mean number of survivors as a share of the planner's, see `best_plan`."""
+    return float(played.survived.sum(axis=0).mean()) / best_plan(relevant(game))[1]
