@@ -280,6 +280,7 @@ def test_the_planner(supply, keep, survivors):
     assert plan(game, keep, 6000).sum() == pytest.approx(survivors, abs=0.04)
 
 
+@pytest.mark.slow
 def test_regret_and_prices():
     field = play(LOW, [even] * 5, 2000)
     found = [regret(LOW, field, seat) for seat in range(5)]
