@@ -8,6 +8,7 @@ reason step by step, and the note that goes with a question asked again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -53,6 +54,17 @@ def listed(values: Any) -> str:
 def named(values: Mapping[str, Any], none: str = "none") -> str:
     """Write values by name, such as ``player_0: 40, player_1: 12.5``; `none` stands for None."""
     return ", ".join(f"{k}: {none if v is None else v}" for k, v in values.items())
+
+
+def quoted(text: str, most: int = 500) -> str:
+    """Write what another player said as a quotation that cannot pass for rules.
+
+    It is one JSON string on one line: quotes, line breaks and whatever else is not plain text
+    are escaped, and more than `most` characters are cut.
+    """
+    text = text if len(text) <= most else f"{text[:most]}…"
+    plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
+    return f'"{"".join(plain)}"'
 
 
 class Prompts:
@@ -205,7 +217,8 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "listed": listed, "named": named}
+    filters = (number, percent, listed, named, quoted)
+    environment.filters |= {filter.__name__: filter for filter in filters}
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:
         template = environment.get_template(path)

@@ -144,6 +144,7 @@ class FaultServer:
         if name == "drip":
             for byte in OK:
                 writer.write(bytes([byte]))
+                await writer.drain()
                 await asyncio.sleep(0.1)
         writer.write(OK if name == "ok" else ANSWERS[name])
         await writer.drain()

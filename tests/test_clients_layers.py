@@ -321,7 +321,7 @@ def test_a_file_of_the_users_is_no_cache(tmp_path):
 
 
 def test_a_run_goes_on_without_a_broken_cache(replies, caplog):
-    client, seen = counting()
+    client, _ = counting()
     dressed = dress(client, shared=Shared(replies=replies))
     replies.close()
     assert gather(dressed, ask())[0].text == '{"bid": 1}'
@@ -387,8 +387,8 @@ def test_no_budget_is_ever_exceeded(budget):
 
 
 def test_calls_wait_for_the_reserve_of_others():
-    """Four tokens budgets fit only one after another, since each might take much more."""
-    client, seen = counting()
+    """The budget bears four calls only one after another, since each might take much more."""
+    client, _ = counting()
     ledger = Ledger(Budget(tokens=400))
     got = gather(Metered(client, ledger), *map(ask, range(4)))
     assert all(isinstance(answer, Completion) for answer in got)

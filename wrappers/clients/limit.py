@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from llm_games.rulebook import check_integer
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.retry import LONGEST_PAUSE
 from llm_games.wrappers.clients.tokens import Estimator
 
 FIRST = 20
@@ -136,10 +137,10 @@ class Gate:
     def _refused(self, retry_after: float | None) -> None:
         now = self._clock()
         self._slow_start, self._round = False, 0
-        if retry_after:
-            self._closed_until = max(self._closed_until, now + min(retry_after, 60.0))
+        asked = retry_after if retry_after and retry_after <= LONGEST_PAUSE else 0.0
+        self._closed_until = max(self._closed_until, now + asked)
         if now >= self._cut_until:
-            self._cut_until = now + (retry_after or COOLDOWN)
+            self._cut_until = now + (asked or COOLDOWN)
             self._change(max(1, int(self.limit * 0.8)))
 
     def _change(self, limit: int) -> None:

@@ -25,7 +25,7 @@ from llm_games.wrappers.clients.secrets import Secret
 log = logging.getLogger(__name__)
 
 OFFICIAL = "https://api.openai.com/v1"
-LONGEST_TEXT = 1_000_000
+LONGEST_TEXT = 200_000
 """Characters; a longer reply is cut, and counts as cut off."""
 MOST_TOKENS = 10**9
 """A server that counts more tokens for one call is not believed."""
