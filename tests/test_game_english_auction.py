@@ -674,3 +674,25 @@ def test_numbers_of_a_view():
     assert [float(view.number(c)) for c in names] == [2, 0, 1, 2, 1, 1, 1, -1]
     assert (int(view.low), int(view.high)) == (-1, 20000)
     assert len(game.columns()) == 17 + 2 * 10 + 4 * 3
+
+
+# -- a model at the table --------------------------------------------------------------------------
+
+
+def test_a_model_is_asked_again_and_then_withdraws():
+    """Seat 1 must bid 1300: 1299 four times is a withdrawal, and seat 0 wins at 1200."""
+    from llm_games.wrappers.clients.scripted import ScriptedClient
+    from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.table import play as play_table
+
+    game = auction([10000] * 3, **LOWEST)
+    replies = [['{"bid": 1200}'], ['{"bid": 1200}'] + ['{"bid": 1299}'] * 9, ['{"bid": 1000}']]
+    replies[2] += ['{"bid": null}']
+    players = [LLMPolicy(ScriptedClient(r), max_attempts=game.max_attempts) for r in replies]
+    episode = play_table(game, players)
+    assert episode.payoffs.tolist() == [800, 0, 0]
+    attempts = episode.steps[1].decisions[1].attempts
+    assert [a.detail for a in attempts] == ["below_increment"] * 4
+    assert "1299 is below the lowest bid allowed now, 1300" in attempts[1].messages[-1]["content"]
+    assert episode.steps[1].outcome.broke.tolist() == [False, True, False]
+    assert episode.steps[1].decisions[2].attempts[0].detail == ""

@@ -69,44 +69,52 @@ def columns(game: EnglishAuction) -> tuple[Column, ...]:
 
 def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
     """Return what each seat knows, float32 ``(players, *batch, columns)``."""
-    count, on_sale, scale = len(game.catalogue), ~state.over, game.scale
+    count, on_sale, money = len(game.catalogue), ~state.over, game.scale
     item, last = np.minimum(state.item, count - 1), np.maximum(state.item - 1, 0)
     fresh = (state.item_round == 0) & (state.item > 0)
     tells = game.tells_step(state) & on_sale
     floor_told = on_sale & (tells | (state.high < 0))
-    own: tuple[Array, ...] = (
-        1 - state.item / count,
-        state.item_round + 1,
-        state.start * on_sale / scale,
-        of(state.estimates, item) * on_sale / scale,
-        game.increment(state) * tells / scale,
-        np.maximum(state.high, 0) / scale,
-        game.seats(state) == state.leader,
-        ~state.withdrawn,
-        (~state.withdrawn).sum(axis=0),
-        game.floor(state) * floor_told / scale,
-        state.budget / scale,
-        state.bids_on_item,
-        game.asked(state),
-        state.leader,
-        np.where(fresh, at(state.sold_to, last), NOBODY),
-        np.where(fresh, np.maximum(at(state.price, last), 0), 0) / scale,
-        np.where(fresh & game.announces, of(state.values, last), 0) / scale,
-    )
     places = np.arange(count).reshape(-1, *(1 for _ in np.shape(item)))
     left = (places >= state.item) & on_sale
-    reply = np.where(state.last_reply > 0, state.last_reply / scale, 0.0)
-    blocks = (
-        np.where(left, state.starts, 0) / scale,
-        (np.where(left, state.estimates, 0) / scale).swapaxes(0, 1),
-        np.where(state.last_reply == WITHDRAW, -1.0, reply),
-        state.won,
-        state.profit * game.announces / scale,
-        state.spent / scale,
+    reply = np.where(state.last_reply == WITHDRAW, -money, np.maximum(state.last_reply, 0))
+    # Each value, or block of values, with the unit it counts in.
+    own: tuple[tuple[Array, int], ...] = (
+        (count - state.item, count),
+        (state.item_round + 1, 1),
+        (state.start * on_sale, money),
+        (of(state.estimates, item) * on_sale, money),
+        (game.increment(state) * tells, money),
+        (np.maximum(state.high, 0), money),
+        (game.seats(state) == state.leader, 1),
+        (~state.withdrawn, 1),
+        ((~state.withdrawn).sum(axis=0), 1),
+        (game.floor(state) * floor_told, money),
+        (state.budget, money),
+        (state.bids_on_item, 1),
+        (game.asked(state), 1),
+        (state.leader, 1),
+        (np.where(fresh, at(state.sold_to, last), NOBODY), 1),
+        (np.where(fresh, np.maximum(at(state.price, last), 0), 0), money),
+        (np.where(fresh & game.announces, of(state.values, last), 0), money),
     )
-    rows = np.empty((len(game.column_index), *state.budget.shape), np.float32)
-    for row, column in zip(rows, (*own, *(c for block in blocks for c in block)), strict=True):
-        row[...] = column
+    blocks: tuple[tuple[Any, int], ...] = (
+        (state.starts * left, money),
+        (
+            (lot * here for lot, here in zip(state.estimates.swapaxes(0, 1), left, strict=True)),
+            money,
+        ),
+        (reply, money),
+        (state.won, 1),
+        (state.profit * game.announces, money),
+        (state.spent, money),
+    )
+    columns = (*own, *((column, unit) for block, unit in blocks for column in block))
+    rows = np.empty((len(columns), *state.budget.shape), np.float32)
+    for i, (column, unit) in enumerate(columns):
+        if unit == 1:
+            rows[i] = column
+        else:
+            np.divide(column, unit, out=rows[i], casting="same_kind")
     return np.moveaxis(rows, 0, -1)  # columns lie one after another: fast to write and to read
 
 
