@@ -74,6 +74,7 @@ EPISODE += "AND number = 1)"
 ROW = f"WHERE episode = {EPISODE} AND step = 1"
 SEAT = f"{ROW} AND seat = 0"
 CALL = f"{SEAT} AND number = 0"
+LEGAL = f"{ROW} AND seat = 2 AND number = 0 AND outcome = 'valid'"
 
 
 # (statement, where it is found, what is named)
@@ -96,9 +97,9 @@ FLIPS = [
     (f"UPDATE steps SET finished = '[2]' {ROW}", GOODS, "finished"),
     (f"UPDATE steps SET rewards = '[1, ' {ROW}", "public_goods, episode 1", "unreadable"),
     (f"UPDATE steps SET step = 8 {ROW}", "public_goods, episode 1", "numbers of the steps"),
-    (f"UPDATE attempts SET text = 'no', finish = 'stop', error = '' {CALL}",
-     f"{GOODS}, seat 0", "completion 0, outcome"),
-    (f"UPDATE attempts SET finish = 'refusal', error = '' {CALL}", f"{GOODS}, seat 0",
+    (f"UPDATE attempts SET text = 'no', finish = 'stop', error = '' {LEGAL}",
+     f"{GOODS}, seat 2", "completion 0, outcome"),
+    (f"UPDATE attempts SET finish = 'refusal', error = '' {LEGAL}", f"{GOODS}, seat 2",
      "completion 0, outcome"),
     (f"UPDATE attempts SET error = 'gone', finish = 'fatal' {CALL}", f"{GOODS}, seat 0",
      "completion 0, outcome"),

@@ -1,0 +1,288 @@
+"""A real run against a real server, stopped at any moment, ends as one that never was stopped."""
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from test_run import content
+
+from llm_games.benchmarks.replay import replay
+from llm_games.benchmarks.store import Records
+
+ROOT = str(Path(__file__).parents[1])
+EXPERIMENT = """
+episodes = 3
+seed = 3
+seats = ["openai:m", "random", "openai:m"]
+[models.m]
+base_url = "http://127.0.0.1:{port}/v1"
+retries = 0
+[[games]]
+game = "public_goods"
+params = {{players = 3, rounds = 5}}
+[[games]]
+game = "battle_royale"
+params = {{players = 3, max_shots = 6}}
+"""
+
+
+class Server:
+    """Answers chats slowly, from the messages and the seed alone; counts what it has answered."""
+
+    def __init__(self, delay=0.04):
+        self.delay, self.answered = delay, Counter()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+        start = asyncio.start_server(self._talk, "127.0.0.1", 0)
+        self.server = asyncio.run_coroutine_threadsafe(start, self.loop).result()
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    def close(self):
+        async def stop():
+            self.server.close()
+            mine = asyncio.current_task()
+            for task in asyncio.all_tasks() - {mine}:
+                task.cancel()
+            await asyncio.sleep(0.05)
+
+        asyncio.run_coroutine_threadsafe(stop(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+    async def _talk(self, reader, writer):
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                size = next(
+                    int(line.split(b":")[1])
+                    for line in head.split(b"\r\n")
+                    if line.lower().startswith(b"content-length:")
+                )
+                body = json.loads(await reader.readexactly(size))
+                await asyncio.sleep(self.delay)
+                reply = json.dumps(self._answer(body)).encode()
+                head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+                head += f"content-length: {len(reply)}\r\n\r\n"
+                writer.write(head.encode() + reply)
+                await writer.drain()
+                if body["messages"][-1]["content"] != "Say hello.":
+                    self.answered[key(body["messages"], body["seed"])] += 1
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    def _answer(self, body):
+        luck = int(hashlib.sha256(json.dumps([body["messages"], body.get("seed")]).encode())
+                   .hexdigest(), 16)  # fmt: skip
+        asked = body["messages"][-1]["content"]
+        text = json.dumps({"tokens_contributed": luck % 23, "target": None, "action": "miss"})
+        if "tokens_contributed" in asked:
+            text = json.dumps({"tokens_contributed": luck % 23})
+        return {
+            "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop",
+                         "message": {"role": "assistant", "content": text}}],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+        }  # fmt: skip
+
+
+def key(messages, seed):
+    return json.dumps([[[m["role"], m["content"]] for m in messages], seed])
+
+
+@pytest.fixture(scope="module")
+def server():
+    running = Server()
+    yield running
+    running.close()
+
+
+def llm_games(*arguments, **more):
+    return subprocess.Popen(
+        [sys.executable, "-m", "llm_games.benchmarks.cli", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": ROOT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+@pytest.fixture
+def experiment(tmp_path, server):
+    path = tmp_path / "a.toml"
+    path.write_text(EXPERIMENT.format(port=server.port))
+    return path
+
+
+def recorded(path):
+    """Return what was asked and answered, as the server sees it."""
+    try:
+        with Records.open_readonly(path) as records:
+            return Counter(
+                key(records.messages(row.prompt), row.seed)
+                for episode in records.episodes()
+                for row in records.attempts(episode.id)
+                if not row.error
+            )
+    except Exception as error:  # killed before the file was whole
+        assert "there is no file" in str(error) or "not a SQLite database" in str(error)  # noqa: PT017
+        return Counter()
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments(tmp_path, server, experiment):
+    rng = random.Random(7)
+    began = time.monotonic()
+    with llm_games("run", experiment, "--db", tmp_path / "whole.db", "-q") as whole:
+        assert whole.communicate() == ("", "")
+    span = time.monotonic() - began
+    expected, calls = content(tmp_path / "whole.db"), recorded(tmp_path / "whole.db")
+    assert server.answered == calls
+    assert max(calls.values()) == 1
+    kills, again = 0, 0
+    while kills < 20:
+        path = tmp_path / f"{kills}.db"
+        server.answered.clear()
+        for _ in range(3):  # kill, kill what resumes it, and so on
+            task = ("resume", path) if recorded_file(path) else ("run", experiment, "--db", path)
+            before, known = recorded(path), server.answered.copy()
+            part = llm_games(*task, "-q")
+            try:
+                part.wait(rng.uniform(0.3, span))
+            except subprocess.TimeoutExpired:
+                part.send_signal(signal.SIGINT if kills % 4 == 3 else signal.SIGKILL)
+                kills += 1
+            _, err = part.communicate()
+            assert "Traceback" not in err
+            time.sleep(2 * server.delay)
+            asked = server.answered - known
+            assert not asked & before, "a recorded answer was asked for again"
+        task = ("resume", path) if recorded_file(path) else ("run", experiment, "--db", path)
+        before, known = recorded(path), server.answered.copy()
+        with llm_games(*task, "-q") as last:
+            out, err = last.communicate()
+        assert (last.returncode, out) == (0, ""), err
+        assert not (server.answered - known) & before
+        assert content(path) == expected
+        assert recorded(path) == calls
+        again += sum(server.answered.values()) - len(server.answered)
+    # An answer on its way when the process dies is the only one that may be asked for twice.
+    assert again <= 6 * kills
+    with Records.open_readonly(path) as records:
+        assert replay(records).differences == ()
+
+
+def recorded_file(path):
+    return path.exists() and path.stat().st_size > 0
+
+
+TRACED = """
+import os, signal, sqlite3, sys
+from llm_games.benchmarks.store import Store
+connect, left = sqlite3.connect, [int(sys.argv[2])]
+def traced(*args, **more):
+    database = connect(*args, **more)
+    def count(statement):
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    database.set_trace_callback(count)
+    return database
+sqlite3.connect = traced
+Store.create(sys.argv[1], "t", {}, [("g", "public_goods", {}, ["random"])], [[1, 2]]).close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", [1, 2, 3, 4, 9, 15, 18, 20, 22, 24])
+def test_killed_while_the_file_is_made(tmp_path, statement):
+    """Either there is a whole run, or the same file can be used for a new one."""
+    path = tmp_path / "a.db"
+    command = [sys.executable, "-c", TRACED, str(path), str(statement)]
+    env = os.environ | {"PYTHONPATH": ROOT}
+    killed = subprocess.run(command, env=env, check=False)
+    assert killed.returncode in (-signal.SIGKILL, 0)
+    if not recorded_file(path):
+        command[-1] = "0"
+        subprocess.run(command, env=env, check=True)
+    with Records.open_readonly(path) as records:
+        assert len(records.episodes()) == 2
+
+
+@pytest.mark.slow
+def test_a_full_disk_and_then_room(tmp_path, server, experiment):
+    path = tmp_path / "a.db"
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, resource.RLIM_INFINITY))
+
+    with llm_games("run", experiment, "--db", path, "-q", preexec_fn=small) as full:
+        out, err = full.communicate()
+    assert (full.returncode, out) == (1, ""), err
+    assert "go on with: llm-games resume" in err
+    assert "Traceback" not in err
+    before = recorded(path)
+    assert before
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    server.answered.clear()
+    with llm_games("resume", path, "-q") as resumed:
+        out, err = resumed.communicate()
+    assert (resumed.returncode, out) == (0, ""), err
+    assert not server.answered & before
+    with Records.open_readonly(path) as records:
+        assert {episode.status for episode in records.episodes()} == {"done"}
+        assert replay(records).differences == ()
+
+
+@pytest.mark.slow
+def test_two_runs_on_one_file_and_a_newer_one(tmp_path, server, experiment):
+    path = tmp_path / "a.db"
+    with llm_games("run", experiment, "--db", path, "-q") as first:
+        while first.poll() is None and not recorded(path):
+            time.sleep(0.02)
+        first.send_signal(signal.SIGSTOP)
+        for task in (("resume", path), ("run", experiment, "--db", path)):
+            with llm_games(*task, "-q") as second:
+                out, err = second.communicate()
+            assert (second.returncode, out) == (2, "")
+            says = ("being written by process", "exists already", "another process is using")
+            assert any(text in err for text in says)
+        first.send_signal(signal.SIGCONT)
+        assert first.communicate() == ("", "")
+    assert first.returncode == 0
+    assert max(recorded(path).values()) == 1
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+    before = path.read_bytes()
+    for command in ("resume", "replay", "watch"):
+        with llm_games(command, path) as refused:
+            out, err = refused.communicate()
+        assert (refused.returncode, out, "newer llm-games" in err) == (2, "", True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder nobody can write")
+def test_a_folder_that_cannot_be_written(server, experiment):
+    with llm_games("run", experiment, "--db", "/proc/self/fdinfo/a.db") as refused:
+        out, err = refused.communicate()
+    assert (refused.returncode, out) == (2, "")
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
