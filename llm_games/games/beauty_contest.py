@@ -276,13 +276,14 @@ class BeautyContest(Rulebook):
 
     def mend(self, state: BeautyContestState, actions: Array, broke: Array) -> Array:
         """Keep numbers out of range: `rule_breaker` says in `play` what becomes of them."""
-        return actions.astype(np.int64)
+        return actions.astype(np.int64, copy=False)
 
     def play(
         self, state: BeautyContestState, actions: Array, rng: np.random.Generator, broke: Array
     ) -> tuple[BeautyContestState, Outcome]:
-        numbers = np.where(actions == MISSING, 0, actions.clip(-self.limit, self.limit))
-        legal = ~broke
+        numbers, legal = actions, ~broke
+        if broke.any():
+            numbers = np.where(actions == MISSING, 0, actions.clip(-self.limit, self.limit))
         # Where nothing counts there is no mean, and nobody can win.
         counted = (actions != MISSING) if self.rule_breaker == "include" else legal
         if self.rule_breaker == "void_round":
@@ -321,7 +322,8 @@ class BeautyContest(Rulebook):
         """
         distances = self.distances(numbers, counted)
         largest = np.inf if self.distance == "float" else np.iinfo(np.int64).max
-        distances = np.where(legal, distances, largest)
+        if not legal.all():
+            distances = np.where(legal, distances, largest)
         won = legal & (distances == distances.min(axis=0))
         if self.tie_rule == "first_number":
             first = won.argmax(axis=0)
@@ -335,11 +337,13 @@ class BeautyContest(Rulebook):
         Exact: multiplied by the counted numbers and the ratio's denominator, int64.
         """
         p, q = self.ratio.numerator, self.ratio.denominator
-        count, total = counted.sum(axis=0), np.where(counted, numbers, 0).sum(axis=0)
+        count, total = counted.sum(axis=0), (numbers * counted).sum(axis=0)
         if self.distance == "float":
             target = total / (self.unit * np.maximum(count, 1)) * float(self.ratio)
             return np.abs(numbers / self.unit - target)
-        return np.abs(q * count * numbers - p * total)
+        distances = numbers * (q * count)
+        distances -= p * total
+        return np.abs(distances, out=distances)
 
     def _payoffs(self, won: Array, broke: Array) -> Array:
         # The prize is a fraction: one division of exact integers.
@@ -353,13 +357,16 @@ class BeautyContest(Rulebook):
             prize = count * size / parts
         else:
             prize = np.full(count.shape, size / parts)
-        return np.where(won, prize, np.where(broke, 0.0 - float(self.foul_fee), 0.0))
+        payoffs = won * prize
+        if self.foul_fee:
+            payoffs -= broke * float(self.foul_fee)
+        return payoffs
 
     def mean_and_target(self, state: BeautyContestState) -> tuple[Array, Array]:
         """Return mean and target of the last round, float64 ``(*batch)``; NaN if none."""
         p, q = self.ratio.numerator, self.ratio.denominator
         count = state.counted.sum(axis=0)
-        total = np.where(state.counted, state.numbers, 0).sum(axis=0)
+        total = (state.numbers * state.counted).sum(axis=0)
         parts = np.where(count > 0, count * self.unit, np.nan)
         return total / parts, p * total / (q * parts)
 
