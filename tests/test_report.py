@@ -1,16 +1,22 @@
+import csv
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from playing import legal_actions
 
+from llm_games.benchmarks.config import load, parse
+from llm_games.benchmarks.plan import Overrides, players, resolve
 from llm_games.benchmarks.report import build
+from llm_games.benchmarks.report.export import Files
+from llm_games.benchmarks.run import play_run, start
 from llm_games.benchmarks.scores import GAMES
 from llm_games.benchmarks.store import AttemptRow, DecisionRow, NotARun, StepRow, Store
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 
 OUTCOMES = ("valid", "valid", "valid", "unparsable", "out_of_range", "refused", "truncated")
@@ -55,14 +61,18 @@ def write_run(
     params=None,
     void=(),
     asks=True,
+    label=None,
+    config=None,
 ):
     """Write a run: `steps` stops each episode early, `void` lists the episodes to end as void."""
     rows = []
     for name in games:
         game = rulebook(name, **(params or {}))
         names = [seats] * game.players if isinstance(seats, str) else seats
-        rows.append((name, name, params or {}, names))
-    store = Store.create(path, title, {"seed": 5}, rows, [list(range(episodes))] * len(rows))
+        rows.append((label or name, name, params or {}, names))
+    store = Store.create(
+        path, title, {"seed": 5} | (config or {}), rows, [list(range(episodes))] * len(rows)
+    )
     rng = np.random.default_rng(3)
     for episode in store.episodes():
         play(store, episode.game, episode.id, episode.game.seats, rng, steps, asks)
@@ -206,3 +216,119 @@ def test_errors(tmp_path):
 def test_importing_the_report_loads_no_plotting():
     code = "import sys, llm_games.benchmarks.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# -- experiments, files, other games, two runs ---------------------------------------------------
+
+
+def experiment(path, name, **overrides):
+    """Play one of the papers' experiments with players that draw at random."""
+    given = Overrides(seats=["random"], **overrides)
+    plan = resolve(parse(given.apply(load(name)), name), name, given)
+    play_run(lambda: start(plan, path), plan, players(plan))
+    return path
+
+
+def rows_of(path):
+    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
+def test_figures_and_tables_lie_beside_the_page(tmp_path):
+    path = write_run(tmp_path / "run.db", ["public_goods"], label="a: b/../c <d>", asks=False)
+    links = Text(page(path)).loads
+    assert {"figures/a-b-..-c-d.svg", "figures/a-b-..-c-d.png"} <= set(links)
+    for link in links:
+        content = (tmp_path / link).read_bytes()
+        head = {".png": b"\x89PNG", ".svg": b"<?xml", ".csv": b"run,"}[Path(link).suffix]
+        assert content.startswith(head)
+    assert len(list((tmp_path / "figures").iterdir())) == 2 * 3
+    scores = rows_of(tmp_path / "tables/scores.csv")
+    assert [row["episode"] for row in scores] == ["0", "1"]
+    assert 0 <= float(scores[0]["corrected"]) <= 100
+    assert len(rows_of(tmp_path / "tables/rounds.csv")) == 2 * 20
+
+
+def test_labels_that_look_alike_have_files_of_their_own():
+    files = Files()
+    assert files.add("figures", "a b", ("svg", "1")) == ["figures/a-b.svg"]
+    assert files.add("figures", "a/b", ("svg", "2")) == ["figures/a-b-2.svg"]
+    assert files.add("figures", "..", ("svg", "3")) == ["figures/figure.svg"]
+
+
+@pytest.mark.slow
+def test_settings_stand_beside_published_runs(tmp_path):
+    path = experiment(tmp_path / "run.db", "gamma-bench/variants", games=["pirate_game"])
+    text = Text(page(path)).text
+    for row in ("4 coins", "5 coins", "100 coins", "400 coins"):
+        assert row in text
+    assert re.search(r"400 coins 1 [\d.]+ [\d.]+ 83\.6", text)
+    assert re.search(
+        r"mean ± std over settings [\d.]+ ± [\d.]+ [\d.]+ ± [\d.]+ 71\.3 ± 16\.6", text
+    )
+    assert "published leaderboard" not in text
+
+
+@pytest.mark.slow
+def test_settings_by_games(tmp_path):
+    games = ["divide_dollar", "public_goods"]
+    text = Text(page(experiment(tmp_path / "run.db", "gamma-bench/reasoning", games=games))).text
+    assert re.search(r"setting divide dollar public goods Overall default [\d.]+ 68\.1", text)
+    assert re.search(r"persona mathematician [\d.]+ 69\.2 [\d.]+ 25\.6", text)
+
+
+@pytest.mark.slow
+def test_fixed_strategies(tmp_path):
+    text = Text(page(experiment(tmp_path / "run.db", "gamma-bench/fixed_strategies"))).text
+    assert re.search(r"one bids 91 fixed:91 mean bid( \d+\.\d){5} [+-]\d\.\d\d", text)
+    assert "published leaderboard" not in text
+
+
+def test_scoring_is_chosen_by_the_run_or_the_report(tmp_path):
+    path = write_run(tmp_path / "run.db", ["sealed_bid_auction"], "rational", asks=False)
+    assert "score, corrected" in Text(page(path)).text
+    out = build([path], tmp_path, "v4")
+    assert "score, v4" in Text(out.read_text("utf-8")).text
+    with pytest.raises(UnknownName):
+        build([path], tmp_path, "v5")
+
+
+def test_published_settings_have_a_place_on_the_leaderboard(tmp_path):
+    path = experiment(tmp_path / "run.db", "gamma-bench/published", games=["diners_dilemma"])
+    text = Text(page(path)).text
+    assert "1 of 8 games" in text
+    assert "score, published" in text
+
+
+@pytest.mark.parametrize(
+    ("game", "params"),
+    [
+        ("water_allocation", {}),
+        ("english_auction", {}),
+        ("sealed_bid_auction", {"assets": 1000, "players": 3}),
+    ],
+)
+def test_games_outside_the_benchmark_have_plots_of_their_moves(tmp_path, game, params):
+    text = Text(page(write_run(tmp_path / "run.db", [game], "random", params=params))).text
+    assert "Moves" in text
+    assert "Payoffs" in text
+    assert not re.search(r"\bnan\b", text)
+
+
+def test_costs_by_the_runs_prices(tmp_path):
+    prices = {"openai:some-model at a server": {"input": 2.0, "output": 0.0}}
+    path = write_run(tmp_path / "run.db", ["battle_royale"], episodes=1, config={"prices": prices})
+    page(path)
+    [row] = rows_of(tmp_path / "tables/scores.csv")
+    assert float(row["cost"]) == pytest.approx(int(row["tokens_in"]) * 2e-6)
+    assert int(row["tokens_in"]) > 0
+
+
+def test_two_runs_compared(tmp_path):
+    paths = [
+        write_run(tmp_path / f"{name}.db", ["public_goods"], name, asks=False)
+        for name in ("rational", "random")
+    ]
+    text = Text(build(paths, tmp_path, comparing=True).read_text("utf-8")).text
+    assert re.search(r"Comparison A is A run \(rational\).* public_goods score 2 ", text)
+    with pytest.raises(BadParameter, match="takes two runs, got 1"):
+        build(paths[:1], tmp_path, comparing=True)
