@@ -676,7 +676,7 @@ def test_numbers_of_a_view():
     assert len(game.columns()) == 17 + 2 * 10 + 4 * 3
 
 
-# -- a model at the table --------------------------------------------------------------------------
+# -- a model at the table ------------------------------------------------------------------------
 
 
 def test_a_model_is_asked_again_and_then_withdraws():
@@ -696,3 +696,60 @@ def test_a_model_is_asked_again_and_then_withdraws():
     assert "1299 is below the lowest bid allowed now, 1300" in attempts[1].messages[-1]["content"]
     assert episode.steps[1].outcome.broke.tolist() == [False, True, False]
     assert episode.steps[1].decisions[2].attempts[0].detail == ""
+
+
+# -- presets and environments --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "players", "count", "budget", "step"),
+    [
+        ("auc_arena", 4, 10, 10000, 100),
+        ("auc_arena_20", 6, 20, 10000, None),
+        ("econ_arena_english_L", 5, 1, 100, 1),
+        ("econ_arena_english_M", 5, 1, 1000, 10),
+        ("econ_arena_english_H", 5, 1, 10000, 100),
+    ],
+)
+def test_presets(preset, players, count, budget, step):
+    game = llm_games.rules("english_auction", preset=preset)
+    state = game.reset(np.random.default_rng(0))
+    assert (game.players, len(game.catalogue), int(game.purses[0])) == (players, count, budget)
+    assert step in (None, int(game.increment(state)))
+    assert game.max_attempts == (1 if count == 1 else 4)
+    assert game.masked == (budget < 10000)
+
+
+def test_an_illegal_reply_can_void_the_run():
+    game = llm_games.rules("english_auction", players=2, failed_reply="void_run")
+    rng = np.random.default_rng(0)
+    state, outcome = game.step(game.reset(rng, (2,)), np.array([[10001, W], [1000, 1000]]), rng)
+    assert state.void.tolist() == state.over.tolist() == [True, False]
+    assert not outcome.rewards[:, 0].any()
+
+
+def test_an_auction_that_nobody_can_pay_is_over_at_once():
+    env = llm_games.make("english_auction", players=2, budgets=10, skip_broke=True)
+    env.reset(seed=1)
+    while env.agents:
+        env.step(None)
+    assert env.table.state.over
+    text = env.observe_text("player_0")
+    assert "Mechanism J: not sold" in text
+    assert "Answer" not in text
+
+
+def test_a_table_to_look_at():
+    env = llm_games.make("english_auction", players=2, tie_rule="lowest_index", render_mode="ansi")
+    env.reset(seed=1)
+    env.step(np.array([1200]))
+    env.step(np.array([-1]))
+    assert env.render().splitlines()[0] == (
+        "English auction: item 2 of 10, Gadget B, start price 1000, round 1"
+    )
+    env.step(np.array([1500]))
+    env.step(np.array([1600]))
+    assert env.render().splitlines()[-2:] == [
+        "player_0        1500    8800      1     800",
+        "player_1  1600 leads   10000      0       0",
+    ]

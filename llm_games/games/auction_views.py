@@ -111,10 +111,7 @@ def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
     columns = (*own, *((column, unit) for block, unit in blocks for column in block))
     rows = np.empty((len(columns), *state.budget.shape), np.float32)
     for i, (column, unit) in enumerate(columns):
-        if unit == 1:
-            rows[i] = column
-        else:
-            np.divide(column, unit, out=rows[i], casting="same_kind")
+        rows[i] = column if unit == 1 else column / unit
     return np.moveaxis(rows, 0, -1)  # columns lie one after another: fast to write and to read
 
 
