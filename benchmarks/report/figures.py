@@ -106,7 +106,7 @@ def against_settings(
         pairs = (("this run", own, BLUE, "o-"), ("GPT-3.5-0125, published", printed, ORANGE, "D--"))
         for label, values, colour, look in pairs:
             heights = np.array([np.nan if v is None else v for v in values], np.float64)
-            for number, (_, group) in enumerate(groupby(places, key=kinds.__getitem__)):
+            for number, (_, group) in enumerate(groupby(places, key=lambda i: kinds[i])):
                 at = list(group)
                 if not np.isnan(heights).all():
                     name = None if number else label
@@ -363,7 +363,7 @@ def _number(record: dict[str, Any], seat: int) -> float:
 
 
 def _choices(axes: Axes, table: Table, words: Mapping[str, int]) -> str:
-    meant = {action: word for word, action in reversed(words.items())}
+    meant = {action: word for word, action in reversed(list(words.items()))}
     for (action, word), colour in zip(meant.items(), canvas.colours(len(meant)), strict=True):
         shares = [
             [np.mean(np.equal(r["actions"], action)) for r in e.records] for e in table.played

@@ -54,7 +54,7 @@ def build(
     runs = [load(Path(path)) for path in db_paths]
     for run in runs:
         run.config["scoring"] = scoring or run.edition
-    compared = compare(*db_paths, runs[0].edition) if comparing else []
+    compared = compare(db_paths[0], db_paths[1], runs[0].edition) if comparing else []
     text, files = html(runs, tables.comparison_rows(compared))
     try:
         for name, content in {out.name: text, **files.contents}.items():

@@ -72,15 +72,14 @@ def _setting(table: Table, edition: str) -> Setting:
 
 
 def _experiment(title: str, settings: Sequence[Setting], prefix: str) -> Experiment:
-    columns = [[s.own for s in settings], [s.comparable for s in settings]]
-    columns.append([s.printed for s in settings])
-    values = list(zip(*columns, strict=True))
-    kinds = [s.kind for s in settings]
+    own = [s.own for s in settings]
+    comparable, printed = [s.comparable for s in settings], [s.printed for s in settings]
+    kinds, names = [s.kind for s in settings], [_short(s.name) for s in settings]
     return Experiment(
         title,
-        [(s.name, str(s.runs), *map(shown, v)) for s, v in zip(settings, values, strict=True)],
-        ("mean ± std over settings", "", *map(spread, columns)),
-        against_settings([_short(s.name) for s in settings], *columns[1:], kinds, prefix, title),
+        [(s.name, str(s.runs), *map(shown, (s.own, s.comparable, s.printed))) for s in settings],
+        ("mean ± std over settings", "", *map(spread, (own, comparable, printed))),
+        against_settings(names, comparable, printed, kinds, prefix, title),
     )
 
 
@@ -121,7 +120,7 @@ def matrix(run: Run) -> Matrix | None:
 def _with_overall(row: Sequence[Setting]) -> list[tuple[float | None, float | None]]:
     pairs = [(setting.comparable, setting.printed) for setting in row]
     means = [
-        None if len(row) < len(GAMES) or None in side else float(np.mean(side))  # type: ignore[arg-type]
+        None if len(row) < len(GAMES) or None in side else float(np.mean(side))
         for side in zip(*pairs, strict=True)
     ]
     return [*pairs, (means[0], means[1])]
