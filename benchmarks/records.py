@@ -183,7 +183,7 @@ class Records:
             episode,
         )
         return [
-            DecisionRow(*row[:2], self._action(episode, row), row[3], bool(row[4]), row[5])
+            DecisionRow(row[0], row[1], self._action(episode, row), row[3], bool(row[4]), row[5])
             for row in rows
         ]
 

@@ -100,7 +100,7 @@ def look(path: Path) -> Stand:
 
 
 def _game(records: Records, game: int, label: str, rows: list[EpisodeRow]) -> GameStand:
-    statuses = [row.status for row in rows]
+    statuses: list[str] = [row.status for row in rows]
     last = records.last_step(game)
     said = ""
     if last is not None:

@@ -135,10 +135,15 @@ async def _readable() -> None:
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[None] = loop.create_future()
     try:
-        loop.add_reader(sys.stdin, lambda: typed.done() or typed.set_result(None))
+        loop.add_reader(sys.stdin, _settle, typed)
     except NotImplementedError:  # Windows: the line is waited for where it is read
         return
     try:
         await typed
     finally:
         loop.remove_reader(sys.stdin)
+
+
+def _settle(typed: asyncio.Future[None]) -> None:
+    if not typed.done():
+        typed.set_result(None)
