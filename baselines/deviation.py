@@ -5,7 +5,8 @@ Battle royale: the chance to win that a shot forgoes if all play on in equilibri
 its players know it, see `models.cap`); distance is the probability that equilibrium play does
 something else. Pirates: coins, as if the vote decided and with a death at -1 coin; distance is the
 plan's to the nearest optimal one, or the share of votes against equilibrium. English auction: when
-an item is closed, what was paid above its value, or left to a winner below it; no distance.
+an item is closed, what was paid above its value, or left to a winner below it; no distance. Water
+allocation: 1 for a death on a day on which the seat had the money for its water; no distance.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from llm_games.baselines.solutions import (
     pirate_game,
     public_goods,
     sealed_bid_auction,
+    water_allocation,
 )
 from llm_games.baselines.solutions.battle_royale import CappedSolution, Solution
 from llm_games.errors import unknown
@@ -213,6 +215,11 @@ def _english_auction(game: Any, record: Record) -> tuple[Array, Array]:
     return english_auction.regret(*parts) * record["closed"], far
 
 
+def _water_allocation(game: Any, record: Record) -> tuple[Array, Array]:
+    saved = water_allocation.needless_death(game, record)
+    return saved.astype(float), np.full(saved.shape[1:], np.nan)
+
+
 DEVIATIONS: dict[str, Callable[[Any, Record], tuple[Array, Array]]] = {
     "beauty_contest": _beauty_contest,
     "el_farol_bar": _el_farol_bar,
@@ -223,5 +230,6 @@ DEVIATIONS: dict[str, Callable[[Any, Record], tuple[Array, Array]]] = {
     "battle_royale": _battle_royale,
     "pirate_game": _pirate_game,
     "english_auction": _english_auction,
+    "water_allocation": _water_allocation,
 }
 """Regret and distance of one step, by game."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llm_games
+from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import make_player
 from llm_games.baselines.policies.water_allocation import situation
 from llm_games.baselines.solutions import water_allocation as solution
@@ -300,6 +301,20 @@ def test_prices_by_hand():
     assert price_ratio(game, field) == pytest.approx(30 / 21)
     alone = play(WaterAllocation(players=1, days=1), rules[:1], 2)
     assert price_ratio(WaterAllocation(players=1, days=1), alone) is None
+
+
+def test_needless_deaths():
+    """Alex and Bob die with the money to outbid Cindy; if she bids all hers, they have not."""
+    game = WaterAllocation(players=3, hp_start=1, supplies=[10] + [0] * 19, balance_start=50)
+    state = game.reset(np.random.default_rng(0))
+    _, outcome = game.step(state, np.array([20, 60, 70]), np.random.default_rng(0))
+    assert outcome.record["won"].tolist() == [False, False, True]
+    assert outcome.record["died"].tolist() == [True, True, False]
+    found = deviation(game, outcome.record)
+    assert found.regret.tolist() == [1, 1, 0]
+    assert np.isnan(found.distance)
+    _, outcome = game.step(state, np.array([20, 60, 150]), np.random.default_rng(0))
+    assert deviation(game, outcome.record).regret.tolist() == [0, 0, 0]  # 150 is beyond them
 
 
 # -- players ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ best to everybody else at level ``n - 1``. Arrays are players-first, money is in
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -423,6 +423,17 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
 
 
 # -- how good play was -----------------------------------------------------------------------------
+
+
+def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> Array:
+    """Return who died on a day on which it had the money for its water, ``(players, *batch)``.
+
+    That is the regret of the day in hindsight, as if nothing came after it. `record` is the
+    ``Outcome.record`` of the day.
+    """
+    bids, supply = record["effective"], record["supply"]
+    prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
+    return record["died"] & (prices <= record["balance"])
 
 
 def regret(game: WaterAllocation, played: Play, seat: int) -> float:
