@@ -161,7 +161,7 @@ def _compare(a: _Side, b: _Side, edition: str) -> Comparison:
     return Comparison(
         label=first.label,
         game=first.game,
-        score=difference(*zip(*scored, strict=True)) if scored else None,  # type: ignore[arg-type]
+        score=difference(*zip(*scored, strict=True)) if scored else None,
         payoff=difference(*([p for _, p in side] for side in values)) if done else None,
         seats=seats,
         alone=_alone(sides),
@@ -197,7 +197,7 @@ def _seats_and_notes(a: list[EpisodeRow], b: list[EpisodeRow]) -> tuple[list[int
 def _alone(sides: Sequence[Mapping[tuple[int, int, str], EpisodeRow]]) -> list[str]:
     """Say which episodes have no counterpart, or one that is not done."""
     found = []
-    for name, mine, other in (("A", *sides), ("B", *reversed(sides))):
+    for name, mine, other in (("A", sides[0], sides[1]), ("B", sides[1], sides[0])):
         numbers: dict[str, list[int]] = {}
         for key, episode in mine.items():
             if key in other:

@@ -137,7 +137,7 @@ def _variant(game: Rulebook) -> tuple[str, str] | None:
     names = VARIED.get(game.name)
     if names is None:
         return None
-    defaults = {f.name: f.default for f in fields(game) if f.name in names}
+    defaults: dict[str, Any] = {f.name: f.default for f in fields(game) if f.name in names}
     if MISSING in defaults.values() or replace(game, **defaults) != _default(game):
         return None
     values = tuple(getattr(game, name) for name in names)

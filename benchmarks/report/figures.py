@@ -106,7 +106,7 @@ def against_settings(
         pairs = (("this run", own, BLUE, "o-"), ("GPT-3.5-0125, published", printed, ORANGE, "D--"))
         for label, values, colour, look in pairs:
             heights = np.array([np.nan if v is None else v for v in values], np.float64)
-            for number, (_, group) in enumerate(groupby(places, key=lambda i: kinds[i])):
+            for number, (_, group) in enumerate(groupby(range(len(names)), key=lambda i: kinds[i])):
                 at = list(group)
                 if not np.isnan(heights).all():
                     name = None if number else label
