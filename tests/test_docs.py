@@ -58,4 +58,4 @@ def test_experiments_and_commands(tmp_path):
         run = [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments]
         subprocess.run(run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert (tmp_path / "experiment.db").exists()
-    assert (tmp_path / "experiment-report" / "index.html").exists()
+    assert (tmp_path / "experiment-report" / "report.html").exists()
