@@ -274,7 +274,7 @@ def _chosen(games: Sequence[Game], wanted: Sequence[str]) -> list[tuple[int, Gam
 def _game(
     config: Config, where: str, game: Game, change: Talk, settings: Mapping[str, Any]
 ) -> PlannedGame:
-    params = _with_none(game)
+    params = params_of(game)
     if config.failed_reply != "fallback":
         params.setdefault("failed_reply", config.failed_reply)
     try:
@@ -324,7 +324,7 @@ def _for_each(seats: Sequence[Seat], players: int, where: str) -> list[Seat]:
     return [*seats] * players if len(seats) == 1 else [*seats]
 
 
-def _with_none(game: Game) -> dict[str, Any]:
+def params_of(game: Game) -> dict[str, Any]:
     """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
     if game.game not in GAMES:
         return dict(game.params)
