@@ -156,7 +156,8 @@ class Overrides:
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return a raw configuration with what is given replaced."""
         changed = dict(raw)
-        for key, value in (("seats", list(self.seats) or None), ("episodes", self.episodes)):
+        everywhere: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        for key, value in everywhere.items():
             if value is not None:
                 changed[key] = value
                 games = changed.get("games")

@@ -164,7 +164,8 @@ def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
     tree = environment.parse(environment.loader.get_source(environment, template.name or "")[0])
     names = {}
     for block in tree.find_all(nodes.Block):
-        body = nodes.Template(block.body, lineno=1).set_environment(environment)
+        body = nodes.Template(block.body, lineno=1)
+        body.set_environment(environment)
         names[block.name] = sorted(meta.find_undeclared_variables(body))
     return names
 

@@ -37,7 +37,10 @@ SETTINGS: list[tuple[str, dict]] = [
     ("sealed_bid_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
     ("english_auction", {"players": 3, "items": "items_5", "item_order": "shuffled", **BROKE}),
     ("english_auction", {"preset": "econ_arena_english_L", "players": 3, "first_bidder": "random"}),
-    ("english_auction", {"players": 1, "items": LOTS, "bidding": "cyclic", "reveal_value": "never"}),
+    (
+        "english_auction",
+        {"players": 1, "items": LOTS, "bidding": "cyclic", "reveal_value": "never"},
+    ),
     ("english_auction", {"players": 2, "objective": ("items", "profit"), "terse_rules": True}),
     ("battle_royale", {"players": 3, "base_hit_rate": 50, "interval": 20}),
     ("battle_royale", {"players": 4, "bad_target": "wasted_shot", "max_shots": 5}),

@@ -103,7 +103,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 }
 """Settings beside the default ones, after γ-Bench (arXiv 2403.11807), Table 8."""
 
-ALWAYS: dict[str, dict[str, Any]] = {"sealed_bid_auction": {"valuation_draw": "random"}}
+ALWAYS: dict[str, dict[str, Any]] = {
+    "sealed_bid_auction": {"valuation_draw": "random"},
+    "battle_royale": {"max_shots": 60},
+}
 """Parameters of every training game that the players are not told: more states occur."""
 
 EPISODES = {
@@ -120,10 +123,10 @@ PLAIN = 0.8  # share of games with default settings, and of prompts without a ca
 BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
 
 
-def samples(rng: np.random.Generator, count: int) -> Iterator[Sample]:
-    """Yield `count` samples, from as many games as it takes."""
+def samples(rng: np.random.Generator, count: int, focus: str = "") -> Iterator[Sample]:
+    """Yield about `count` samples, from as many games as it takes; three times of `focus`."""
     names, drawn = list(SCRIPTS), 0
-    shares = np.array([EPISODES.get(name, 1.5) for name in names], float)
+    shares = np.array([EPISODES.get(name, 1.5) * (3 if name == focus else 1) for name in names])
     while drawn < count:
         name = rng.choice(names, p=shares / shares.sum())
         variant = VARIANTS[name][rng.integers(len(VARIANTS[name]))]

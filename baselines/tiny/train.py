@@ -36,6 +36,8 @@ class Args:
     """wall-clock limit; the learning rate falls to zero at its end"""
     samples: int = 100_000
     """scripted answers to draw before training"""
+    focus: str = ""
+    """a game that is played three times as often, for a resumed run"""
     vocabulary: int = 1536
     """size of the byte-level vocabulary"""
     width: int = 128
@@ -69,7 +71,7 @@ def main(args: Args) -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
-    drawn = list(samples(rng, args.samples))
+    drawn = list(samples(rng, args.samples, args.focus))
     print(f"{len(drawn)} samples after {time.monotonic() - start:.0f} s", flush=True)
     if not args.resume:
         save_tokenizer(out, drawn, args)

@@ -117,14 +117,15 @@ def _usage_row(label: str, episodes: Sequence[Episode], priced: bool) -> UsageRo
         *((e.decisions, e.calls, e.tokens_in, e.tokens_out) for e in episodes), strict=True
     )
     decisions, *asked = map(sum, counts)
-    return UsageRow(
+    cells = [
         label,
         f"{decisions:,}",
         *(f"{count:,}" if asked[0] else "–" for count in asked),
         f"{sum(e.cost for e in episodes):.4g}" if priced else "–",
         seconds(sum(e.waited for e in episodes)) if asked[0] else "–",
         seconds(float(np.median(took))) if took else "–",
-    )
+    ]
+    return UsageRow._make(cells)
 
 
 # -- two runs -------------------------------------------------------------------------------------
@@ -154,11 +155,12 @@ def _comparison(game: Comparison) -> list[ComparisonRow]:
     seats = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
     kinds = ((name, d) for name, d in (("score", game.score), (seats, game.payoff)) if d)
     rows = [
-        ComparisonRow(game.label, name, str(d.pairs), *_numbers(d, 1 if name == "score" else 2), "")
+        [game.label, name, str(d.pairs), *_numbers(d, 1 if name == "score" else 2), ""]
         for name, d in kinds
     ]
-    rows = rows or [ComparisonRow(game.label, "–", "0", *["–"] * 5, "")]
-    return [rows[0]._replace(notes=notes), *rows[1:]]
+    rows = rows or [[game.label, "–", "0", *["–"] * 5, ""]]
+    first, *others = map(ComparisonRow._make, rows)
+    return [first._replace(notes=notes), *others]
 
 
 def _numbers(d: Difference, digits: int) -> list[str]:
