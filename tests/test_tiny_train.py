@@ -22,7 +22,7 @@ def test_packed_loss_equals_single_loss():
     groups = train.encode(WEIGHTS, drawn)
     prefixes = sorted(groups, key=lambda p: len(groups[p]))[-2:]
     packs = [(p, groups[p][:3]) for p in prefixes]
-    llama = train.build(WEIGHTS, train.Args(resume=True))
+    llama = train.build(WEIGHTS, train.Args(resume=True, sharpen=1.0))
     plain = transformers.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=torch.float32)
     loss, _ = train.train_step(llama, train.collate(packs, np.random.default_rng(0), 0.0))
     single = []
