@@ -163,9 +163,8 @@ class Overrides:
                 games = changed.get("games")
                 if isinstance(games, list):
                     changed["games"] = [_without(game, key) for game in games]
-        for key, value in (("seed", self.seed), ("scoring", self.scoring)):
-            if value is not None:
-                changed[key] = value
+        last = {"seed": self.seed, "scoring": self.scoring}
+        changed |= {key: value for key, value in last.items() if value is not None}
         return changed
 
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,6 +19,7 @@ from llm_games.benchmarks.database import (
     translated,
 )
 from llm_games.benchmarks.lock import holder
+from llm_games.wrappers.clients.budget import Usage
 
 Status = Literal["pending", "running", "done", "void"]
 Plain = dict[str, Any]
@@ -89,6 +91,20 @@ class AttemptRow:
     latency: float
     seed: int
     model: str
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """How many calls at a time one server has borne since a start of the run.
+
+    `history` holds lists of two: seconds since `began`, calls that might be in flight.
+    """
+
+    began: str
+    number: int
+    model: str
+    server: str
+    history: list[Sequence[float]]
 
 
 class Records:
@@ -255,13 +271,18 @@ class Records:
             "outcomes": outcomes,
         }
 
-    def spent(self) -> list[tuple[str, int, int, int, int, float]]:
-        """Return label of the game, seat, calls, tokens in and out, seconds, for each seat."""
-        return self._rows(
-            "SELECT g.label, a.seat, count(*), sum(a.tokens_in), sum(a.tokens_out), "
-            "sum(a.latency) FROM attempts a JOIN episodes e ON a.episode = e.id "
-            "JOIN games g ON e.game = g.id GROUP BY g.id, a.seat"
+    def spent(self) -> dict[tuple[str, str], Usage]:
+        """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
+        rows = self._rows(
+            "SELECT model, seat, calls, failures, tokens_in, tokens_out, seconds, money "
+            "FROM spent ORDER BY model, seat"
         )
+        return {(row[0], row[1]): Usage(*(*row[2:7], Decimal(row[7]))) for row in rows}
+
+    def limits(self) -> list[LimitRow]:
+        """Return how many calls at a time servers have borne, start by start."""
+        rows = self._rows("SELECT began, number, model, server, history FROM limits")
+        return [LimitRow(*row[:4], *map(json.loads, row[4:])) for row in rows]
 
     def _action(self, episode: int, row: Sequence[Any]) -> Any:
         return self._read("decisions", (episode, *row[:2]), ("action",), row[2:3])[0]

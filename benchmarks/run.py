@@ -25,24 +25,35 @@ from llm_games.benchmarks.store import (
     AttemptRow,
     DecisionRow,
     EpisodeRow,
+    LimitRow,
     NotARun,
     Records,
     StepRow,
     Store,
     StoreError,
+    now,
     plain_action,
 )
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
-from llm_games.wrappers.clients.budget import BudgetExceeded
-from llm_games.wrappers.clients.stack import ledger_of
+from llm_games.wrappers.clients.budget import BudgetExceeded, seat_of
+from llm_games.wrappers.clients.limit import Limit
+from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
 
 
 class RunStopped(LLMGamesError):
-    """The language model cannot be reached any more, or the budget is spent; can be resumed."""
+    """The language model cannot be reached any more, or the budget is spent; can be resumed.
+
+    Attributes:
+        flags: what it has to be resumed with.
+    """
+
+    def __init__(self, message: str, flags: str = "") -> None:
+        super().__init__(message)
+        self.flags = flags
 
 
 class ReplayFailed(StoreError):
@@ -90,6 +101,7 @@ def play_run(
     plan: Plan,
     players: Mapping[str, Policy],
     watch: Watcher = lambda _: None,
+    resumed: bool = False,
 ) -> None:
     """Play all episodes that are not finished, and wait for the end.
 
@@ -98,6 +110,7 @@ def play_run(
         plan: what to play.
         players: by `PlannedSeat.key`, see `plan.players`.
         watch: called after every step.
+        resumed: open the file first, so that what was spent is known before a model is asked.
 
     Raises:
         ConfigError: a model does not answer.
@@ -108,13 +121,16 @@ def play_run(
 
     async def main() -> None:
         try:
-            await check(players)
+            if not resumed:
+                await check(players)
             with open_store() as store:
-                _book(store, plan, players)
-                await _Run(store, plan, players, watch).play()
+                run = _Run(store, plan, players, watch)
+                if resumed:
+                    await check(players)
+                await run.play()
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
-            raise RunStopped(f"{error} (in a new file's [budget], or with {flag})") from None
+            raise RunStopped(f"{error} (with {flag})", f"{flag} MORE") from None
         finally:
             for policy in players.values():
                 if isinstance(policy, LLMPolicy):
@@ -123,16 +139,35 @@ def play_run(
     asyncio.run(main())
 
 
-def _book(run: Records, plan: Plan, players: Mapping[str, Policy]) -> None:
-    """Enter into the ledger what the run has spent already."""
-    games = {game.label: game for game in plan.games}
-    for label, seat, calls, tokens_in, tokens_out, seconds in run.spent():
-        game = games[label]
-        policy = players[game.seats[seat].key]
-        if isinstance(policy, LLMPolicy) and (ledger := ledger_of(policy.client)) is not None:
-            model, rules = policy.client.name, game.rules()
-            spent = ledger.usage(model, tokens_in, tokens_out, calls, seconds)
-            ledger.book(model, f"{rules.name}/{rules.names()[seat]}", spent)
+class _Books:
+    """The ledger and the limits of the players' clients, kept in the run's file."""
+
+    def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
+        clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
+        self.store, self.began = store, now()
+        self.ledger = next(filter(None, map(ledger_of, clients)), None)
+        found = (layer for client in clients for layer in layers(client))
+        limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
+        self.limits = list(limits.values())
+        if self.ledger is not None:
+            for (model, seat), usage in store.spent().items():
+                self.ledger.book(model, seat, usage)
+        self.write()
+
+    def enter(self, model: str, seat: str) -> None:
+        """Write what a seat has spent on a model."""
+        if self.ledger is not None and (usage := self.ledger.pairs.get((model, seat))):
+            self.store.spend(model, seat, usage)
+
+    def write(self) -> None:
+        """Write everything."""
+        for pair in self.ledger.pairs if self.ledger is not None else ():
+            self.enter(*pair)
+        for number, layer in enumerate(self.limits):
+            server = str(getattr(list(layers(layer))[-1], "base_url", ""))
+            for history in layer.gates.history():
+                row = LimitRow(self.began, number, layer.name, server, list(history))
+                self.store.limit(row)
 
 
 class _Run:
@@ -144,6 +179,7 @@ class _Run:
         self.failed: list[tuple[int, int, int, int]] = []
         """the calls in a row that failed last: episode, step, seat, number"""
         self.players = {key: _recording(policy) for key, policy in players.items()}
+        self.books = _Books(store, players)
         self.games = {game.label: game for game in plan.games}
         self.rules = {game.label: game.rules() for game in plan.games}
 
@@ -163,11 +199,13 @@ class _Run:
             raise _first(error) from None
         finally:
             alive.cancel()
+            self.books.write()
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
         while True:
             await asyncio.sleep(BEAT)
+            self.books.write()
             await self.store.durable()
 
     async def _table(self, row: EpisodeRow, gate: asyncio.Semaphore) -> None:
@@ -237,6 +275,7 @@ class _Record:
             return recorded_completion(row)
         row = await self._live(client, request, where, number, prompt)
         self.store.attempt(self.episode.id, row)
+        self.run.books.enter(client.name, seat_of(request))
         await self.store.durable()
         self.run.note(self.episode.id, row)
         return recorded_completion(row)

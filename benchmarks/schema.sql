@@ -65,6 +65,27 @@ CREATE TABLE attempts (                 -- every completion, written as it arriv
   PRIMARY KEY (episode, step, seat, number)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE spent (                    -- all calls by model and seat: also greetings and further
+  model TEXT NOT NULL,                  -- tries after a failure, which are in no other table; not
+  seat TEXT NOT NULL,                   -- replies from a cache. '' for greetings
+  calls INTEGER NOT NULL,
+  failures INTEGER NOT NULL,            -- so many of the calls failed
+  tokens_in INTEGER NOT NULL,           -- estimates where the server counts nothing
+  tokens_out INTEGER NOT NULL,
+  seconds REAL NOT NULL,                -- sum of latencies
+  money TEXT NOT NULL,                  -- exact decimal, in the currency of the prices
+  PRIMARY KEY (model, seat)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE limits (                   -- how many calls at a time servers have borne
+  began TEXT NOT NULL,                  -- when the run was started or resumed
+  number INTEGER NOT NULL,              -- 0, 1, ... for each server and model
+  model TEXT NOT NULL,
+  server TEXT NOT NULL,                 -- its address
+  history TEXT NOT NULL,                -- JSON list of [seconds since then, calls in flight]
+  PRIMARY KEY (began, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE steps (                    -- what happened, everything included
   episode INTEGER NOT NULL REFERENCES episodes,
   step INTEGER NOT NULL,

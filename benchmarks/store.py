@@ -39,11 +39,13 @@ from llm_games.benchmarks.records import (
     DecisionRow,
     EpisodeRow,
     GameRow,
+    LimitRow,
     Plain,
     Records,
     StepRow,
 )
 from llm_games.questions import MISSING, Action
+from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.policy import Attempt
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "DecisionRow",
     "EpisodeRow",
     "GameRow",
+    "LimitRow",
     "NewerSchema",
     "NotARun",
     "Records",
@@ -61,6 +64,7 @@ __all__ = [
     "StoreError",
     "Unwritable",
     "check_free",
+    "now",
     "plain_action",
 ]
 
@@ -152,14 +156,14 @@ class Store(Records):
         """Note that an episode is being played."""
         self._add(
             "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?",
-            (_now(), episode),
+            (now(), episode),
         )
 
     def end(self, episode: int, reason: str | None = None) -> None:
         """Note that an episode is done, or with a reason that it is void."""
         self._add(
             "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?",
-            ("done" if reason is None else "void", reason, _now(), episode),
+            ("done" if reason is None else "void", reason, now(), episode),
         )
 
     def attempt(self, episode: int, row: AttemptRow) -> None:
@@ -206,6 +210,16 @@ class Store(Records):
             action = json.dumps(made.action)
             values = (episode, made.step, made.seat, action, made.outcome, made.broke, made.reward)
             self._add("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def spend(self, model: str, seat: str, usage: Usage) -> None:
+        """Note what a model has been asked for by a seat so far, all calls together."""
+        values = (model, seat, *usage.plain().values())
+        self._add("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def limit(self, row: LimitRow) -> None:
+        """Note how many calls at a time a server has borne so far."""
+        values = (row.began, row.number, row.model, row.server, json.dumps(row.history))
+        self._add("INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?)", values)
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Return the ids of a prompt's messages, adding those that are new."""
@@ -288,7 +302,7 @@ def _fill(
     database.execute(f"PRAGMA user_version = {SCHEMA}")
     for statement in (Path(__file__).parent / "schema.sql").read_text("utf-8").split(";\n"):
         database.execute(statement)
-    row = (title, __version__, json.dumps(config), _now())
+    row = (title, __version__, json.dumps(config), now())
     database.execute("INSERT INTO run VALUES (1, ?, ?, ?, ?)", row)
     for i, (label, name, params, seats) in enumerate(games, start=1):
         values = (i, label, name, json.dumps(params), json.dumps(list(seats)))
@@ -299,5 +313,6 @@ def _fill(
         )
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time as the file holds it: UTC, ISO 8601, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -108,6 +108,7 @@ class Ledger:
 
     Attributes:
         models, seats: what was spent, by model and by seat (``public_goods/player_0``).
+        pairs: the same by model and seat together.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Ledger:
         self.budget, self.prices = budget or Budget(), dict(prices or {})
         self.models: dict[str, Usage] = {}
         self.seats: dict[str, Usage] = {}
+        self.pairs: dict[tuple[str, str], Usage] = {}
         self._run, self._accounts = _Account(), dict[str, _Account]()
         self._limits = self.budget.limits(False), self.budget.limits(True)
         self._waiting: list[asyncio.Future[None]] = []
@@ -152,6 +154,7 @@ class Ledger:
             self._run.spent,
             self._account(seat).spent,
             self.models.setdefault(model, Usage()),
+            self.pairs.setdefault((model, seat), Usage()),
         ):
             usage.add(spent)
 
