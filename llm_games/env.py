@@ -87,7 +87,8 @@ class Table:
     def _enter(self, state: Any) -> None:
         """Take a new state; see once who has to move in it, in seat order."""
         self.state = state
-        self.asked = [self.agents[seat] for seat in self.game.asked(state).nonzero()[0].tolist()]
+        asked = self.game.asked(state).tolist()
+        self.asked = [agent for agent, has_to in zip(self.agents, asked, strict=True) if has_to]
 
     def ready(self) -> Any:
         """Return the state; raise NotReady if there is none yet."""
@@ -140,11 +141,12 @@ class Table:
         """Return what each of these agents sees, in words: rules, report and request."""
         if not agents:
             return {}
-        rules, state = self.rules(), self.ready()
-        seats = [self.seats[agent] for agent in agents]
-        texts = (self._prompts.text(View(self.game, state, s), rules[s]) for s in seats)
-        plain = (t if t.isascii() else t.encode("ascii", "replace").decode() for t in texts)
-        return dict(zip(agents, plain, strict=True))
+        rules, state, texts = self.rules(), self.ready(), {}
+        for agent in agents:
+            seat = self.seats[agent]
+            text = self._prompts.text(View(self.game, state, seat), rules[seat])
+            texts[agent] = text if text.isascii() else text.encode("ascii", "replace").decode()
+        return texts
 
     def observations(self, agents: list[str]) -> dict[str, Any]:
         """Return new observations, one for each agent."""
@@ -158,7 +160,10 @@ class Table:
         if self.game.masked:
             masks = self.game.mask(state).astype(np.int8)
             columns.append(("action_mask", dict(zip(self.agents, masks, strict=True))))
-        columns.append(("text", self.texts([a for a in agents if modes[a] != "numeric"])))
+        texts = self.texts([a for a in agents if modes[a] != "numeric"])
+        if not columns:
+            return {agent: {"text": text} for agent, text in texts.items()}
+        columns.append(("text", texts))
         return {a: self._dressed(a, columns) for a in agents}
 
     def _dressed(self, agent: str, columns: list[tuple[str, dict[str, Any]]]) -> Any:
@@ -285,10 +290,8 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
                 raise NotReady(f"{self.game.name} is over: call reset() to play again")
             return {}, {}, {}, {}, {}
         outcome = self.table.step(self._moves(actions))
-        everybody = self.possible_agents
-        paid = dict(zip(everybody, outcome.rewards.tolist(), strict=True))
-        done = dict(zip(everybody, outcome.finished.tolist(), strict=True))
-        rewards, finished = {a: paid[a] for a in live}, {a: done[a] for a in live}
+        seats, paid, done = self.table.seats, outcome.rewards.tolist(), outcome.finished.tolist()
+        rewards, finished = {a: paid[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
         self.agents = [a for a in live if not (finished[a] or truncations[a])]

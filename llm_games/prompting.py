@@ -32,7 +32,7 @@ BLOCKS = ("rules", "report", "request")
 PERSONAS = ("cooperative", "selfish", "mathematician")
 
 
-@lru_cache(4096)
+@lru_cache(4096, typed=True)  # 1/8 and 0.125 are equal, but written differently
 def number(value: Any) -> str:
     """Write a number as people do: whole without a point, a ratio as 2/3, else two decimals."""
     if isinstance(value, Fraction):
@@ -48,7 +48,13 @@ def percent(value: Any) -> str:
 
 def listed(values: Any) -> str:
     """Write numbers one after another."""
-    return ", ".join(number(value) for value in values)
+    values = tuple(values)
+    return _listed(values, *map(type, values[:1]))
+
+
+@lru_cache(1024)  # all seats of a table are told the same lists
+def _listed(values: tuple[Any, ...], *kind: type) -> str:
+    return ", ".join(map(number, values))
 
 
 def named(values: Mapping[str, Any], none: str = "none") -> str:
@@ -134,12 +140,12 @@ class Prompts:
         assert told is not None, "a batch of tables has no words"
         if self._terms_of is not game:
             self._terms_of, self._terms = game, game.terms()
-        known, terms = {}, self._terms
+        known = {}
         for key in self._uses[block]:
             if key in told:
                 known[key] = told[key]
-            elif key in terms:
-                known[key] = terms[key]
+            elif key in self._terms:
+                known[key] = self._terms[key]
             elif key in ("me", "seat"):
                 known[key] = view.seat if key == "seat" else game.names()[view.seat]
         return known
@@ -204,9 +210,9 @@ def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> st
         text = "".join(template.blocks[block](_Context(template.environment, values, template)))
     except (jinja2.UndefinedError, jinja2.sandbox.SecurityError) as error:
         raise BadParameter(f"{template.filename}, block {block!r}: {error.message}") from None
-    text = text.strip()
-    # Indented lines are the templates' way of being legible.
-    return "\n".join(map(str.strip, text.splitlines())) if "\n " in text or " \n" in text else text
+    if "\n " in text or " \n" in text:  # indented lines are the templates' way of being legible
+        text = "\n".join(map(str.strip, text.splitlines()))
+    return text.strip()
 
 
 @cache

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,13 @@ class Question(ABC):
 
     def form(self, reasoning: bool = False) -> str:
         """Show the form of a legal reply, such as ``{"bid": <a whole number from 0 to 9>}``."""
+        return self._form(reasoning) if reasoning else self._plain_form
+
+    @cached_property
+    def _plain_form(self) -> str:
+        return self._form(False)
+
+    def _form(self, reasoning: bool) -> str:
         explanation = '"explanation": <your reasoning>, ' if reasoning else ""
         return f'{{{explanation}"{self.key}": {self._value_form()}}}'
 
@@ -443,8 +451,8 @@ class Target(Question):
     def _value_form(self) -> str:
         return '<"name" of a target, or null>'
 
-    def form(self, reasoning: bool = False) -> str:
-        form = super().form(reasoning)
+    def _form(self, reasoning: bool) -> str:
+        form = super()._form(reasoning)
         action = '"action": <"shoot" or "miss">, '
         return form.replace(f'"{self.key}"', f'{action}"{self.key}"') if self.with_action else form
 

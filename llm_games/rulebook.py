@@ -189,7 +189,7 @@ class Rulebook(ABC):
             IllegalAction: `actions` has another shape than `asked`, or is not of integers.
         """
         actions = np.asarray(actions)
-        shape = (self.players, *np.shape(state.round))
+        shape = (self.players, *state.round.shape)
         if actions.shape != shape or actions.dtype.kind not in "iu":
             raise IllegalAction(
                 f"{self.name}: actions must be integers of shape {shape} (players first), "
@@ -291,18 +291,17 @@ class Rulebook(ABC):
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
-        actions = np.full(self.players, MISSING, np.int64)
-        for seat, move in moves.items():
-            actions[seat] = move
-        return actions
+        return np.array([moves.get(seat, MISSING) for seat in range(self.players)], np.int64)
 
     def alive(self, state: Any) -> Array:
         """Return the seats still in the game, bool ``(players, *batch)``."""
-        return self.everybody(~np.asarray(state.over))
+        return self.everybody(~state.over)
 
     def everybody(self, value: Array) -> Array:
         """Give every seat the same value: ``(*batch)`` to a new ``(players, *batch)``."""
-        return np.full((self.players, *np.shape(value)), value)
+        each = np.empty((self.players, *value.shape), value.dtype)
+        each[:] = value
+        return each
 
     def terms(self) -> dict[str, Any]:
         """Return the values that the rules' wording needs: the parameters and what they imply."""

@@ -48,12 +48,12 @@ class View:
     @_lazy
     def told(self) -> dict[str, Any] | None:
         """The same knowledge as plain values; None for a batch."""
-        return self.game.told(self._state, self.seat) if self._single else None
+        return None if self._state.round.ndim else self.game.told(self._state, self.seat)
 
     @_lazy
     def question(self) -> Question | None:
         """What is asked; None for a batch, or if it is not this seat's move."""
-        return self.game.question(self._state, self.seat) if self._single else None
+        return None if self._state.round.ndim else self.game.question(self._state, self.seat)
 
     @_lazy
     def low(self) -> Array:
@@ -77,7 +77,3 @@ class View:
     def number(self, column: str) -> Array:
         """Return one column of the numbers by name, ``(*batch)``."""
         return self.numbers[..., self.game.column_index[column]]
-
-    @property
-    def _single(self) -> bool:
-        return self._state.round.ndim == 0

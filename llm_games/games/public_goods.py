@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -119,27 +120,30 @@ class PublicGoods(Rulebook):
     def play(
         self, state: PublicGoodsState, actions: Array, rng: np.random.Generator, broke: Array
     ) -> tuple[PublicGoodsState, Outcome]:
-        p, q = self.ratio.numerator, self.ratio.denominator
+        p, share = self._share
         pot = actions.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
-        share = self.players * q
         tokens = (share * (state.endowment - actions) + p * pot) / share
+        over = state.round + 1 >= self.rounds
         after = PublicGoodsState(
             round=state.round + 1,
-            over=state.round + 1 >= self.rounds,
+            over=over,
             void=state.void,
             endowment=tokens if self.endowment == "carry" else state.endowment,
             contributions=actions,
             tokens=tokens,
         )
         record = {"actions": actions, "endowment": state.endowment, "pot": pot, "tokens": tokens}
-        finished = self.everybody(after.over)
-        return after, Outcome(tokens, finished, record)
+        return after, Outcome(tokens, self.everybody(over), record)
+
+    @cached_property
+    def _share(self) -> tuple[int, int]:
+        """Each player's share of the pot as a fraction, ``ratio / players``."""
+        return self.ratio.numerator, self.players * self.ratio.denominator
 
     def gain(self, state: PublicGoodsState) -> Array:
         """Return each player's net gain from the last pot, ``ratio * P / n - c``."""
-        p, q = self.ratio.numerator, self.ratio.denominator
-        share = self.players * q
+        p, share = self._share
         return (p * state.contributions.sum(axis=0) - share * state.contributions) / share
 
     def columns(self) -> tuple[Column, ...]:
@@ -169,13 +173,13 @@ class PublicGoods(Rulebook):
         last = None
         if done:
             given, held = state.contributions.tolist(), state.tokens.tolist()
-            pot, share = sum(given), self.players * self.ratio.denominator
+            pot, (p, share) = sum(given), self._share
             last = {
                 "round": done,
                 "contributions": given,
                 "pot": pot,
                 "contribution": given[player],
-                "gain": (self.ratio.numerator * pot - share * given[player]) / share,
+                "gain": (p * pot - share * given[player]) / share,
                 "tokens": held[player],
                 "all_tokens": held,
             }
@@ -187,8 +191,8 @@ class PublicGoods(Rulebook):
             return None
         truncate = self.number_parse == "truncate"
         if self.contribution_range == "unbounded":
-            return Integer("tokens_contributed", None, None, truncate)
-        return Integer("tokens_contributed", 0, int(state.endowment[player]), truncate)
+            return _contribution(None, None, truncate)
+        return _contribution(0, int(state.endowment[player]), truncate)
 
     def picture(self, state: PublicGoodsState) -> tuple[str, list[str], list[list[str]]]:
         pot = int(state.contributions.sum())
@@ -200,3 +204,8 @@ class PublicGoods(Rulebook):
             )
         ]
         return caption, ["seat", "endowment", "contributed", "tokens after"], rows
+
+
+@lru_cache
+def _contribution(low: int | None, high: int | None, truncate: bool) -> Integer:
+    return Integer("tokens_contributed", low, high, truncate)
