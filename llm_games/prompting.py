@@ -48,12 +48,11 @@ def percent(value: Any) -> str:
 
 def listed(values: Any) -> str:
     """Write numbers one after another."""
-    values = tuple(values)
-    return _listed(values, *map(type, values[:1]))
+    return _listed(tuple(values))
 
 
-@lru_cache(1024)  # all seats of a table are told the same lists
-def _listed(values: tuple[Any, ...], *kind: type) -> str:
+@lru_cache(1024)  # all seats of a table are told the same lists, of plain numbers
+def _listed(values: tuple[float, ...]) -> str:
     return ", ".join(map(number, values))
 
 
