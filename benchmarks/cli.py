@@ -7,6 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from llm_games.benchmarks.plan import Overrides, Plan
     from llm_games.benchmarks.store import Store
+    from llm_games.wrappers.clients.cache import ReplyCache
+    from llm_games.wrappers.clients.stack import Shared
 
 HELP = """Economic and strategic games for language models, learners and equilibria.
 
@@ -27,8 +30,8 @@ Exit codes:
 
 0  done
 
-1  stopped early, since the model or the disk failed; go on with: llm-games resume FILE (of a
-replay: something differs)
+1  stopped early, since the model or the disk failed or the budget is spent; go on with:
+llm-games resume FILE (of a replay: something differs)
 
 2  something is wrong with what was asked; the message says what and the way out
 
@@ -61,6 +64,34 @@ Scoring = Annotated[
     typer.Option(metavar="EDITION", help="formulas of the scores: corrected, published, v4 or v2"),
 ]
 OpenIt = Annotated[bool, typer.Option("--open", help="open the report in a browser")]
+CacheFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="keep replies at temperature 0 there and never ask for them again"
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="keep no replies and use none")]
+BudgetCalls = Annotated[
+    int | None, typer.Option(metavar="N", help="stop before there are more calls of models")
+]
+BudgetTokens = Annotated[int | None, typer.Option(metavar="N", help="of prompts and replies")]
+BudgetMoney = Annotated[
+    float | None, typer.Option(metavar="X", help="in the currency of the prices in the file")
+]
+BudgetCallsPerSeat = Annotated[
+    int | None, typer.Option(metavar="N", help="so many for each seat of a game")
+]
+BudgetTokensPerSeat = Annotated[
+    int | None, typer.Option(metavar="N", help="so many for each seat of a game")
+]
+BudgetMoneyPerSeat = Annotated[
+    float | None, typer.Option(metavar="X", help="so much for each seat of a game")
+]
+ReplyFile = Annotated[Path, typer.Argument(metavar="FILE", help="a file of replies")]
+
+
+replies = typer.Typer(no_args_is_help=True)
+app.add_typer(replies, name="cache", help="Look into a file of kept replies, or shrink it.")
 
 
 def main() -> None:
@@ -91,6 +122,7 @@ def _options(
 
 @app.command()
 def run(
+    context: typer.Context,
     source: Source,
     seat: Annotated[
         list[str] | None,
@@ -130,6 +162,14 @@ def run(
         str | None,
         typer.Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players"),
     ] = None,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    budget_calls: BudgetCalls = None,
+    budget_tokens: BudgetTokens = None,
+    budget_money: BudgetMoney = None,
+    budget_calls_per_seat: BudgetCallsPerSeat = None,
+    budget_tokens_per_seat: BudgetTokensPerSeat = None,
+    budget_money_per_seat: BudgetMoneyPerSeat = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="print what would be played and asked; play nothing")
     ] = False,
@@ -154,38 +194,47 @@ def run(
     }
     given = {key: value for key, value in settings.items() if value is not None}
     plan = _plan(source, Overrides(seat or (), game or (), episodes, seed, given, scoring))
+    plan = _with_costs(plan, context)
     if dry_run:
         _dry_run(plan, as_json)
         return
-    from llm_games.benchmarks.plan import players
     from llm_games.benchmarks.run import start
     from llm_games.benchmarks.store import check_free
 
     path = db or _fresh(source)
     check_free(path)
-    made = players(plan)
-    _play(lambda: start(plan, path), path, plan, made, quiet or as_json)
+    shared = plan.shared(use_cache=not no_cache)
+    _play(lambda: start(plan, path), path, plan, shared, quiet or as_json)
     _finish(path, as_json, quiet, report_to, open_it)
 
 
 @app.command()
 def resume(
+    context: typer.Context,
     db: Database,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    budget_calls: BudgetCalls = None,
+    budget_tokens: BudgetTokens = None,
+    budget_money: BudgetMoney = None,
+    budget_calls_per_seat: BudgetCallsPerSeat = None,
+    budget_tokens_per_seat: BudgetTokensPerSeat = None,
+    budget_money_per_seat: BudgetMoneyPerSeat = None,
     as_json: AsJson = False,
     report_to: ReportTo = None,
     open_it: OpenIt = False,
     quiet: Quiet = False,
 ) -> None:
     """Finish a run that was interrupted; what is recorded is not asked again."""
-    from llm_games.benchmarks.plan import players
     from llm_games.benchmarks.run import planned
     from llm_games.benchmarks.store import Records, Store
 
     with Records.open_readonly(db) as records:
-        plan = planned(records)
+        plan = _with_costs(planned(records), context)
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     if owed:
-        _play(lambda: Store.open(db), db, plan, players(plan), quiet or as_json)
+        shared = plan.shared(use_cache=not no_cache)
+        _play(lambda: Store.open(db), db, plan, shared, quiet or as_json, resumed=True)
     elif not as_json:
         _say(f"{db} is complete, nothing is left to play")
     _finish(db, as_json, quiet, report_to, open_it)
@@ -381,6 +430,35 @@ def show(
         console.print(f"\n[{heading}]\n{text}", **PLAIN)
 
 
+@replies.command("list")
+def list_replies(file: ReplyFile, as_json: AsJson = False) -> None:
+    """List the models whose replies a file keeps."""
+    with closing(_replies(file)) as kept:
+        rows = kept.contents()
+    if as_json:
+        print(json.dumps([row._asdict() for row in rows]))
+        return
+    from llm_games.benchmarks.tables import replies_table
+
+    _console().print(replies_table(rows))
+
+
+@replies.command()
+def prune(
+    file: ReplyFile,
+    older_than: Annotated[
+        float, typer.Option(metavar="DAYS", help="only replies that are older; 0: all")
+    ] = 0.0,
+) -> None:
+    """Drop replies from a file, by default all."""
+    from llm_games.errors import BadParameter
+
+    if not 0 <= older_than < float("inf"):
+        raise BadParameter(f"--older-than must be a number of days from 0, not {older_than}")
+    with closing(_replies(file)) as kept:
+        print(f"{kept.prune(older_than=older_than * 86_400)} replies dropped from {file}")
+
+
 @app.command("serve-tiny")
 def serve_tiny(
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
@@ -403,12 +481,34 @@ def _plan(source: str, overrides: Overrides) -> Plan:
     return resolve(parse(overrides.apply(load(source)), source), source, overrides)
 
 
+def _with_costs(plan: Plan, context: typer.Context) -> Plan:
+    """Return the plan with the cache and the limits that the command line names."""
+    from llm_games.benchmarks.config import ConfigError
+
+    given = {name: value for name, value in context.params.items() if value is not None}
+    if "cache" in given:
+        if given["no_cache"]:
+            raise ConfigError("--cache FILE and --no-cache contradict each other: give only one")
+        plan = plan.model_copy(update={"cache": str(given["cache"])})
+    start = "budget_"
+    limits = {name[len(start) :]: given[name] for name in given if name.startswith(start)}
+    return plan.with_budget(**limits) if limits else plan
+
+
+def _replies(file: Path) -> ReplyCache:
+    from llm_games.wrappers.clients.cache import CacheError, ReplyCache
+
+    if not file.exists():
+        raise CacheError(f"there is no file {file}; one is made by: llm-games run … --cache {file}")
+    return ReplyCache(file)
+
+
 def _dry_run(plan: Plan, as_json: bool) -> None:
     from llm_games.benchmarks.estimate import estimate
     from llm_games.benchmarks.plan import players
     from llm_games.benchmarks.tables import estimate_table
 
-    rows = estimate(plan, players(plan))
+    rows = estimate(plan, players(plan, plan.shared(use_cache=False)))
     if as_json:
         print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
         return
@@ -419,37 +519,47 @@ def _dry_run(plan: Plan, as_json: bool) -> None:
 
 
 def _play(
-    open_store: Callable[[], Store], path: Path, plan: Plan, made: dict[str, Any], quiet: bool
+    open_store: Callable[[], Store],
+    path: Path,
+    plan: Plan,
+    shared: Shared,
+    quiet: bool,
+    resumed: bool = False,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.plan import players
     from llm_games.benchmarks.progress import progress
     from llm_games.benchmarks.run import RunStopped, play_run
     from llm_games.benchmarks.store import Unwritable
 
+    made = players(plan, shared)
     if not quiet and any(seat.player.startswith("tiny") for g in plan.games for seat in g.seats):
         _say("tiny is a toy model that shows how things work: no result for a leaderboard")
     how = f"all that happened is in {path}; go on with: llm-games resume {path}"
     try:
         with progress(_console(stderr=True), quiet) as watch:
-            play_run(open_store, plan, made, watch)
+            play_run(open_store, plan, made, watch, resumed)
     except KeyboardInterrupt:
         _say(f"\ninterrupted; {how}" if path.exists() else "\ninterrupted; nothing was run")
         raise typer.Exit(130) from None
     except (RunStopped, Unwritable) as error:
         if not path.exists():
             raise
-        _say(f"stopped: {error}\n{how}")
+        _say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
         raise typer.Exit(1) from None
+    finally:
+        if shared.replies is not None:
+            shared.replies.close()
 
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.run import planned
     from llm_games.benchmarks.store import Records
-    from llm_games.benchmarks.summary import summary, total
+    from llm_games.benchmarks.summary import spending, summary, total
 
     with Records.open_readonly(path) as records:
-        games, usage = summary(records), records.usage()
+        games, usage, spent = summary(records), records.usage(), spending(records.spent())
     page = None
     if report_to is not None or open_it:
         page = _report([path], report_to or path.with_suffix(".html"), open_it, quiet or as_json)
@@ -463,15 +573,21 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
                     "overall": overall and {"mean": overall.mean, "std": overall.std},
                     "games": [game.plain() for game in games],
                     "usage": usage,
+                    "spent": {
+                        kind: {name: found.plain() for name, found in named.items()}
+                        for kind, named in spent.items()
+                    },
                 }
             )
         )
     elif not quiet:
-        from llm_games.benchmarks.tables import summary_table
+        from llm_games.benchmarks.tables import spending_table, summary_table
 
         console = _console()
         console.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
         console.print(summary_table(games, total(games)))
+        for table in (spending_table(kind, named) for kind, named in spent.items() if named):
+            console.print(table)
         console.print(
             f"recorded in {path}; a report: llm-games report {path}", soft_wrap=True, **PLAIN
         )

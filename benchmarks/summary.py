@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from llm_games.benchmarks.scores import GAMES, MARK, Cell, cell, overall, score_episode
 from llm_games.benchmarks.store import EpisodeRow, Records
 from llm_games.registry import rulebook
+from llm_games.wrappers.clients.budget import Usage
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,15 @@ def total(games: list[GameSummary]) -> Cell | None:
     if sorted(names) != sorted(GAMES):
         return None
     return overall({game.game: game.scores for game in games})
+
+
+def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usage]]:
+    """Add up what was spent, see `Records.spent`, by ``models`` and by ``seats``."""
+    found: dict[str, dict[str, Usage]] = {"models": {}, "seats": {}}
+    for names, usage in spent.items():
+        for kind, name in zip(found, names, strict=True):
+            found[kind].setdefault(name, Usage()).add(usage)
+    return found
 
 
 def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,11 @@ from llm_games.benchmarks.human_play import Move
 from llm_games.benchmarks.scores import Cell
 from llm_games.benchmarks.show import Parameter
 from llm_games.benchmarks.summary import GameSummary
+from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.cache import Cached
+
+SHOWN = 20
+"""Seats whose spending is shown, those that spent most."""
 
 
 def games_table(rows: Sequence[Mapping[str, str]]) -> Table:
@@ -49,6 +55,41 @@ def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Table:
     if any(game.marked for game in games):
         table.caption = "! more than 5 % of the decisions were filled in"
     return table
+
+
+def spending_table(kind: str, spent: Mapping[str, Usage]) -> Table:
+    """Return the table of what ``models`` or ``seats`` have spent, the greatest first."""
+    columns = [kind, "calls", "failed", "tokens in", "tokens out", "money"]
+    ranked = sorted(spent.items(), key=lambda item: (item[1].money, item[1].tokens), reverse=True)
+    lines = [
+        (
+            name or "greeting before the run",
+            *map(_count, (usage.calls, usage.failures, usage.tokens_in, usage.tokens_out)),
+            f"{usage.money:.4f}",
+        )
+        for name, usage in ranked[:SHOWN]
+    ]
+    if not any(usage.money for usage in spent.values()):
+        columns.pop()
+    table = columns_table(columns, [line[: len(columns)] for line in lines], right=len(columns) - 1)
+    if len(ranked) > SHOWN:
+        table.caption = f"and {len(ranked) - SHOWN} more; all of them with --json"
+    return table
+
+
+def replies_table(rows: Sequence[Cached]) -> Table:
+    """Return the table of a cache's models."""
+    lines = [
+        (
+            row.model,
+            row.source,
+            *map(_count, (row.replies, row.characters)),
+            *(f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}" for time in (row.oldest, row.newest)),
+        )
+        for row in rows
+    ]
+    columns = ("model", "server or folder", "replies", "characters", "oldest", "newest")
+    return columns_table(columns, lines, right=4)
 
 
 def comparison_table(found: Sequence[Comparison]) -> Table:
