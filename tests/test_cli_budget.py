@@ -1,0 +1,212 @@
+"""The command line and what models cost: budgets, the cache of replies, what was spent."""
+
+import json
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fault_server import FaultServer
+
+from llm_games.benchmarks import cli
+from llm_games.benchmarks.store import Records
+
+CONFIG = """
+seats = ["openai:m"]
+[player]
+max_tokens = 50
+temperature = 0.0
+[models.m]
+base_url = "{url}"
+retries = 2
+max_in_flight = 40
+[prices.m]
+input = 2.0
+output = 10.0
+[[games]]
+game = "public_goods"
+params = {{players = 3, rounds = 2}}
+episodes = {episodes}
+"""
+CALLS, TOKENS_IN, TOKENS_OUT = 18, 100, 10
+"""of a run of three episodes without its greeting, and of one call"""
+
+
+@pytest.fixture
+def llm_games(tmp_path, monkeypatch, capsys):
+    """Run the command line in an empty folder; return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["llm-games", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
+
+    return call
+
+
+@contextmanager
+def serving(episodes=3, **how):
+    """Give a server; x.toml in this folder is a run of 6 calls an episode at it."""
+    with FaultServer(**how) as server:
+        Path("x.toml").write_text(CONFIG.format(url=server.url, episodes=episodes))
+        yield server
+
+
+def greeting(body):
+    return len(body["messages"]) == 1
+
+
+def uncounted(body, number):
+    """Count no tokens of a greeting: its fixed count would say that all prompts are long."""
+    return "odd counts" if greeting(body) else "ok"
+
+
+def spent(path):
+    with Records.open_readonly(path) as records:
+        return records.spent()
+
+
+def rewards(path):
+    with Records.open_readonly(path) as records:
+        return [[step.rewards for step in records.steps(e.id)] for e in records.episodes()]
+
+
+@pytest.mark.parametrize(
+    ("flag", "most", "more"),
+    [
+        ("--budget-calls", 30, 62),
+        ("--budget-tokens", 5000, 9000),
+        ("--budget-money", 0.01, 1),
+        ("--budget-calls-per-seat", 10, 20),
+        ("--budget-tokens-per-seat", 1500, 9000),
+        ("--budget-money-per-seat", 0.004, 1),
+    ],
+)
+def test_a_budget_stops_a_run_in_time_and_more_of_it_lets_it_finish(llm_games, flag, most, more):
+    with serving(10, choose=uncounted) as server:
+        code, out, err = llm_games("run", "x.toml", "--db", "a.db", flag, most)
+        assert (code, out) == (1, "")
+        assert f"go on with: llm-games resume a.db {flag} MORE" in err
+        asked = len(server.seen)
+        assert 15 < asked < 60
+        units = {"calls": 1, "tokens": TOKENS_IN + TOKENS_OUT, "money": 3e-4}
+        [unit] = [size for name, size in units.items() if name in flag]
+        counts = [usage.calls for usage in spent("a.db").values()]
+        assert sum(counts) == asked
+        assert (max(counts) if "seat" in flag else asked) * unit <= most
+
+        assert llm_games("resume", "a.db")[0] == 1  # the budget is still what it was
+        assert len(server.seen) <= asked + 1  # a greeting, if there is anything left for it
+        code, _, err = llm_games("resume", "a.db", flag, more)
+        assert (code, err) == (0, "")
+        assert sum(not greeting(body) for body in server.seen) == 60  # nothing was asked twice
+        assert sum(usage.calls for usage in spent("a.db").values()) == len(server.seen)
+        assert llm_games("run", "x.toml", "--db", "b.db", "--quiet")[0] == 0
+    assert rewards("a.db") == rewards("b.db")
+
+
+def test_a_budget_that_is_spent_pays_for_no_greeting(llm_games):
+    with serving() as server:
+        assert llm_games("run", "x.toml", "--db", "a.db", "--budget-calls", 10)[0] == 1
+        assert llm_games("resume", "a.db")[0] == 1
+        assert llm_games("resume", "a.db", "--budget-calls", 9)[0] == 1
+        assert len(server.seen) == 10
+
+
+def test_what_was_spent_is_shown_for_each_model_and_seat(llm_games):
+    with serving(choose=lambda body, number: "429 with a wish" if number == 9 else "ok") as server:
+        code, out, _ = llm_games("run", "x.toml", "--db", "a.db")
+        assert (code, len(server.seen)) == (0, CALLS + 2)  # a greeting and a second try
+    lines = [line.split() for line in out.splitlines()]
+    assert ["m", "20", "1", "1", "900", "190", "0.0057"] in lines
+    assert sum("public_goods/player_" in line for line in out.splitlines()) == 3
+    found = json.loads(llm_games("resume", "a.db", "--json")[1])["spent"]
+    assert list(found) == ["models", "seats"]
+    assert found["models"]["m"]["money"] == "0.0057"
+    assert found["models"]["m"]["failures"] == 1
+    assert sum(seat["tokens_in"] for seat in found["seats"].values()) == 1900
+    assert set(found["seats"]) == {"", *(f"public_goods/player_{i}" for i in range(3))}
+
+
+def test_how_many_calls_the_server_bore_is_in_the_file(llm_games):
+    with serving(choose=lambda body, number: "429 with a wish" if number == 9 else "ok") as server:
+        assert llm_games("run", "x.toml", "--db", "a.db", "--budget-calls", 12)[0] == 1
+        assert llm_games("resume", "a.db", "--budget-calls", 99)[0] == 0
+    with Records.open_readonly("a.db") as records:
+        first, second = records.limits()
+    assert first.began < second.began
+    assert (first.model, first.server) == ("m", server.url)
+    assert [limit for _, limit in first.history] == [20, 16]
+    assert first.history[1][0] > 0
+    assert second.history == [[0.0, 20]]
+
+
+def test_a_cache_serves_the_next_run_and_can_be_listed_and_pruned(llm_games):
+    def run(*flags):
+        before = len(server.seen)
+        assert llm_games("run", "x.toml", "--quiet", "--db", f"{before}.db", *flags)[0] == 0
+        return len(server.seen) - before
+
+    def listed():
+        code, out, _ = llm_games("cache", "list", "replies.db", "--json")
+        assert code == 0
+        return [(row["model"], row["replies"]) for row in json.loads(out)]
+
+    with serving() as server:
+        kept = ("--cache", "replies.db")
+        assert run(*kept) == CALLS + 1
+        assert run(*kept, "--seed", 1, "--budget-calls", 1) == 1
+        assert run("--no-cache") == CALLS + 1
+        assert listed() == [("m", CALLS)]
+        assert " 18 " in llm_games("cache", "list", "replies.db")[1]
+        assert "0 replies dropped" in llm_games("cache", "prune", "replies.db", *OLD)[1]
+        assert "18 replies dropped" in llm_games("cache", "prune", "replies.db")[1]
+        assert listed() == []
+    assert rewards("0.db") == rewards("19.db")
+
+
+OLD = ("--older-than", "0.5")
+
+
+def test_a_run_remembers_its_cache_and_can_do_without(llm_games):
+    with serving() as server:
+        assert llm_games("run", "x.toml", "--db", "a.db", "--cache", "replies.db", "-q")[0] == 0
+        flags = ("--db", "b.db", "--cache", "replies.db", "--budget-calls", 1)
+        text = Path("x.toml").read_text()
+        Path("x.toml").write_text(text.replace("rounds = 2", "rounds = 3"))
+        assert llm_games("run", "x.toml", *flags)[0] == 1
+        assert llm_games("resume", "b.db", "--no-cache", "--budget-calls", 99, "-q")[0] == 0
+        assert len(server.seen) > CALLS + 3
+        assert json.loads(llm_games("cache", "list", "replies.db", "--json")[1])[0]["replies"] == 18
+
+
+BAD = [
+    (["run", "x.toml", "--budget-calls", "0"], "budget: calls = 0: it should be greater"),
+    (["run", "x.toml", "--budget-tokens", "-5"], "budget: tokens = -5"),
+    (["run", "x.toml", "--budget-money", "nan"], "budget: money = nan"),
+    (["run", "x.toml", "--budget-money-per-seat", "-0.5"], "budget: money_per_seat = -0.5"),
+    (["run", "free.toml", "--budget-money", "5"], "needs the price of 'm'"),
+    (["run", "x.toml", "--cache", "c.db", "--no-cache"], "contradict each other"),
+    (["run", "x.toml", "--cache", "x.toml"], "x.toml cannot be used as a cache of replies"),
+    (["cache", "list", "nowhere.db"], "there is no file nowhere.db"),
+    (["cache", "prune", "x.toml"], "x.toml cannot be used as a cache of replies"),
+    (["cache", "prune", "x.toml", "--older-than", "-1"], "a number of days from 0, not -1.0"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_mistakes_are_named_before_anything_is_asked(llm_games, tmp_path, arguments, says):
+    with serving() as server:
+        text = Path("x.toml").read_text()
+        Path("free.toml").write_text(text.replace("[prices.m]", "[prices.other]"))
+        code, out, err = llm_games(*arguments)
+        assert (code, out, server.seen) == (2, "", [])
+    assert err.startswith("error: ")
+    assert says in err
+    assert "Traceback" not in err
+    assert list(tmp_path.glob("*.db*")) == []
+    assert Path("x.toml").read_text() == text
