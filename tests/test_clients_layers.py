@@ -136,7 +136,7 @@ def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
         gate = limit.Gate(100, clock=clock)
 
         async def round_of(error=None):
-            for _ in range(gate.limit):
+            for _ in range(gate.places()):
                 await gate.enter(0)
             for _ in range(gate.in_flight):
                 gate.leave(error, clean=error is None)
@@ -147,7 +147,7 @@ def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
             seen.append(gate.limit)
         many = ClientError("many", transient=True, status=429)
         down = ClientError("down", transient=True, status=500)
-        for wait, error in ((0, many), (1, many), (15, many), (0, down), (0, None), (0, None)):
+        for wait, error in ((0, many), (1, many), (15, many), (0, down), (15, None), (0, None)):
             clock.now += wait
             await round_of(error)
             seen.append(gate.limit)
@@ -186,7 +186,7 @@ def test_a_server_that_bears_little_is_not_stormed(monkeypatch):
 
         got = asyncio.run(go())
     assert len(got) == 150
-    assert server.refused < 100
+    assert server.refused < 300  # at 64 in flight all the time it would be about twice that
 
 
 def test_calls_that_are_given_up_leave_their_place():

@@ -42,8 +42,9 @@ class Gate:
 
     The number in flight doubles with each round of calls without a refusal, until the first
     refusal for being too many (status 429); from then on it grows by 5 % a round. A refusal cuts
-    it to 80 %, once in `COOLDOWN`. Rounds count only if nearly all places were taken and no call
-    failed. Nothing but such a refusal cuts. While a server asks to wait, nobody is let through.
+    it to 80 %, once in `COOLDOWN`, for which refused calls are not replaced by others. Rounds count
+    only if nearly all places were taken and no call failed. Nothing but such a refusal cuts. While
+    a server asks to wait, nobody is let through.
 
     Attributes:
         limit: calls that may be in flight now, at most `most`.
@@ -66,6 +67,11 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
         self._closed_until = self._cut_until = float("-inf")
+        self._borne = most  # calls in flight that were not refused, until the cooldown ends
+
+    def places(self) -> int:
+        """Return how many calls may be in flight now: after a refusal no more than were not."""
+        return self.limit if self._clock() >= self._cut_until else min(self.limit, self._borne)
 
     async def enter(self, tokens: int) -> None:
         """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
@@ -94,7 +100,7 @@ class Gate:
 
     def _admit(self) -> None:
         """Let through whoever may go now; come back later for the others."""
-        while self._waiting and self.in_flight < self.limit:
+        while self._waiting and self.in_flight < self.places():
             place, tokens = self._waiting[0]
             if not place.done():
                 if (pause := self._pause()) > 0:
@@ -137,6 +143,7 @@ class Gate:
     def _refused(self, retry_after: float | None) -> None:
         now = self._clock()
         self._slow_start, self._round = False, 0
+        self._borne = max(1, self.in_flight - 1)
         asked = retry_after if retry_after and retry_after <= LONGEST_PAUSE else 0.0
         self._closed_until = max(self._closed_until, now + asked)
         if now >= self._cut_until:

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from llm_games.errors import BadParameter
 from llm_games.rulebook import check_choice, check_number
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.clients.connections import Connections
 from llm_games.wrappers.clients.secrets import Secret
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,9 @@ class OpenAIClient:
         self._key = _key(self.base_url, api_key, api_key_file, api_key_env)
         self.timeout, self.structured = timeout, structured
         self._refused: set[str] = set()
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = (
+            WeakKeyDictionary()
+        )
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.model!r}, base_url={self.base_url!r})"
@@ -107,21 +110,15 @@ class OpenAIClient:
                 closing = asyncio.run_coroutine_threadsafe(session.close(), loop)
                 await asyncio.wrap_future(closing)
 
-    def _session(self) -> Any:
+    def _session(self) -> Connections:
         """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            import openai
-
-            self._sessions[loop] = openai.AsyncOpenAI(
-                api_key=self._key.reveal() if self._key else "none",
-                base_url=self.base_url,
-                timeout=self.timeout,
-                max_retries=0,
-            )
+            key = self._key.reveal() if self._key else "none"
+            self._sessions[loop] = Connections(self.base_url, key, self.timeout)
         return self._sessions[loop]
 
-    async def _call(self, session: Any, request: Request) -> Completion | ClientError:
+    async def _call(self, session: Connections, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
         began = time.perf_counter()
         while True:
@@ -135,17 +132,12 @@ class OpenAIClient:
             log.warning("%s refuses %s and is asked without it", self.base_url, refused)
             self._refused.add(_form(request) or "" if refused == "response_format" else refused)
 
-    async def _send(self, session: Any, arguments: dict[str, Any]) -> Any:
+    async def _send(self, session: Connections, arguments: dict[str, Any]) -> Any:
         """Return the response or the error: one that is raised would carry what must not show."""
-        import httpx2
         import openai
 
-        # Not chat.completions.create: its checks of both sides' types cost as much as the rest.
         try:
-            async with asyncio.timeout(self.timeout):
-                return await session.post(
-                    "/chat/completions", body=arguments, cast_to=httpx2.Response
-                )
+            return await session.post(arguments)
         except (openai.OpenAIError, TimeoutError, ValueError) as error:
             return error
 
@@ -226,12 +218,12 @@ class OpenAIClient:
         """Say what failed and what to do about it."""
         import openai
 
-        if isinstance(error, (TimeoutError, openai.APITimeoutError)):
+        if isinstance(error, TimeoutError):
             return ClientError(
                 f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
                 "timeout may be too short for this model",
                 transient=True,
-                may_cost=_was_sent(error),
+                may_cost=True,
             )
         if isinstance(error, openai.APIStatusError):
             return self._status_failure(error)
@@ -333,8 +325,7 @@ def _was_sent(error: BaseException) -> bool:
     """Return whether a call that failed on its way had got as far as a connection."""
     import httpx2
 
-    unsent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-    return not isinstance(error.__cause__, unsent)
+    return not isinstance(error.__cause__, httpx2.ConnectError)
 
 
 def _count(value: Any) -> int:
