@@ -57,7 +57,8 @@ class Terminal:
 
     def end(self):
         """Wait for the process; return its exit code."""
-        while True:
+        end = time.monotonic() + 60
+        while select.select([self.master], [], [], max(0.0, end - time.monotonic()))[0]:
             try:
                 if not (more := os.read(self.master, 65536)):
                     break

@@ -118,8 +118,10 @@ def test_it_can_be_called_where_an_event_loop_runs():
     async def notebook():
         return play("el_farol_bar", [make_player("random")] * 10, 3)
 
+    asyncio.run(notebook())
+    before = threading.active_count()
     assert asyncio.run(notebook()).over
-    assert threading.active_count() <= 3
+    assert threading.active_count() <= before  # one loop serves all calls
 
 
 def test_games_without_an_end_need_a_limit():
