@@ -193,7 +193,9 @@ class _Run:
         try:
             async with asyncio.TaskGroup() as tables:
                 for episode in sorted(owed, key=lambda e: (e.number, e.game.id)):
-                    tables.create_task(self._table(episode, gate))
+                    await gate.acquire()
+                    table = tables.create_task(self._table(episode))
+                    table.add_done_callback(lambda _: gate.release())
         except BaseException as error:
             self.store.undo(self.failed)
             raise _first(error) from None
@@ -208,23 +210,22 @@ class _Run:
             self.books.write()
             await self.store.durable()
 
-    async def _table(self, row: EpisodeRow, gate: asyncio.Semaphore) -> None:
-        async with gate:
-            game = self.games[row.game.label]
-            record = _Record(self, row)
-            _record.set(record)
-            self.store.begin(row.id)
-            episode = await play_table(
-                self.rules[game.label],
-                [self.players[seat.key] for seat in game.seats],
-                row.seed,
-                on_step=record.add,
-                max_steps=game.max_steps,
-            )
-            self.store.end(row.id, void_reason(episode, game))
-            await self.store.durable()
-            self.counters.played += 1
-            self.watch(self.counters)
+    async def _table(self, row: EpisodeRow) -> None:
+        game = self.games[row.game.label]
+        record = _Record(self, row)
+        _record.set(record)
+        self.store.begin(row.id)
+        episode = await play_table(
+            self.rules[game.label],
+            [self.players[seat.key] for seat in game.seats],
+            row.seed,
+            on_step=record.add,
+            max_steps=game.max_steps,
+        )
+        self.store.end(row.id, void_reason(episode, game))
+        await self.store.durable()
+        self.counters.played += 1
+        self.watch(self.counters)
 
     def note(self, episode: int, row: AttemptRow) -> None:
         """Notice when the models cannot be reached any more.

@@ -68,6 +68,9 @@ __all__ = [
     "plain_action",
 ]
 
+MOST_IDS = 20_000
+"""Messages whose ids are kept in memory; others are looked up in the file."""
+
 
 class Store(Records):
     """A run that this process writes. Made by `create` or `open`; holds the run's lock.
@@ -81,7 +84,9 @@ class Store(Records):
         self._lock = lock
         self._pending: list[tuple[str, Sequence[Any]]] = []
         self._flushed: asyncio.Future[None] | None = None
-        self._ids: dict[bytes, int] = dict(self._rows("SELECT hash, id FROM messages"))
+        self._ids: dict[bytes, int] = {}
+        """of messages, by hash: those not yet written, and many that were used of late"""
+        self._messages: int = self._rows("SELECT coalesce(max(id), 0) FROM messages")[0][0]
 
     @classmethod
     def create(
@@ -228,8 +233,12 @@ class Store(Records):
     def _message(self, role: str, content: str) -> int:
         digest = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
         if digest not in self._ids:
-            self._ids[digest] = number = len(self._ids) + 1
-            self._add("INSERT INTO messages VALUES (?, ?, ?, ?)", (number, digest, role, content))
+            found = self._rows("SELECT id FROM messages WHERE hash = ?", digest)
+            if not found:
+                self._messages += 1
+                values = (self._messages, digest, role, content)
+                self._add("INSERT INTO messages VALUES (?, ?, ?, ?)", values)
+            self._ids[digest] = found[0][0] if found else self._messages
         return self._ids[digest]
 
     def _add(self, statement: str, values: Sequence[Any]) -> None:
@@ -265,6 +274,8 @@ class Store(Records):
             for statement, values in self._pending:
                 self._database.execute(statement, values)
         self._pending.clear()
+        if len(self._ids) > MOST_IDS:
+            self._ids.clear()
 
 
 def check_free(path: Path) -> None:

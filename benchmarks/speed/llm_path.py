@@ -3,8 +3,10 @@
 A server in a process of its own on this machine answers each call after 0.2 s. With 64 calls in
 flight no client can get more than 320 answers a second. Public goods with ten players is played
 as a run is: prompts, `LLMPolicy`, all layers, everything recorded. Printed are the answers a
-second, their share of 320, and this process's CPU time for each answer, once with the server and
-once with a client that answers at once (all that is ours: everything but the HTTP client).
+second and their share of 320, of the whole run and of its steady state (from 10 % to 90 % of the
+decisions: without the greeting, the start with fewer calls in flight, and the last tables), and
+this process's CPU time for each answer, once with the server and once with a client that answers
+at once (all that is ours: everything but the HTTP client).
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from pathlib import Path
 from llm_games.baselines.players import PLAYERS, Entry
 from llm_games.benchmarks.config import parse
 from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.run import play_run, start
+from llm_games.benchmarks.run import Counters, play_run, start
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 DELAY, IN_FLIGHT = 0.2, 64
-TABLES, ROUNDS, SEATS = 16, 20, 10
+TABLES, ROUNDS, SEATS = 32, 20, 10
+ANSWERS = TABLES * ROUNDS * SEATS
 REPLY = '{"tokens_contributed": 5}'
 _BODY = (
     '{"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, '
@@ -73,20 +76,31 @@ class _AtOnce:
         pass
 
 
-def measure(seat: str, address: str = "") -> tuple[float, float]:
-    """Play one run; return answers a second and milliseconds of CPU time an answer."""
+def measure(seat: str, address: str = "") -> tuple[float, float, float]:
+    """Play one run.
+
+    Returns:
+        Answers a second in the whole run and in its steady state, and milliseconds of CPU time
+        an answer.
+    """
     game = {"game": "public_goods", "params": {"players": SEATS, "rounds": ROUNDS}}
     model = {"max_in_flight": IN_FLIGHT} | ({"base_url": address} if address else {})
     raw = {"games": [game], "episodes": TABLES, "seats": [seat], "models": {"m": model}}
     raw |= {"budget": {"calls": 10**6}, "prices": {"m": {"input": 2.5, "output": 10.0}}}
+    steady: list[tuple[float, int]] = []
+
+    def watch(counters: Counters) -> None:
+        if 0.1 <= counters.decisions / ANSWERS <= 0.9:
+            steady.append((time.perf_counter(), counters.decisions))
+
     with tempfile.TemporaryDirectory() as folder:
         plan = resolve(parse(raw | {"cache": f"{folder}/replies.db"}, "speed"), "speed")
         made = players(plan)
         began, used = time.perf_counter(), time.process_time()
-        play_run(lambda: start(plan, Path(folder) / "run.db"), plan, made)
+        play_run(lambda: start(plan, Path(folder) / "run.db"), plan, made, watch)
         wall, used = time.perf_counter() - began, time.process_time() - used
-    answers = TABLES * ROUNDS * SEATS
-    return answers / wall, 1000 * used / answers
+    (first, before), (last, after) = steady[0], steady[-1]
+    return ANSWERS / wall, (after - before) / (last - first), 1000 * used / ANSWERS
 
 
 def main() -> None:
@@ -96,7 +110,7 @@ def main() -> None:
         value="<model>",
         model=lambda _, layers, more: LLMPolicy(dress(_AtOnce(), **layers), **more),
     )
-    _, own = measure("at_once:m")
+    *_, own = measure("at_once:m")
     print(f"our own CPU time: {own:.2f} ms a decision")
     server = subprocess.Popen(
         [sys.executable, "-m", __spec__.name, "serve"], stdout=subprocess.PIPE
@@ -106,12 +120,14 @@ def main() -> None:
 
     try:
         port = int(server.stdout.readline())
-        rate, used = measure("openai:m", f"http://127.0.0.1:{port}/v1")
+        whole, steady, used = measure("openai:m", f"http://127.0.0.1:{port}/v1")
     finally:
         server.kill()
         server.wait()
     most = IN_FLIGHT / DELAY
-    print(f"{rate:.0f} answers/s, {rate / most:.1%} of {most:.0f}; {used:.2f} ms CPU an answer")
+    for name, rate in (("whole run", whole), ("steady state", steady)):
+        print(f"{name}: {rate:.0f} answers/s, {rate / most:.1%} of {most:.0f}")
+    print(f"{used:.2f} ms CPU an answer")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,34 @@
+"""Memory does not grow with the number of episodes."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from llm_games.benchmarks import store as module
+from llm_games.benchmarks.store import Store
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("way", ["environment", "run of random players", "run of a model"])
+def test_memory_is_flat_over_episodes(way):
+    command = [sys.executable, "-m", "llm_games.benchmarks.speed.memory", way, "2000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    few, many = map(float, re.findall(r"([0-9.]+) MiB", done.stdout))
+    assert many - few < 4
+
+
+def test_a_message_is_written_once_though_its_id_is_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_IDS", 2)
+    messages = [{"role": "user", "content": str(number)} for number in range(9)]
+    path = tmp_path / "x.db"
+    with Store.create(path, "x", {}, [("a", "public_goods", {}, ["x"])], [[1]]) as store:
+        first = store.prompt(messages)
+        store.flush()
+        assert store.prompt(messages[::-1]) == first[::-1]
+        store.flush()
+    with Store.open(path) as store:
+        assert store.prompt(messages) == first
+        assert store.prompt([{"role": "user", "content": "new"}]) == [10]
