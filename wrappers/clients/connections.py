@@ -33,7 +33,11 @@ class Connections:
         self._idle = [self._connection()]
         session = openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=self._idle[0])
         headers = session.default_headers | session.auth_headers
-        self._headers = {k.lower(): v for k, v in headers.items() if isinstance(v, str)}
+        self._headers = {
+            name.lower(): value
+            for name, value in headers.items()
+            if isinstance(value, str) and not name.startswith("X-Stainless")  # usage statistics
+        }
 
     async def post(self, body: dict[str, Any]) -> Any:
         """Send a request and return the response, read to its end.
