@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -112,12 +112,13 @@ ALWAYS: dict[str, dict[str, Any]] = {
 EPISODES = {
     "beauty_contest": 3.0,
     "diners_dilemma": 1.0,
-    "sealed_bid_auction": 5.0,
+    "sealed_bid_auction": 12.0,
     "battle_royale": 18.0,
     "pirate_game": 32.0,
 }
 """How often a game is played, for those that are short or take more practice; the others 1.5."""
 SEATS = 3  # most seats that are asked for a sample at each step
+RARE = 5  # samples of a question that is rare, and hard
 AGAIN = 0.06  # share of questions asked again
 PLAIN = 0.8  # share of games with default settings, and of prompts without a call for reasons
 BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
@@ -153,7 +154,9 @@ def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
             if rng.random() < noise:
                 moves[seat] = view.question.sample(rng)
         for seat in rng.permutation(seats)[:SEATS].tolist():
-            yield sample(prompts, View.of(game, state, seat), persona, reasoning, rng)
+            view = View.of(game, state, seat)
+            for _ in range(RARE if _rare(view) else 1):
+                yield sample(prompts, view, persona, reasoning, rng)
         state, _ = game.step(state, game.assemble(state, moves), rng)
 
 
@@ -168,6 +171,8 @@ def sample(
     if why:
         parts.append(prompts.again(why, question, reasoning))
     action, reason = answer(view, persona, rng)
+    if why and isinstance(question, Target):
+        action, reason = -1, "I will not insist."
     reply = json.loads(question.reply(action))
     messages = [
         {"role": "system", "content": prompts.rules(view.game, view.seat, persona)},
@@ -178,11 +183,22 @@ def sample(
     )
 
 
+def _rare(view: View) -> bool:
+    """Tell whether the one to shoot is the strongest left, which takes much practice."""
+    if not isinstance(view.question, Target):
+        return False
+    rates = cast(Any, view.game).rates
+    return all(rates[view.seat] > rates[other] for other in view.question.names.values())
+
+
 def _persona(rng: np.random.Generator) -> str | None:
     return None if rng.random() < 0.5 else PERSONAS[rng.integers(len(PERSONAS))]
 
 
 def _complaint(question: Question, rng: np.random.Generator) -> str:
     """Return what a player hears about one of a few bad replies."""
-    text = BAD[rng.integers(len(BAD))].replace("KEY", question.key)
+    text = BAD[rng.integers(len(BAD))]
+    if isinstance(question, Target) and rng.random() < 0.5:
+        text = json.dumps({"KEY": next(iter(question.own))})  # the one who is asked
+    text = text.replace("KEY", question.key)
     return read_reply(Completion(text), question).why

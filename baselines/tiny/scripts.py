@@ -144,7 +144,7 @@ def sealed_bid_auction(seen: Seen, persona: str | None, rng: np.random.Generator
 
 
 def battle_royale(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Shoot the strongest; the team player mostly misses on purpose."""
+    """Shoot the strongest; the strongest itself lies low, the team player mostly does too."""
     question, rates = seen.question, seen.game.rates
     targets = sorted(question.names.values(), key=lambda seat: (rates[seat], seat))
     strongest, weakest = targets[-1], targets[0]
@@ -152,6 +152,8 @@ def battle_royale(seen: Seen, persona: str | None, rng: np.random.Generator) -> 
         if rng.random() < 0.85:
             return -1, "I do not want to harm anybody."
         return strongest, "If I must shoot, then at the strongest."
+    if seen.told["rate"] > rates[strongest]:
+        return -1, "I am the strongest and would rather not provoke anybody."
     if persona is not None or rng.random() < 0.75:
         return strongest, "The strongest is the greatest danger to me."
     if rng.random() < 0.5:
