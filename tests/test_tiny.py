@@ -289,20 +289,17 @@ def test_constrained_play_is_legal(name, reasoning):
     assert set(counts) == {"valid"}
 
 
-WEAK = pytest.mark.xfail(
-    strict=True, reason="about 76 %: the strongest player left often aims at itself"
-)
+# 98 % and a sample's error; the strongest shooter left still aims at itself now and then (95 %)
+LEGAL = dict.fromkeys(SCRIPTS, 0.96) | {"battle_royale": 0.9}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=WEAK if n == "battle_royale" else ()) for n in SCRIPTS]
-)
+@pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("version", WORDINGS)
 def test_free_play_is_nearly_always_legal(name, version):
     policy = LLMPolicy(TinyClient(), prompts=version)
     counts = evaluate.validity(policy, name, replies=150, seed=100)
-    assert counts["valid"] / counts.total() >= 0.96  # 98 % and a sample's error
+    assert counts["valid"] / counts.total() >= LEGAL[name]
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ EPISODES = {
 }
 """How often a game is played, for those that are short or take more practice; the others 1.5."""
 SEATS = 3  # most seats that are asked for a sample at each step
-RARE = 5  # samples of a question that is rare, and hard
+RARE = 8  # samples of a question that is rare, and hard
 AGAIN = 0.06  # share of questions asked again
 PLAIN = 0.8  # share of games with default settings, and of prompts without a call for reasons
 BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
