@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llm_games.baselines.policies import (
     best_response,
@@ -27,6 +27,10 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.registry import GAMES, rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
+
+if TYPE_CHECKING:
+    from llm_games.wrappers.clients.base import Client
+    from llm_games.wrappers.llm_policy import LLMPolicy
 
 Settings = Mapping[str, Any]
 ALL = None
@@ -104,19 +108,45 @@ def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
 
 
 def _asking(make: Any, first: tuple[Any, ...], client: Settings, settings: Settings) -> Policy:
-    """Return an `LLMPolicy` on a client with its layers, once all settings are known to exist."""
+    """Return a player on a client with its layers, once all settings are known to exist."""
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
     from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.mind import Planning
 
     own = {key: value for key, value in client.items() if key not in LAYER_SETTINGS}
-    for where, given, taken in ((make, own, len(first)), (LLMPolicy, settings, 1)):
-        known = list(signature(where).parameters)[taken:]
-        for key in given:
-            if key not in known:
-                known += LAYER_SETTINGS if where is make else ()
-                raise unknown(f"setting of {where.__name__}", key, known)
+    talking = [*list(signature(LLMPolicy).parameters)[1:], *signature(Planning).parameters]
+    calling = list(signature(make).parameters)[len(first) :]
+    for key in own:
+        if key not in calling:
+            raise unknown(f"setting of {make.__name__}", key, [*calling, *LAYER_SETTINGS])
+    for key in settings:
+        if key not in talking:
+            raise unknown("setting of LLMPolicy", key, talking)
     around = {key: value for key, value in client.items() if key in LAYER_SETTINGS}
-    return LLMPolicy(dress(make(*first, **own), **around), **settings)
+    return llm_player(dress(make(*first, **own), **around), settings)
+
+
+def llm_player(client: Client, settings: Settings) -> LLMPolicy:
+    """Return a player that asks a model: one that plans if there is a setting of `Planning`.
+
+    Args:
+        client: where completions come from.
+        settings: of `LLMPolicy` and of `Planning`; tools may be named, see `tool_named`.
+
+    Raises:
+        BadParameter, UnknownName: a setting cannot be that.
+    """
+    from llm_games.baselines.tools import equipped
+    from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.mind import Planning
+    from llm_games.wrappers.planning import PlanningPolicy
+
+    plans = signature(Planning).parameters
+    planning = {key: value for key, value in settings.items() if key in plans}
+    rest = {key: value for key, value in settings.items() if key not in plans}
+    if planning:
+        return PlanningPolicy(client, Planning(**planning), **equipped(rest))
+    return LLMPolicy(client, **equipped(rest))
 
 
 SERVER: Settings = {"retries": 3, "max_in_flight": 64}
@@ -203,7 +233,8 @@ def make_player(
         game: the game it shall play (rules or name): checks now that it can.
         client: for players that ask a language model: settings of its client, such as
             ``{"base_url": ...}`` for `OpenAIClient`, and of its layers, see `dress`.
-        settings: for the same: settings of `LLMPolicy`, such as ``reasoning=True``.
+        settings: for the same: settings of `LLMPolicy`, such as ``reasoning=True``; tools may be
+            named, see `tool_named`.
 
     Raises:
         UnknownName: there is no such player or setting; names the nearest.

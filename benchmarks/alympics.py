@@ -221,12 +221,12 @@ def recorded(run: Records) -> dict[str, list[Played]]:
     for episode in run.episodes():
         if episode.game.game != WaterAllocation.name or episode.status != "done":
             continue
-        game: Any = rulebook(episode.game.game, **episode.game.params)
+        game: Any = episode.rules()
         days = [step.record for step in run.steps(episode.id)]
         replies: list[dict[int, str]] = [{} for _ in days]
         for attempt in run.attempts(episode.id):
             replies[attempt.step][attempt.seat] = attempt.text
-        played = Played(game, episode.game.seats, days, replies)
+        played = Played(game, episode.seats, days, replies)
         found.setdefault(episode.game.label, []).append(played)
     return found
 

@@ -48,7 +48,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="FILE|NAME",
-        help="a TOML file, gamma-bench, or gamma-bench/NAME for another of its experiments",
+        help="a TOML file, or a name from `llm-games list`: gamma-bench, econ-arena/melee, ...",
     ),
 ]
 Database = Annotated[Path, typer.Argument(metavar="FILE", help="the .db file of a run")]
@@ -391,7 +391,8 @@ def play(
 
 @app.command("list")
 def list_games(as_json: AsJson = False) -> None:
-    """List the games."""
+    """List the games, and the experiments to run."""
+    from llm_games.benchmarks.config import experiments
     from llm_games.registry import games
 
     rows = games()
@@ -401,6 +402,9 @@ def list_games(as_json: AsJson = False) -> None:
     from llm_games.benchmarks.tables import games_table
 
     _console().print(games_table(rows))
+    for group, names in experiments().items():
+        text = f"run {group}, or {group}/NAME: {', '.join(names)}"
+        _console().print(text, soft_wrap=True, **PLAIN)
 
 
 @app.command()

@@ -17,7 +17,6 @@ import numpy as np
 from llm_games.benchmarks.records import EpisodeRow, Records
 from llm_games.benchmarks.scores import score_episode
 from llm_games.errors import BadParameter
-from llm_games.registry import rulebook
 
 SEED = 2024
 """Of all draws, so that a comparison is the same each time it is made."""
@@ -172,11 +171,10 @@ def _compare(a: _Side, b: _Side, edition: str) -> Comparison:
 def _values(
     run: Records, episode: EpisodeRow, seats: list[int], edition: str
 ) -> tuple[float | None, float]:
-    """Return an episode's score and the mean payoff of these seats."""
+    """Return an episode's score and the mean payoff of who has these seats by configuration."""
     steps = run.steps(episode.id)
-    rules = rulebook(episode.game.game, **episode.game.params)
-    payoffs = np.sum([step.rewards for step in steps], axis=0)
-    score = score_episode(rules, [step.record for step in steps], edition)
+    payoffs = np.sum([step.rewards for step in steps], axis=0)[np.argsort(episode.seating)]
+    score = score_episode(episode.rules(), [step.record for step in steps], edition)
     return score, float(payoffs[seats].mean())
 
 

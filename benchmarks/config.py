@@ -45,6 +45,20 @@ class Talk(Section):
     max_tokens: int | None = Field(default=None, ge=1)
     max_attempts: int | None = Field(default=None, ge=1, le=100)
     structured: bool | None = None
+    tools: list[str] | None = None
+    """what the model may call: names of `baselines.tools`, or ``NAME:always`` to be told anyway"""
+    max_tool_calls: int | None = Field(default=None, ge=1, le=100)
+    """for one decision, at most"""
+    strategy: str | None = None
+    """``none``, ``static`` or ``adaptive``: the player plans, see `Planning`"""
+    learning: bool | None = None
+    correct_belief: bool | None = None
+    belief_checks: int | None = Field(default=None, ge=1, le=100)
+    plan_reasks: int | None = Field(default=None, ge=0, le=100)
+    belief_fallback: str | None = None
+    none_sees_estimates: bool | None = None
+    replan_shows_old_plan: bool | None = None
+    bidder_names: str | None = None
 
     @field_validator("memory")
     @classmethod
@@ -152,6 +166,10 @@ class Game(Section):
     episodes: int | None = Field(default=None, ge=1, le=100_000)
     max_steps: int | None = Field(default=None, ge=1)
     """stops an episode that has no end; such an episode is void"""
+    order: Literal["fixed", "shuffled"] = "fixed"
+    """``shuffled``: players change seats in every episode, what is personal goes with them"""
+    series: bool = False
+    """episodes are played one after another, and players recall what they noted down before"""
 
     @field_validator("seats", mode="before")
     @classmethod
@@ -193,6 +211,15 @@ class Config(Section):
     _tables = field_validator("seats", mode="before")(Game._tables.__func__)  # type: ignore[attr-defined]
 
 
+def experiments() -> dict[str, list[str]]:
+    """Return the names of the experiments that come with the package, by group."""
+    folders = sorted(folder for folder in PAPERS.iterdir() if folder.is_dir())
+    return {
+        folder.name.replace("_", "-"): sorted(file.stem for file in folder.glob("*.toml"))
+        for folder in folders
+    }
+
+
 def named(name: str) -> Path | None:
     """Return the file that a name on the command line means: ``gamma-bench``, ``gamma-bench/NAME``.
 
@@ -207,7 +234,7 @@ def named(name: str) -> Path | None:
         return None
     path = folder / f"{experiment or 'vanilla'}.toml"
     if not path.exists():
-        known = sorted(file.stem for file in folder.glob("*.toml"))
+        known = experiments()[group]
         raise ConfigError(
             f"{group} has no experiment {experiment!r};{_nearest(experiment, known)} "
             f"known: {', '.join(known)}"
@@ -225,7 +252,7 @@ def load(source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        known = sorted(f.name.replace("_", "-") for f in PAPERS.iterdir() if f.is_dir())
+        known = list(experiments())
         near = _nearest(source, known)
         raise ConfigError(
             f"there is no file {source};{near} give a TOML file, or one of: {', '.join(known)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llm_games.errors import LLMGamesError
 
-SCHEMA = 1
+SCHEMA = 2
 """Number of the schema, in PRAGMA user_version."""
 APPLICATION = 0x6C6C6D67
 """What marks a SQLite file as one of ours, in PRAGMA application_id ("llmg")."""
@@ -41,10 +41,12 @@ class Unwritable(StoreError):
 
 @contextmanager
 def opened(path: str | Path, mode: str, extra: str = "") -> Iterator[sqlite3.Connection]:
-    """Connect; the connection stays open unless the block raises."""
+    """Connect; the connection stays open unless the block raises. A writer's may change threads."""
     uri = f"{Path(path).absolute().as_uri()}?mode={mode}{extra}"
     with translated(path):
-        database = sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None)
+        database = sqlite3.connect(
+            uri, uri=True, timeout=10, isolation_level=None, check_same_thread=mode == "ro"
+        )
         try:
             yield database
         except BaseException:
@@ -91,6 +93,11 @@ def check_schema(path: str | Path, database: sqlite3.Connection) -> None:
         raise NewerSchema(
             f"{path} was made by a newer llm-games (schema {schema}, this one knows up to "
             f"{SCHEMA}); upgrade with: pip install --upgrade llm-games"
+        )
+    if schema < SCHEMA:
+        raise NotARun(
+            f"{path} was made by an older llm-games (schema {schema}, this one reads {SCHEMA}); "
+            "use the version that made it"
         )
 
 

@@ -23,7 +23,6 @@ from llm_games.benchmarks.records import Records
 from llm_games.benchmarks.scores import Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import MISSING
-from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
 Record = Mapping[str, Any]
@@ -432,11 +431,11 @@ def recorded(run: Records) -> dict[str, list[Session]]:
     """
     found: dict[str, list[Session]] = {}
     for episode in run.episodes():
-        game: Any = rulebook(episode.game.game, **episode.game.params)
+        game: Any = episode.rules()
         auction = game.name == "sealed_bid_auction" and game.assets is not None
         if episode.status == "done" and (auction or game.name == "beauty_contest"):
             records = [step.record for step in run.steps(episode.id)]
-            session = Session(game, episode.game.seats, records)
+            session = Session(game, episode.seats, records)
             found.setdefault(episode.game.label, []).append(session)
     return found
 

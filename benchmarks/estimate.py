@@ -11,7 +11,7 @@ from llm_games.questions import MISSING
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
-from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.table import play
@@ -23,7 +23,10 @@ THOUGHT = 200
 
 @dataclass(frozen=True)
 class Estimate:
-    """How much one game asks of language models at most, if no reply breaks a rule."""
+    """How much one game asks of language models at most, if no reply breaks a rule.
+
+    Calls of tools come on top.
+    """
 
     label: str
     episodes: int
@@ -64,7 +67,7 @@ class _Meter:
         self.calls += 1
         self.characters += sum(len(message["content"]) for message in request.messages)
         self.tokens_out += THOUGHT if request.reasoning else REPLY
-        return Completion("")
+        raise ClientError("one reply a decision")
 
     async def close(self) -> None:
         pass
@@ -86,5 +89,5 @@ def _muted(policy: Policy, meter: _Meter) -> Policy:
     if not isinstance(policy, LLMPolicy):
         return _Mute()
     muted = copy.copy(policy)
-    muted.client, muted.max_attempts = meter, 1
+    muted.client = meter
     return muted

@@ -37,8 +37,9 @@ TABLES: dict[str, dict[str, type]] = {
     | {
         "number": int, "prompt": str, "text": str, "finish": str, "error": str, "outcome": str,
         "why": str, "tokens_in": int, "tokens_out": int, "latency": float, "sampling_seed": int,
-        "model": str,
+        "model": str, "detail": str, "kind": str,
     },
+    "notes": EPISODE | SEAT | {"number": int, "kind": str, "content": str},
 }  # fmt: skip
 """Columns of each table and what they hold; a missing value is empty."""
 
@@ -92,9 +93,8 @@ Pool = Mapping[int, dict[str, str]]
 
 
 def _episodes(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
-    game = episode.game
     about = (episode.status, episode.reason, episode.started, episode.ended)
-    yield _json(game.params), _json(game.seats), *about
+    yield _json(episode.params), _json(episode.seats), *about
 
 
 def _steps(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
@@ -104,17 +104,24 @@ def _steps(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
 
 def _decisions(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
     for row in records.decisions(episode.id):
-        player = episode.game.seats[row.seat]
+        player = episode.seats[row.seat]
         action = None if row.action is None else _json(row.action)
         yield row.step, row.seat, player, action, row.outcome, int(row.broke), row.reward
 
 
 def _attempts(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
     for row in records.attempts(episode.id):
-        player, prompt = episode.game.seats[row.seat], _json([pool[i] for i in row.prompt])
+        player, prompt = episode.seats[row.seat], _json([pool[i] for i in row.prompt])
         read = (row.text, row.finish, row.error, row.outcome, row.why)
         counted = (row.tokens_in, row.tokens_out, row.latency, row.seed, row.model)
-        yield row.step, row.seat, player, row.number, prompt, *read, *counted
+        about = (row.detail, row.kind)
+        yield row.step, row.seat, player, row.number, prompt, *read, *counted, *about
+
+
+def _notes(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
+    for row in records.notes(episode.id):
+        player = episode.seats[row.seat]
+        yield row.step, row.seat, player, row.number, row.kind, _json(row.content)
 
 
 _ROWS: dict[str, Callable[[Records, EpisodeRow, Pool], Iterator[Row]]] = {
@@ -122,6 +129,7 @@ _ROWS: dict[str, Callable[[Records, EpisodeRow, Pool], Iterator[Row]]] = {
     "steps": _steps,
     "decisions": _decisions,
     "attempts": _attempts,
+    "notes": _notes,
 }
 
 

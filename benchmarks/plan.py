@@ -30,7 +30,7 @@ from llm_games.benchmarks.config import (
 )
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import GAMES, game_class, rulebook
-from llm_games.rulebook import Rulebook
+from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Client, ClientError, Request
 from llm_games.wrappers.clients.cache import ReplyCache
@@ -85,10 +85,21 @@ class PlannedGame(Section):
     seeds: list[int]
     max_steps: int | None
     change: dict[str, Any] = Field(default_factory=dict)
+    order: str = "fixed"
+    series: bool = False
 
-    def rules(self) -> Rulebook:
-        """Build the rules."""
-        return rulebook(self.game, **self.params)
+    def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
+        """Build the rules, with players at their own seats or where `seating` has them."""
+        if seating is None:
+            return rulebook(self.game, **self.params)
+        return rulebook(self.game, **seated(game_class(self.game), self.params, seating))
+
+    def seating(self, seed: int) -> list[int]:
+        """Return for each seat the place in `seats` of who sits there in an episode."""
+        places = np.arange(len(self.seats))
+        if self.order == "shuffled":
+            places = np.random.default_rng([seed, len(places)]).permutation(places)
+        return [int(place) for place in places]
 
 
 class Plan(Section):
@@ -298,6 +309,8 @@ def _game(
         seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
         max_steps=game.max_steps,
         change=change.given(),
+        order=game.order,
+        series=game.series,
     )
 
 

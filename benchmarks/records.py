@@ -19,6 +19,8 @@ from llm_games.benchmarks.database import (
     translated,
 )
 from llm_games.benchmarks.lock import holder
+from llm_games.registry import game_class, rulebook
+from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.budget import Usage
 
 Status = Literal["pending", "running", "done", "void"]
@@ -27,7 +29,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True)
 class GameRow:
-    """One of the run's games: `seats` are the players' names, one for each seat."""
+    """One of the run's games: `seats` are the players' names, as configured."""
 
     id: int
     label: str
@@ -38,16 +40,34 @@ class GameRow:
 
 @dataclass(frozen=True)
 class EpisodeRow:
-    """One episode; `number` counts within its game, `reason` says why it is void."""
+    """One episode; `number` counts within its game, `reason` says why it is void.
+
+    `seating` has for each seat the place in ``game.seats`` of who sits there.
+    """
 
     id: int
     game: GameRow
     number: int
     seed: int
+    seating: list[int]
     status: Status
     reason: str | None
     started: str | None
     ended: str | None
+
+    @property
+    def seats(self) -> list[str]:
+        """Return the players' names by seat, in this episode."""
+        return [self.game.seats[place] for place in self.seating]
+
+    @property
+    def params(self) -> Plain:
+        """Return the parameters; those that belong to players are where these sit."""
+        return seated(game_class(self.game.game), self.game.params, self.seating)
+
+    def rules(self) -> Rulebook:
+        """Build the rules of this episode."""
+        return rulebook(self.game.game, **self.params)
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,19 @@ class AttemptRow:
     latency: float
     seed: int
     model: str
+    detail: str = ""
+    kind: str = "move"
+
+
+@dataclass(frozen=True)
+class NoteRow:
+    """What a player wrote down for itself, such as a plan."""
+
+    step: int
+    seat: int
+    number: int
+    kind: str
+    content: Plain
 
 
 @dataclass(frozen=True)
@@ -162,13 +195,20 @@ class Records:
         """Return all episodes, game by game."""
         games = {game.id: game for game in self.games()}
         rows = self._rows(
-            "SELECT id, game, number, seed, status, reason, started, ended FROM episodes "
+            "SELECT id, game, number, seed, seating, status, reason, started, ended FROM episodes "
             "ORDER BY game, number"
         )
         lost = next((row for row in rows if row[1] not in games), None)
         if lost is not None:
             raise NotARun(f"{self.path}: episode {lost[0]} belongs to no game; the file is damaged")
-        return [EpisodeRow(row[0], games[row[1]], *row[2:]) for row in rows]
+        return [
+            EpisodeRow(
+                *(row[0], games[row[1]], *row[2:4]),
+                *self._read("episodes", row[:1], ("seating",), row[4:5]),
+                *row[5:],
+            )
+            for row in rows
+        ]
 
     def steps(self, episode: int) -> list[StepRow]:
         """Return the steps of an episode in order."""
@@ -207,12 +247,24 @@ class Records:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
         rows = self._rows(
             "SELECT step, seat, number, prompt, text, finish, error, outcome, why, tokens_in, "
-            "tokens_out, latency, seed, model FROM attempts WHERE episode = ?1 "
+            "tokens_out, latency, seed, model, detail, kind FROM attempts WHERE episode = ?1 "
             "AND (?2 IS NULL OR step = ?2) ORDER BY step, seat, number",
             episode,
             step,
         )
         return [AttemptRow(*(*row[:3], self._prompt(episode, row), *row[4:])) for row in rows]
+
+    def notes(self, episode: int) -> list[NoteRow]:
+        """Return what players of an episode wrote down, by step and seat."""
+        rows = self._rows(
+            "SELECT step, seat, number, kind, content FROM notes WHERE episode = ? "
+            "ORDER BY step, seat, number",
+            episode,
+        )
+        return [
+            NoteRow(*row[:4], *self._read("notes", (episode, *row[:3]), ("content",), row[4:]))
+            for row in rows
+        ]
 
     def messages(self, prompt: Sequence[int]) -> list[dict[str, str]]:
         """Return the messages of a prompt, each ``{"role": …, "content": …}``."""

@@ -15,8 +15,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.plan import Plan, PlannedGame, PlannedSeat, is_model
-from llm_games.benchmarks.run import planned, recorded_completion, rows_of, void_reason
+from llm_games.benchmarks.run import (
+    planned,
+    recalled,
+    recorded_completion,
+    rows_of,
+    void_reason,
+)
 from llm_games.benchmarks.store import (
     AttemptRow,
     DecisionRow,
@@ -29,8 +36,7 @@ from llm_games.questions import MISSING
 from llm_games.questions import Plan as Shares
 from llm_games.views import View
 from llm_games.wrappers.clients.base import Completion, Request
-from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.table import Place, Step, place, play_table
 
 AROUND = 30
@@ -130,6 +136,11 @@ def _games(records: Records, plan: Plan) -> Iterator[Difference]:
                 [e.number for e in episodes if e.game.id == row.id],
             ),
             ("seeds", game.seeds, [e.seed for e in episodes if e.game.id == row.id]),
+            (
+                "seatings",
+                [game.seating(seed) for seed in game.seeds],
+                [e.seating for e in episodes if e.game.id == row.id],
+            ),
         ):
             if _json(expected) != _json(found):
                 yield Difference(f"game {game.label}", what, *_texts(expected, found))
@@ -155,6 +166,10 @@ class _Episode:
         self.calls: dict[Place, list[AttemptRow]] = {}
         for call in records.attempts(row.id):
             self.calls.setdefault(Place(call.step, call.seat), []).append(call)
+        self.notes: dict[Place, list[Any]] = {}
+        for note in records.notes(row.id):
+            self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
+        self.recalled = recalled(records, row) if game.series else None
         self.messages = {number: [role, text] for number, _, role, text in records.pool()}
         self.found: list[Difference] = []
         self.reached = self.read = 0
@@ -162,9 +177,10 @@ class _Episode:
     def play(self) -> list[Difference]:
         """Play the episode to the end of its record; return the differences."""
         asking = {at.seat for at in self.calls}
+        seats = [self.game.seats[place] for place in self.row.seating]
         policies = [
             _Asked(self, seat) if i in asking or is_model(seat.player) else _Seated(self)
-            for i, seat in enumerate(self.game.seats)
+            for i, seat in enumerate(seats)
         ]
         try:
             asyncio.run(self._play(policies))
@@ -182,7 +198,12 @@ class _Episode:
         numbers = [step.step for step in self.steps]
         self._compare("numbers of the steps", list(range(len(numbers))), numbers)
         episode = await play_table(
-            self.game.rules(), policies, self.row.seed, on_step=self.check, max_steps=len(numbers)
+            self.game.rules(self.row.seating),
+            policies,
+            self.row.seed,
+            on_step=self.check,
+            max_steps=len(numbers),
+            recalled=self.recalled,
         )
         self._compare("number of steps", len(episode.steps), len(numbers))
         end = episode.over or len(numbers) == self.game.max_steps
@@ -193,11 +214,14 @@ class _Episode:
         self._compare("status", status, self.row.status)
         if status != "running":
             self._compare("reason", reason, self.row.reason)
+        looked_back = {Place(len(numbers), seat) for seat in episode.afterwards}
+        for seat, decision in episode.afterwards.items():
+            self._completions(Place(len(numbers), seat), decision)
         for at in self.decisions:
             if at.step >= len(numbers):
                 self.note("decision", "none", "one", at)
         for at in self.calls:
-            if at.step >= len(numbers) + (not end):
+            if at.step >= len(numbers) + (status == "running") and at not in looked_back:
                 self.note("completion", "none", "one", at)
 
     async def check(self, step: Step) -> None:
@@ -230,10 +254,16 @@ class _Episode:
             return  # noted when it was asked for
         for what in ("action", "outcome", "broke", "reward"):
             self._compare(what, getattr(made, what), getattr(self.decisions[at], what), at)
+        self._completions(at, decision)
+
+    def _completions(self, at: Place, decision: Decision) -> None:
+        """Compare how completions were read, and what was noted down."""
+        notes = [[note.kind, note.content] for note in decision.notes]
+        self._compare("notes", notes, self.notes.get(at, []), at)
         rows = self.calls.get(at, [])
         self._compare("number of completions", len(decision.attempts), len(rows), at)
         for number, (attempt, call) in enumerate(zip(decision.attempts, rows, strict=False)):
-            for what in ("outcome", "why"):
+            for what in ("outcome", "why", "detail", "kind"):
                 name = f"completion {number}, {what}"
                 self._compare(name, getattr(attempt, what), getattr(call, what), at)
 
@@ -314,7 +344,7 @@ class _Asked(Policy):
     def __init__(self, episode: _Episode, seat: PlannedSeat) -> None:
         self.episode = episode
         self.client = _Served(episode)
-        self.policy = LLMPolicy(self.client, **seat.settings)
+        self.policy = llm_player(self.client, seat.settings)
 
     def start(self, game: Any, seat: int, seed: int) -> Any:
         """Start as the player itself."""
@@ -332,6 +362,24 @@ class _Asked(Policy):
         self.client.number = -1
         try:
             return await self.policy.decide(view, memory)
+        except _Unrecorded:
+            raise _Stop from None
+
+    def hear(self, view: View, memory: Any) -> Any:
+        """Hear as the player itself."""
+        return self.policy.hear(view, memory)
+
+    def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
+        """Recall as the player itself."""
+        return self.policy.recall(memory, notes)
+
+    async def finish(self, view: View, memory: Any) -> Decision | None:
+        """Look back as the player itself, unless the run was stopped before all had done so."""
+        if self.episode.row.status == "running":
+            return None
+        self.client.number = -1
+        try:
+            return await self.policy.finish(view, memory)
         except _Unrecorded:
             raise _Stop from None
 

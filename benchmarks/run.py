@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from llm_games.benchmarks.garbage import searched_rarely
 from llm_games.benchmarks.lock import BEAT
 from llm_games.benchmarks.plan import Plan, PlannedGame, check
 from llm_games.benchmarks.store import (
@@ -27,6 +28,7 @@ from llm_games.benchmarks.store import (
     EpisodeRow,
     LimitRow,
     NotARun,
+    NoteRow,
     Records,
     StepRow,
     Store,
@@ -35,12 +37,13 @@ from llm_games.benchmarks.store import (
     plain_action,
 )
 from llm_games.errors import LLMGamesError
+from llm_games.rulebook import Rulebook
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
 from llm_games.wrappers.clients.budget import BudgetExceeded, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
 
 
@@ -85,7 +88,8 @@ def start(plan: Plan, path: str | Path) -> Store:
         for game in plan.games
     ]
     seeds = [game.seeds for game in plan.games]
-    return Store.create(path, plan.title, plan.model_dump(), games, seeds)
+    seatings = [[game.seating(seed) for seed in game.seeds] for game in plan.games]
+    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings)
 
 
 def planned(run: Records) -> Plan:
@@ -136,7 +140,8 @@ def play_run(
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
 
-    asyncio.run(main())
+    with searched_rarely():
+        asyncio.run(main())
 
 
 class _Books:
@@ -181,7 +186,7 @@ class _Run:
         self.players = {key: _recording(policy) for key, policy in players.items()}
         self.books = _Books(store, players)
         self.games = {game.label: game for game in plan.games}
-        self.rules = {game.label: game.rules() for game in plan.games}
+        self._rules: dict[str, Rulebook] = {}
 
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
@@ -192,9 +197,9 @@ class _Run:
         alive = asyncio.create_task(self._stay_alive())
         try:
             async with asyncio.TaskGroup() as tables:
-                for episode in sorted(owed, key=lambda e: (e.number, e.game.id)):
+                for row in self._in_turn(owed):
                     await gate.acquire()
-                    table = tables.create_task(self._table(episode))
+                    table = tables.create_task(self._tables(row))
                     table.add_done_callback(lambda _: gate.release())
         except BaseException as error:
             self.store.undo(self.failed)
@@ -202,6 +207,19 @@ class _Run:
         finally:
             alive.cancel()
             self.books.write()
+
+    def _in_turn(self, owed: list[EpisodeRow]) -> list[list[EpisodeRow]]:
+        """Return the episodes to play, those of a series together."""
+        turns: dict[tuple[int, int], list[EpisodeRow]] = {}
+        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+            series = self.games[row.game.label].series
+            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
+        return list(turns.values())
+
+    async def _tables(self, rows: list[EpisodeRow]) -> None:
+        """Play episodes one after another."""
+        for row in rows:
+            await self._table(row)
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
@@ -216,16 +234,25 @@ class _Run:
         _record.set(record)
         self.store.begin(row.id)
         episode = await play_table(
-            self.rules[game.label],
-            [self.players[seat.key] for seat in game.seats],
+            self._seated_rules(game, row),
+            [self.players[game.seats[place].key] for place in row.seating],
             row.seed,
             on_step=record.add,
             max_steps=game.max_steps,
+            recalled=recalled(self.store, row) if game.series else None,
         )
+        record.look_back(episode)
         self.store.end(row.id, void_reason(episode, game))
         await self.store.durable()
         self.counters.played += 1
         self.watch(self.counters)
+
+    def _seated_rules(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
+        """Return an episode's rules: one object for all that are alike."""
+        key = f"{game.label}\0{row.params}"
+        if key not in self._rules:
+            self._rules[key] = row.rules()
+        return self._rules[key]
 
     def note(self, episode: int, row: AttemptRow) -> None:
         """Notice when the models cannot be reached any more.
@@ -295,18 +322,21 @@ class _Record:
         finally:
             self.run.counters.in_flight -= 1
         return AttemptRow(
-            *(
-                *where,
-                number,
-                prompt,
-                _storable(completion.text),
-                finish,
-                _storable(error),
-                None,
-                "",
-            ),
-            *(completion.tokens_in, completion.tokens_out, completion.latency),
-            *(request.seed, completion.model),
+            step=where.step,
+            seat=where.seat,
+            number=number,
+            prompt=prompt,
+            text=_storable(completion.text),
+            finish=finish,
+            error=_storable(error),
+            outcome=None,
+            why="",
+            tokens_in=completion.tokens_in,
+            tokens_out=completion.tokens_out,
+            latency=completion.latency,
+            seed=request.seed,
+            model=completion.model,
+            kind=request.kind,
         )
 
     async def add(self, step: Step) -> None:
@@ -318,14 +348,25 @@ class _Record:
                 if self.decisions.get(where, "none") != plain_action(decision.action):
                     raise self._differs(where, "what was decided")
             return
-        for seat, decision in step.decisions.items():
-            for number, attempt in enumerate(decision.attempts):
-                self.store.judge(self.episode.id, Place(step.number, seat), number, attempt)
+        self._enter(step.number, step.decisions)
         self.store.step(self.episode.id, *rows_of(step))
         await self.store.durable()
         self.run.counters.decisions += len(step.decisions)
         self.run.counters.broke += int(step.outcome.broke.sum())
         self.run.watch(self.run.counters)
+
+    def look_back(self, episode: Episode) -> None:
+        """Write what players did when the game was over."""
+        self._enter(len(episode.steps), episode.afterwards)
+
+    def _enter(self, step: int, decisions: Mapping[int, Decision]) -> None:
+        """Write how completions were read, and what was noted down."""
+        for seat, decision in decisions.items():
+            for number, attempt in enumerate(decision.attempts):
+                self.store.judge(self.episode.id, Place(step, seat), number, attempt)
+            for number, note in enumerate(decision.notes):
+                row = NoteRow(step, seat, number, note.kind, note.content)
+                self.store.note(self.episode.id, row)
 
     def _differs(self, where: Place, what: str) -> ReplayFailed:
         episode = self.episode
@@ -377,6 +418,20 @@ def recorded_completion(row: AttemptRow) -> Completion:
         raise ClientError(row.error, transient=row.finish == "transient")
     finish: Any = row.finish
     return Completion(row.text, finish, row.tokens_in, row.tokens_out, row.latency, row.model)
+
+
+def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:
+    """Return by seat what its player noted down in the episode before, wherever it sat then."""
+    before = next(
+        (e for e in run.episodes() if (e.game, e.number) == (row.game, row.number - 1)), None
+    )
+    if before is None:
+        return {}
+    found: dict[int, list[Note]] = {}
+    for note in run.notes(before.id):
+        seat = row.seating.index(before.seating[note.seat])
+        found.setdefault(seat, []).append(Note(note.kind, note.content))
+    return found
 
 
 def rows_of(step: Step) -> tuple[StepRow, list[DecisionRow]]:

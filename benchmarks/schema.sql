@@ -23,7 +23,7 @@ CREATE TABLE games (                    -- the [[games]] of the configuration, i
   label TEXT NOT NULL UNIQUE,
   game TEXT NOT NULL,                   -- name in the registry
   params TEXT NOT NULL,                 -- JSON object: parameters that are not the defaults
-  seats TEXT NOT NULL                   -- JSON list of the players' names, one for each seat
+  seats TEXT NOT NULL                   -- JSON list of the players' names, as configured
 ) STRICT;
 
 CREATE TABLE episodes (
@@ -31,6 +31,7 @@ CREATE TABLE episodes (
   game INTEGER NOT NULL REFERENCES games,
   number INTEGER NOT NULL,              -- 0, 1, ... within its game
   seed INTEGER NOT NULL,                -- all randomness of the episode comes from it
+  seating TEXT NOT NULL,                -- JSON list: who sits on each seat, a place in games.seats
   status TEXT NOT NULL DEFAULT 'pending'
     CHECK (status IN ('pending', 'running', 'done', 'void')),
   reason TEXT,                          -- why it is void
@@ -48,7 +49,7 @@ CREATE TABLE messages (                 -- every message of a prompt once
 
 CREATE TABLE attempts (                 -- every completion, written as it arrives
   episode INTEGER NOT NULL REFERENCES episodes,
-  step INTEGER NOT NULL,
+  step INTEGER NOT NULL,                -- the number of steps: asked for when the game was over
   seat INTEGER NOT NULL,
   number INTEGER NOT NULL,              -- 0 for the first call of a decision, 1 for the next
   prompt TEXT NOT NULL,                 -- JSON list of message ids
@@ -62,6 +63,18 @@ CREATE TABLE attempts (                 -- every completion, written as it arriv
   latency REAL NOT NULL,                -- seconds
   seed INTEGER NOT NULL,
   model TEXT NOT NULL,
+  detail TEXT NOT NULL,                 -- which rule it broke, where the game tells them apart
+  kind TEXT NOT NULL,                   -- what it was asked for: move, plan, belief, ...
+  PRIMARY KEY (episode, step, seat, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE notes (                    -- what players wrote down for themselves
+  episode INTEGER NOT NULL REFERENCES episodes,
+  step INTEGER NOT NULL,                -- as in attempts
+  seat INTEGER NOT NULL,
+  number INTEGER NOT NULL,              -- 0, 1, ... within the decision
+  kind TEXT NOT NULL,                   -- plan, belief, lessons
+  content TEXT NOT NULL,                -- JSON object
   PRIMARY KEY (episode, step, seat, number)
 ) STRICT, WITHOUT ROWID;
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.records import AttemptRow, Records
 from llm_games.benchmarks.run import recorded_completion
 from llm_games.errors import BadParameter, unknown
@@ -71,4 +72,4 @@ def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -
     if client:
         raise BadParameter(f"recorded:{value} calls nobody and takes no {', '.join(client)}")
     path, _, label = value.partition("#")
-    return LLMPolicy(from_run(path, label), **settings)
+    return llm_player(from_run(path, label), settings)

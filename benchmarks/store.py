@@ -1,12 +1,11 @@
 """One run in one SQLite file: everything that happened, written as it happens.
 
 The tables are described in ``schema.sql``. `Records` reads a run, also while it is going on;
-`Store` writes one, in one transaction for each turn of the event loop.
+`Store` writes one.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import sqlite3
@@ -28,9 +27,7 @@ from llm_games.benchmarks.database import (
     check_file,
     check_schema,
     opened,
-    settle,
     transaction,
-    translated,
     tune,
 )
 from llm_games.benchmarks.lock import RunLock
@@ -40,10 +37,12 @@ from llm_games.benchmarks.records import (
     EpisodeRow,
     GameRow,
     LimitRow,
+    NoteRow,
     Plain,
     Records,
     StepRow,
 )
+from llm_games.benchmarks.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.policy import Attempt
@@ -56,6 +55,7 @@ __all__ = [
     "LimitRow",
     "NewerSchema",
     "NotARun",
+    "NoteRow",
     "Records",
     "RunExists",
     "RunLocked",
@@ -76,14 +76,13 @@ class Store(Records):
     """A run that this process writes. Made by `create` or `open`; holds the run's lock.
 
     Rows are collected and committed together: `durable` waits until all that was added before
-    is on the disk. Not for use by several threads.
+    is on the disk. What is read is what was committed. Not for use by several threads.
     """
 
-    def __init__(self, path: str | Path, database: sqlite3.Connection, lock: RunLock) -> None:
-        super().__init__(path, database)
-        self._lock = lock
-        self._pending: list[tuple[str, Sequence[Any]]] = []
-        self._flushed: asyncio.Future[None] | None = None
+    def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
+        with opened(path, "ro") as reading:  # of its own: it never waits for a commit
+            super().__init__(path, reading)
+        self._writer = Writer(path, database, lock)
         self._ids: dict[bytes, int] = {}
         """of messages, by hash: those not yet written, and many that were used of late"""
         self._messages: int = self._rows("SELECT coalesce(max(id), 0) FROM messages")[0][0]
@@ -96,6 +95,7 @@ class Store(Records):
         config: Plain,
         games: Sequence[tuple[str, str, Plain, Sequence[str]]],
         seeds: Sequence[Sequence[int]],
+        seatings: Sequence[Sequence[Sequence[int]]] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
@@ -105,6 +105,7 @@ class Store(Records):
             config: the configuration as plain values; holds no keys.
             games: label, name, parameters and players' names of each game.
             seeds: the seeds of each game's episodes.
+            seatings: who sits where in each of them, see `EpisodeRow`; None: as listed.
 
         Raises:
             RunExists: there is a file already.
@@ -117,7 +118,7 @@ class Store(Records):
             with transaction(database):
                 if database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION:
                     raise RunExists(f"another process has just started a run in {path}")
-                _fill(database, title, config, games, seeds)
+                _fill(database, title, config, games, seeds, seatings)
                 lock.take(database)
             tune(database)
             return cls(path, database, lock)
@@ -146,14 +147,8 @@ class Store(Records):
 
     def close(self) -> None:
         """Write what is left, give the lock back and close the file."""
-        try:
-            self.flush()
-            with translated(self.path):
-                with transaction(self._database):
-                    self._lock.release(self._database)
-                settle(self._database)
-        finally:
-            self._database.close()
+        super().close()
+        self._writer.close()
 
     # -- what happens is added here; `durable` brings it to the disk ---------------------------
 
@@ -176,17 +171,22 @@ class Store(Records):
         values = (
             *(episode, row.step, row.seat, row.number, json.dumps(row.prompt), row.text),
             *(row.finish, row.error, row.outcome, row.why, row.tokens_in, row.tokens_out),
-            *(row.latency, row.seed, row.model),
+            *(row.latency, row.seed, row.model, row.detail, row.kind),
         )
-        self._add(f"INSERT INTO attempts VALUES ({', '.join('?' * 15)})", values)
+        self._add(f"INSERT INTO attempts VALUES ({', '.join('?' * 17)})", values)
 
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
         self._add(
-            "UPDATE attempts SET outcome = ?, why = ? "
+            "UPDATE attempts SET outcome = ?, why = ?, detail = ? "
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
-            (attempt.outcome, attempt.why, episode, *where, number),
+            (attempt.outcome, attempt.why, attempt.detail, episode, *where, number),
         )
+
+    def note(self, episode: int, row: NoteRow) -> None:
+        """Add what a player wrote down."""
+        values = (episode, row.step, row.seat, row.number, row.kind, json.dumps(row.content))
+        self._add("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def undo(self, calls: Sequence[tuple[int, int, int, int]]) -> None:
         """Take back calls (episode, step, seat, number) and all that was built upon them."""
@@ -196,7 +196,7 @@ class Store(Records):
                 call,
             )
             self._add("DELETE FROM attempts WHERE episode = ? AND step > ?", call[:2])
-            for table in ("decisions", "steps"):
+            for table in ("decisions", "steps", "notes"):
                 self._add(f"DELETE FROM {table} WHERE episode = ? AND step >= ?", call[:2])
             self._add(
                 "UPDATE episodes SET status = 'running', reason = NULL, ended = NULL WHERE id = ?",
@@ -242,40 +242,28 @@ class Store(Records):
         return self._ids[digest]
 
     def _add(self, statement: str, values: Sequence[Any]) -> None:
-        self._pending.append((statement, values))
+        self._writer.add(statement, values)
 
     async def durable(self) -> None:
-        """Wait until all that was added before is on the disk, together with its neighbours."""
-        if self._flushed is None:
-            loop = asyncio.get_running_loop()
-            self._flushed = loop.create_future()
-            loop.call_soon(self._flush_soon, self._flushed)
-        await asyncio.shield(self._flushed)
-
-    def _flush_soon(self, flushed: asyncio.Future[None]) -> None:
-        self._flushed = None
-        try:
-            self.flush()
-        except StoreError as error:
-            flushed.set_exception(error)
-        else:
-            flushed.set_result(None)
+        """Wait until all that was added before is on the disk; raises what `flush` raises."""
+        last = self._messages
+        await self._writer.durable()
+        self._forget(last)
 
     def flush(self) -> None:
-        """Write all that was added, in one transaction.
+        """Write all that was added, and wait for it.
 
         Raises:
             Unwritable: the disk is full or gone; what was committed before is safe.
             RunLocked: another process has taken the run over.
         """
-        with translated(self.path), transaction(self._database):
-            if not self._lock.keep(self._database):
-                raise RunLocked(f"another process has taken {self.path} over; this one stops")
-            for statement, values in self._pending:
-                self._database.execute(statement, values)
-        self._pending.clear()
+        self._writer.flush()
+        self._forget(self._messages)
+
+    def _forget(self, last: int) -> None:
+        """Drop the ids of messages up to `last`, which are in the file, if they are too many."""
         if len(self._ids) > MOST_IDS:
-            self._ids.clear()
+            self._ids = {digest: i for digest, i in self._ids.items() if i > last}
 
 
 def check_free(path: Path) -> None:
@@ -307,6 +295,7 @@ def _fill(
     config: Plain,
     games: Sequence[tuple[str, str, Plain, Sequence[str]]],
     seeds: Sequence[Sequence[int]],
+    seatings: Sequence[Sequence[Sequence[int]]] | None,
 ) -> None:
     """Write the schema and the rows that a run starts with, inside a transaction."""
     database.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -318,9 +307,14 @@ def _fill(
     for i, (label, name, params, seats) in enumerate(games, start=1):
         values = (i, label, name, json.dumps(params), json.dumps(list(seats)))
         database.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?)", values)
+        listed = [list(range(len(seats)))] * len(seeds[i - 1])
+        order = seatings[i - 1] if seatings else listed
         database.executemany(
-            "INSERT INTO episodes (game, number, seed) VALUES (?, ?, ?)",
-            [(i, number, seed) for number, seed in enumerate(seeds[i - 1])],
+            "INSERT INTO episodes (game, number, seed, seating) VALUES (?, ?, ?, ?)",
+            [
+                (i, number, seed, json.dumps(list(order[number])))
+                for number, seed in enumerate(seeds[i - 1])
+            ],
         )
 
 

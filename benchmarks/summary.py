@@ -107,6 +107,6 @@ def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:
         scores=scores,
         payoffs=np.mean(payoffs, axis=0).tolist() if payoffs else [],
         decisions=decisions,
-        bad_replies={outcome: count for outcome, count in bad.items() if outcome != "valid"},
+        bad_replies={k: count for k, count in bad.items() if k not in ("valid", "tool")},
         filled_in=filled_in,
     )

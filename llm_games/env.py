@@ -19,7 +19,7 @@ from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.prompting import Prompts
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook, check_choice, check_integer
-from llm_games.views import View
+from llm_games.views import Sight, View
 
 OBS_MODES = ("text", "numeric", "both")
 CHARACTERS = frozenset(string.printable)
@@ -52,6 +52,9 @@ class Table:
         self.game, self.agents = game, game.names()
         self.seats = {agent: seat for seat, agent in enumerate(self.agents)}
         self.obs_modes = _modes(obs_mode, self.agents)
+        modes = set(self.obs_modes.values())
+        # The mode of all seats, where an observation is of one part: what is fast to make.
+        self._alike = modes.pop() if len(modes) == 1 and not game.masked else None
         self.on_illegal, self.render_mode = on_illegal, render_mode
         self._wording = (game.name, prompts, prompt_folder)
         self._rules: list[str] | None = None
@@ -86,7 +89,7 @@ class Table:
 
     def _enter(self, state: Any) -> None:
         """Take a new state; see once who has to move in it, in seat order."""
-        self.state = state
+        self.state, self._sight = state, Sight(self.game, state)
         asked = self.game.asked(state).tolist()
         self.asked = [agent for agent, has_to in zip(self.agents, asked, strict=True) if has_to]
 
@@ -127,7 +130,8 @@ class Table:
         """Return what one agent sees, for policies."""
         if agent not in self.seats:
             raise unknown("agent", agent, self.agents)
-        return View.of(self.game, self.ready(), self.seats[agent])
+        self.ready()
+        return self._sight.view(self.seats[agent])
 
     def rules(self) -> list[str]:
         """Return the rules as each seat hears them."""
@@ -141,29 +145,29 @@ class Table:
         """Return what each of these agents sees, in words: rules, report and request."""
         if not agents:
             return {}
-        rules, state, texts = self.rules(), self.ready(), {}
+        self.ready()
+        rules, texts = self.rules(), {}
         for agent in agents:
             seat = self.seats[agent]
-            text = self._prompts.text(View(self.game, state, seat), rules[seat])
+            text = self._prompts.text(self._sight.view(seat), rules[seat])
             texts[agent] = text if text.isascii() else text.encode("ascii", "replace").decode()
         return texts
 
     def observations(self, agents: list[str]) -> dict[str, Any]:
         """Return new observations, one for each agent."""
         state, modes = self.ready(), self.obs_modes
+        if self._alike == "text":
+            return {agent: {"text": text} for agent, text in self.texts(agents).items()}
         columns: list[tuple[str, dict[str, Any]]] = []
         if any(modes[agent] != "text" for agent in agents):
             numbers = dict(zip(self.agents, self.game.observe(state), strict=True))
-            if not self.game.masked and all(modes[agent] == "numeric" for agent in agents):
+            if self._alike == "numeric":
                 return {agent: numbers[agent] for agent in agents}
             columns.append(("observation", {a: numbers[a] for a in agents if modes[a] != "text"}))
         if self.game.masked:
-            masks = self.game.mask(state).astype(np.int8)
+            masks = self.game.mask(state).view(np.int8)
             columns.append(("action_mask", dict(zip(self.agents, masks, strict=True))))
-        texts = self.texts([a for a in agents if modes[a] != "numeric"])
-        if not columns:
-            return {agent: {"text": text} for agent, text in texts.items()}
-        columns.append(("text", texts))
+        columns.append(("text", self.texts([a for a in agents if modes[a] != "numeric"])))
         return {a: self._dressed(a, columns) for a in agents}
 
     def _dressed(self, agent: str, columns: list[tuple[str, dict[str, Any]]]) -> Any:

@@ -3,21 +3,23 @@
 A template ``prompts/<game>/<version>.j2`` has three blocks: ``rules`` (told once), ``report``
 (what happened since this player last decided) and ``request`` (the question, the goal and the
 form of the answer). ``prompts/common.j2`` has what all games share: personas, the cue to
-reason step by step, and the note that goes with a question asked again.
+reason step by step, the note that goes with a question asked again, and what is said of tools.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import jinja2.sandbox
 from jinja2 import meta, nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -29,7 +31,11 @@ from llm_games.views import View
 
 FOLDER = Path(__file__).parent / "prompts"
 BLOCKS = ("rules", "report", "request")
+LONGEST = 2000
+"""Characters of what a tool says that are told."""
 PERSONAS = ("cooperative", "selfish", "mathematician")
+THOUGHTS = ("plan", "replan", "status", "belief", "learn")
+_NEEDED: dict[str, tuple[str, ...]] = {"": (), "planning": THOUGHTS}
 
 
 @lru_cache(4096, typed=True)  # 1/8 and 0.125 are equal, but written differently
@@ -91,8 +97,9 @@ class Prompts:
         self._common = _template("", "common", str(folder) if folder else None)
         self._uses = _used_names(self._template)
         self._rendered = lru_cache(4096, typed=True)(self._render_used)
+        self._used = {name: _getter(uses) for name, uses in self._uses.items()}
         self._terms_of: Rulebook | None = None
-        self._terms: dict[str, Any] = {}
+        self._terms: list[dict[str, Any]] = []
 
     def __reduce__(self) -> tuple[type[Prompts], tuple[str, str, str | Path | None]]:
         """Pickle what it is made of; a compiled template cannot be pickled."""
@@ -112,14 +119,14 @@ class Prompts:
 
     def report(self, view: View) -> str:
         """Return what happened since this player last decided; empty at the start."""
-        return self._block("report", self._known("report", view))
+        return self._block("report", self._known(view))
 
     def request(self, view: View, reasoning: bool = False) -> str:
         """Return the question that is asked now, with the cue to reason if wanted."""
         question = view.question
         if question is None:
             return ""
-        known = self._known("request", view)
+        known = self._known(view)
         known["form"] = question.form(reasoning)
         request = self._block("request", known)
         return f"{request}\n{self._common_block('reasoning', {})}" if reasoning else request
@@ -128,38 +135,68 @@ class Prompts:
         """Return the note that goes with a question asked again: what was wrong."""
         return self._common_block("again", {"why": why, "form": question.form(reasoning)})
 
+    def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
+        """Return which tools may be called, how, and how often."""
+        return self._common_block("offer", {"tools": tools, "calls": calls})
+
+    def result(
+        self, said: str, failed: bool, left: int, question: Question, reasoning: bool = False
+    ) -> str:
+        """Return what a tool that was called says, or why it could not be run, as a quotation."""
+        values = {"said": quoted(said, LONGEST), "failed": failed, "left": left}
+        return self._common_block("result", values | {"form": question.form(reasoning)})
+
+    def advice(self, name: str, said: str, failed: bool = False) -> str:
+        """Return what a tool says that is always told, as a quotation."""
+        values = {"name": name, "said": quoted(said, LONGEST), "failed": failed}
+        return self._common_block("advice", values)
+
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        parts = (rules or self.rules(view.game, view.seat), self.report(view), self.request(view))
-        return "\n\n".join(filter(None, parts))
+        parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
+        return "\n\n".join(parts if all(parts) else filter(None, parts))
 
-    def _known(self, block: str, view: View) -> dict[str, Any]:
-        """Return the values that a block uses: what is told before the terms of the game."""
+    def _known(self, view: View) -> dict[str, Any]:
+        """Return the values that blocks can use: what is told, before the terms of the game."""
         told, game = view.told, view.game
         assert told is not None, "a batch of tables has no words"
         if self._terms_of is not game:
-            self._terms_of, self._terms = game, game.terms()
-        known = {}
-        for key in self._uses[block]:
-            if key in told:
-                known[key] = told[key]
-            elif key in self._terms:
-                known[key] = self._terms[key]
-            elif key in ("me", "seat"):
-                known[key] = view.seat if key == "seat" else game.names()[view.seat]
-        return known
+            self._terms_of, names = game, enumerate(game.names())
+            self._terms = [game.terms() | {"me": name, "seat": seat} for seat, name in names]
+        return self._terms[view.seat] | told
 
     def _block(self, name: str, values: dict[str, Any]) -> str:
-        for value in values.values():
-            if value.__hash__ is None:  # a list or a dict, which no cache can look up
-                return _render(self._template, name, values)
-        return self._rendered(name, tuple(values), *values.values())
+        if name in self._used:
+            try:
+                return self._rendered(name, *self._used[name](values))
+            except (KeyError, TypeError):  # not told, or a list or dict that no cache can look up
+                self._used.pop(name, None)
+        return _render(self._template, name, values)
 
-    def _render_used(self, name: str, keys: tuple[str, ...], *used: Any) -> str:
-        return _render(self._template, name, dict(zip(keys, used, strict=True)))
+    def _render_used(self, name: str, *used: Any) -> str:
+        return _render(self._template, name, dict(zip(self._uses[name], used, strict=True)))
 
     def _common_block(self, name: str, values: dict[str, Any]) -> str:
+        if name not in self._common.blocks:
+            raise BadParameter(f"{self._common.filename} lacks the block {name!r}")
         return _render(self._common, name, values)
+
+
+class Words:
+    """What a player is asked beside its moves, from ``planning/<name>.j2``.
+
+    Raises:
+        BadParameter: a template of your own has a syntax error or lacks a block.
+    """
+
+    def __init__(self, name: str, folder: str | Path | None = None) -> None:
+        own = str(folder) if folder else None
+        self._templates = _template("planning", name, own), _template("", "common", own)
+
+    def say(self, block: str, /, **values: Any) -> str:
+        """Return a block with these values; one that it lacks is that of ``common.j2``."""
+        own, common = self._templates
+        return _render(own if block in own.blocks else common, block, values)
 
 
 def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
@@ -175,28 +212,55 @@ def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
     return names
 
 
+def _getter(keys: list[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Return what takes the values of some keys out of a dict, a tuple however many they are."""
+    return itemgetter(*keys) if len(keys) > 1 else lambda values: tuple(values[k] for k in keys)
+
+
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
     """Return the wordings that exist for a game."""
     roots = [Path(folder)] if folder else []
     return sorted({p.stem for root in (*roots, FOLDER) for p in (root / game).glob("*.j2")})
 
 
-_EVALUATION = EvalContext(jinja2.Environment())
-
-
 class _Context(Context):
     """What a block can see: the values alone. Made for every block, so it is kept small."""
+
+    # Nothing is ever put into these: what a block sets stays in the block.
+    vars: dict[str, Any] = {}  # noqa: RUF012
+    exported_vars: set[str] = set()  # noqa: RUF012
+    globals_keys: set[str] = set()  # noqa: RUF012
+    blocks: dict[str, Any] = {}  # noqa: RUF012
+    eval_ctx = EvalContext(jinja2.Environment())
 
     def __init__(
         self, environment: jinja2.Environment, values: dict[str, Any], template: jinja2.Template
     ) -> None:
-        self.environment, self.name, self.blocks = environment, template.name, {}
-        self.parent, self.vars, self.exported_vars, self.globals_keys = values, {}, set(), set()
-        self.eval_ctx = _EVALUATION
+        self.environment, self.name, self.parent = environment, template.name, values
+
+
+class _Code(CodeGenerator):
+    """Code in which ``name.key`` looks up a key of a plain dict without a call."""
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        name = isinstance(node.node, nodes.Name)
+        if name:
+            self.write("(")
+            self.visit(node.node, frame)
+            self.write(f"[{node.attr!r}] if type(")
+            self.visit(node.node, frame)
+            self.write(f") is dict and {node.attr!r} in ")
+            self.visit(node.node, frame)
+            self.write(" else ")
+        super().visit_Getattr(node, frame)
+        if name:
+            self.write(")")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
     """The sandbox, with a short way for what nearly all look-ups are: keys of plain dicts."""
+
+    code_generator_class = _Code
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:
@@ -232,7 +296,8 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
         raise unknown(f"wording of {game}", version, versions(game, folder)) from None
     except jinja2.TemplateSyntaxError as error:
         raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
-    missing = [block for block in BLOCKS if game and block not in template.blocks]
+    needed = _NEEDED.get(game, BLOCKS)
+    missing = [block for block in needed if block not in template.blocks]
     if missing:
-        raise BadParameter(f"{template.filename} lacks the block {missing[0]!r} (needs {BLOCKS})")
+        raise BadParameter(f"{template.filename} lacks the block {missing[0]!r} (needs {needed})")
     return template

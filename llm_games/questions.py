@@ -37,14 +37,18 @@ class BadReply(Exception):
         detail: which of the game's rules it broke, where a question tells them apart.
     """
 
-    def __init__(self, kind: str, why: str, action: Action = MISSING, detail: str = "") -> None:
+    def __init__(self, kind: str, why: str, action: Any = MISSING, detail: str = "") -> None:
         super().__init__(why)
         self.kind, self.action, self.detail = kind, action, detail
 
 
 @dataclass(frozen=True)
 class Question(ABC):
-    """Base: the reply is a JSON object in which only `key` counts."""
+    """Base: the reply is a JSON object in which only `key` counts.
+
+    A question that reads more of it overrides `holds` and `answer`; without a key of its own, `key`
+    is "".
+    """
 
     key: str
 
@@ -59,6 +63,19 @@ class Question(ABC):
             BadReply: another key contradicts the answer.
         """
         return
+
+    def holds(self, whole: Mapping[str, Any]) -> bool:
+        """Return whether a JSON object in a reply is an answer, good or bad."""
+        return self.key in whole
+
+    def answer(self, whole: Mapping[str, Any]) -> Any:
+        """Read the JSON object that `holds` an answer.
+
+        Raises:
+            BadReply: see `check` and `read`.
+        """
+        self.check(whole)
+        return self.read(whole[self.key])
 
     @abstractmethod
     def read(self, value: Any) -> Action:
@@ -177,12 +194,19 @@ class Bid(Question):
         budget: the largest; if it is below `floor`, only withdrawing is legal.
         opening: nobody has bid yet, so that a bid below `floor` is below the start price.
         limits: whether the one who is asked is shown the limits.
+        item: what is on sale; a reply that names another one under ``"item"`` is no answer.
     """
 
     floor: int
     budget: int
     opening: bool = False
     limits: bool = True
+    item: str = ""
+
+    def check(self, whole: Mapping[str, Any]) -> None:
+        named = whole.get("item", self.item)
+        if self.item and named != self.item:
+            raise BadReply("format", f'"item": {_show(named)} is not on sale now, {self.item} is')
 
     def value_schema(self) -> dict[str, Any]:
         withdraw = {"type": "null"}

@@ -57,7 +57,13 @@ class State:
     def table(self, index: int | tuple[int, ...]) -> Self:
         """Take one table (or several, by slices) out of a batch."""
         where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
-        return dataclasses.replace(self, **{k: value[where] for k, value in self.arrays().items()})
+        return self.but(**{k: value[where] for k, value in self.arrays().items()})
+
+    def but(self, **changes: Any) -> Self:
+        """Return a state with other values in these fields (`dataclasses.replace`, but fast)."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **changes)
+        return other
 
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
@@ -99,6 +105,8 @@ class Rulebook(ABC):
     """False: all seats move at the same time. True: seats take turns."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     fewest_players: ClassVar[int] = 2
+    personal: ClassVar[tuple[str, ...]] = ()
+    """parameters that may list a value for each player and go with it if it changes seats"""
 
     players: int = 10
     """number of players, at least 2"""
@@ -165,7 +173,7 @@ class Rulebook(ABC):
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
         low, high = self.bounds() if self.same_limits else self.legal(state)
         outside = (actions < low) | (actions > high)
-        return outside & self.asked(state) if outside.any() else outside
+        return outside & self.asked(state) if some(outside) else outside
 
     def fallback(self, state: Any) -> Array:
         """Return the declared move in place of a missing or illegal one, ``(players, *batch)``."""
@@ -173,7 +181,7 @@ class Rulebook(ABC):
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""
-        return np.where(broke, self.fallback(state), actions) if broke.any() else actions
+        return np.where(broke, self.fallback(state), actions) if some(broke) else actions
 
     def step(self, state: Any, actions: Array, rng: np.random.Generator) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
@@ -195,20 +203,20 @@ class Rulebook(ABC):
                 f"{self.name}: actions must be integers of shape {shape} (players first), "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
-        over = bool(state.over.any())
+        over = some(state.over)
         if over:
             actions = np.where(state.over, self.fallback(state), actions)
         broke = self.breaks(state, actions)
         after, outcome = self.play(state, self.mend(state, actions, broke), rng, broke)
         outcome.broke = broke
-        if self.failed_reply == "void_run" and broke.any():
+        if self.failed_reply == "void_run" and some(broke):
             after, outcome = self._void(after, outcome)
         return self._freeze(state, after, outcome) if over else (after, outcome)
 
     def _void(self, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
         """End the tables at which somebody broke a rule, without payoff or score."""
         void = outcome.broke.any(axis=0)
-        after = dataclasses.replace(after, over=after.over | void, void=after.void | void)
+        after = after.but(over=after.over | void, void=after.void | void)
         return after, dataclasses.replace(
             outcome,
             rewards=np.where(void, 0.0, outcome.rewards),
@@ -219,7 +227,7 @@ class Rulebook(ABC):
         """Keep tables that were over before this step exactly as they were."""
         over = before.over
         kept = {k: np.where(over, v, getattr(after, k)) for k, v in before.arrays().items()}
-        return dataclasses.replace(after, **kept), dataclasses.replace(
+        return after.but(**kept), dataclasses.replace(
             outcome,
             rewards=np.where(over, 0.0, outcome.rewards),
             finished=outcome.finished | over,
@@ -228,7 +236,7 @@ class Rulebook(ABC):
 
     # -- how one seat's action looks outside ---------------------------------------------------
 
-    @property
+    @cached_property
     def same_limits(self) -> bool:
         """Whether `legal` is `bounds` for every seat at all times."""
         return type(self).legal is Rulebook.legal
@@ -260,9 +268,11 @@ class Rulebook(ABC):
         Only for games whose space is Discrete; all False for seats that are not asked.
         """
         first, last = self.bounds()
-        low, high = (limit[..., None] for limit in self.legal(state))
-        actions = np.arange(first, last + 1)
-        return self.asked(state)[..., None] & (actions >= low) & (actions <= high)
+        low, high = self.legal(state)
+        places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
+        reach = np.where(self.asked(state), high - first, -1).astype(np.int32)
+        mask = places <= reach[..., None]
+        return mask & (places >= (low - first)[..., None]) if (low > first).any() else mask
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
         """Turn an action of `space` into one of the rules; None is `MISSING`.
@@ -298,9 +308,19 @@ class Rulebook(ABC):
         return self.everybody(~state.over)
 
     def everybody(self, value: Array) -> Array:
-        """Give every seat the same value: ``(*batch)`` to a new ``(players, *batch)``."""
+        """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
+        if not value.ndim:
+            return self._everybody[int(value)]
         each = np.empty((self.players, *value.shape), value.dtype)
         each[:] = value
+        return each
+
+    @cached_property
+    def _everybody(self) -> Array:
+        """All seats' False and True, read-only, bool ``(2, players)``."""
+        each = np.zeros((2, self.players), np.bool_)
+        each[1] = True
+        each.flags.writeable = False
         return each
 
     def terms(self) -> dict[str, Any]:
@@ -330,12 +350,51 @@ class Rulebook(ABC):
         return f"{self.title}, round {int(state.round)}", ["seat"], seats
 
 
+def seated(
+    game: type[Rulebook], params: Mapping[str, Any], seating: Sequence[int]
+) -> dict[str, Any]:
+    """Return parameters as they are when players change seats: what is personal goes with them.
+
+    Args:
+        game: the rules.
+        params: its parameters, for players in their given order.
+        seating: for each seat, the place in that order of who sits there.
+    """
+    return {
+        name: [value[place] for place in seating]
+        if name in game.personal and isinstance(value, (list, tuple))
+        else value
+        for name, value in params.items()
+    }
+
+
 def side_by_side(shape: tuple[int, ...], columns: Sequence[Any]) -> Array:
     """Put columns next to each other, float32 ``(*shape, columns)``; each broadcasts to `shape`."""
     numbers = np.empty((*shape, len(columns)), np.float32)
     for i, column in enumerate(columns):
         numbers[..., i] = column
     return numbers
+
+
+def fresh(batch: tuple[int, ...]) -> dict[str, Array]:
+    """Return what a `State` has in common with all others before the first step."""
+    return {
+        "round": np.zeros(batch, np.int64),
+        "over": np.zeros(batch, np.bool_),
+        "void": np.zeros(batch, np.bool_),
+    }
+
+
+def some(array: Array) -> bool:
+    """Return whether any entry is true; on a few entries several times as fast as ``any()``."""
+    return bool(np.count_nonzero(array))
+
+
+def at(values: Array, place: Array) -> Array:
+    """Take each table's value at one place of ``(places, *batch)``, ``(*batch)``."""
+    if np.ndim(place) == 0:  # of one table: the same, and fast
+        return values[place]
+    return np.take_along_axis(values, place[None], axis=0)[0]
 
 
 # -- checks of parameters, one line each where a game uses them ---------------------------------
@@ -415,10 +474,12 @@ __all__ = [
     "Question",
     "Rulebook",
     "State",
+    "at",
     "check_choice",
     "check_integer",
     "check_number",
     "exact_of",
+    "fresh",
     "ratio_of",
     "side_by_side",
 ]

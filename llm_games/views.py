@@ -17,33 +17,64 @@ class _lazy(Generic[T]):
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
 
-    def __get__(self, view: Any, owner: type | None = None) -> T:
-        value = view.__dict__[self._name] = self._make(view)
+    def __get__(self, owner: Any, kind: type | None = None) -> T:
+        value = owner.__dict__[self._name] = self._make(owner)
         return value
+
+
+class Sight:
+    """A state as all its seats see it: what the rules work out for all of them is worked out once.
+
+    Args:
+        game: the rules.
+        state: a state of one table, or of a batch of tables.
+    """
+
+    def __init__(self, game: Rulebook, state: Any) -> None:
+        self.game, self.state = game, state
+
+    def view(self, seat: int) -> View:
+        """Return one seat's view."""
+        return View(self, seat)
+
+    @_lazy
+    def numbers(self) -> Array:
+        """What each seat knows, see `Rulebook.observe`."""
+        return self.game.observe(self.state)
+
+    @_lazy
+    def legal(self) -> tuple[Array, Array]:
+        """The limits of each seat's action, see `Rulebook.legal`."""
+        return self.game.legal(self.state)
+
+    @_lazy
+    def mask(self) -> Array:
+        """Each seat's legal actions, see `Rulebook.mask`."""
+        return self.game.mask(self.state)
 
 
 class View:
     """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
 
-    Each part is worked out when it is first asked for.
+    Each part is worked out when it is first asked for, the numbers for all seats of a `Sight`.
 
     Attributes:
         game: the rules, which everybody knows.
         seat: the player's seat.
     """
 
-    def __init__(self, game: Rulebook, state: Any, seat: int) -> None:
-        self.game, self.seat, self._state = game, seat, state
+    def __init__(self, sight: Sight, seat: int) -> None:
+        self.game, self.seat, self._sight, self._state = sight.game, seat, sight, sight.state
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
         """Return a seat's view of a state; of a batch of tables, it has numbers but no words."""
-        return cls(game, state, seat)
+        return cls(Sight(game, state), seat)
 
     @_lazy
     def numbers(self) -> Array:
         """What the seat knows, float32 ``(*batch, columns)``; see ``game.columns()``."""
-        return self.game.observe(self._state)[self.seat]
+        return self._sight.numbers[self.seat]
 
     @_lazy
     def told(self) -> dict[str, Any] | None:
@@ -58,17 +89,17 @@ class View:
     @_lazy
     def low(self) -> Array:
         """Lowest legal action, int64 ``(*batch)``."""
-        return self.game.legal(self._state)[0][self.seat]
+        return self._sight.legal[0][self.seat]
 
     @_lazy
     def high(self) -> Array:
         """Highest legal action, int64 ``(*batch)``."""
-        return self.game.legal(self._state)[1][self.seat]
+        return self._sight.legal[1][self.seat]
 
     @_lazy
     def mask(self) -> Array | None:
         """Legal actions in the space's order, bool ``(*batch, actions)``; None if all are."""
-        return self.game.mask(self._state)[self.seat] if self.game.masked else None
+        return self._sight.mask[self.seat] if self.game.masked else None
 
     def decode(self, action: Any) -> Action:
         """Turn an action of the seat's Gymnasium space into one of the rules."""

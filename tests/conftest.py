@@ -1,8 +1,39 @@
 """What all tests share."""
 
 import signal
+import sys
+
+import pytest
+
+from llm_games.baselines.players import PLAYERS
+from llm_games.benchmarks import cli
 
 # A process that a shell starts in the background ignores Ctrl-C, and so would all it starts. Tests
 # press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def registry():
+    """Forget the players that a test adds."""
+    known = dict(PLAYERS)
+    yield
+    PLAYERS.clear()
+    PLAYERS.update(known)
+
+
+@pytest.fixture
+def llm_games(tmp_path, monkeypatch, capsys):
+    """Run the command line in an empty folder; return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["llm-games", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        return end.value.code, printed.out, printed.err
+
+    return call

@@ -33,8 +33,8 @@ def http(status, body, headers="", length=None):
     return head.encode() + data
 
 
-def error(message):
-    return {"error": {"message": message, "type": "x", "param": None, "code": None}}
+def error(message, **more):
+    return {"error": {"message": message, "type": "x", "param": None, "code": None, **more}}
 
 
 OK = http(200, completion())
@@ -67,7 +67,7 @@ ANSWERS = {  # what is sent; after it the line is cut if the name says so
     "odd counts": http(200, completion("?", usage={"prompt_tokens": -5, "completion_tokens": "x"})),
     "10 MB": http(200, completion("x" * 10_000_000)),
     "10 MB of braces": http(200, completion('{"a": [' * 1_500_000)),
-    "cut off": http(200, completion('{"tokens_contr', "length")),
+    "too long": http(200, completion('{"tokens_contr', "length")),
     "refusal": http(200, completion(None, refusal="I cannot play games.")),
     "filter": http(200, completion("", "content_filter")),
     "not ASCII": http(200, completion("答案是五 🏴‍☠️ \u202e\u0000")),

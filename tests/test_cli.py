@@ -42,22 +42,6 @@ params = {players = 3}
 
 
 @pytest.fixture
-def llm_games(tmp_path, monkeypatch, capsys):
-    """Run the command line in an empty folder; return exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["llm-games", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
-
-
-@pytest.fixture
 def small(tmp_path):
     (tmp_path / "small.toml").write_text(SMALL)
     return "small.toml"
@@ -138,6 +122,7 @@ def test_lists_and_shows(llm_games):
     code, out, _ = llm_games("list")
     assert code == 0
     assert all(name in out for name in KNOWN)
+    assert "auc-arena/NAME: interspecific, intraspecific, learning" in out
     rows = json.loads(llm_games("list", "--json")[1])
     assert {row["name"] for row in rows} >= {f"{name}-v0" for name in KNOWN}
 

@@ -1,14 +1,12 @@
 """The command line and what models cost: budgets, the cache of replies, what was spent."""
 
 import json
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from fault_server import FaultServer
 
-from llm_games.benchmarks import cli
 from llm_games.benchmarks.store import Records
 
 CONFIG = """
@@ -30,22 +28,6 @@ episodes = {episodes}
 """
 CALLS, TOKENS_IN, TOKENS_OUT = 18, 100, 10
 """of a run of three episodes without its greeting, and of one call"""
-
-
-@pytest.fixture
-def llm_games(tmp_path, monkeypatch, capsys):
-    """Run the command line in an empty folder; return exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["llm-games", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        printed = capsys.readouterr()
-        return end.value.code, printed.out, printed.err
-
-    return call
 
 
 @contextmanager
@@ -140,9 +122,9 @@ def test_how_many_calls_the_server_bore_is_in_the_file(llm_games):
         first, second = records.limits()
     assert first.began < second.began
     assert (first.model, first.server) == ("m", server.url)
-    assert [limit for _, limit in first.history] == [20, 16]
+    assert [limit for _, limit in first.history] == [32, 25]
     assert first.history[1][0] > 0
-    assert second.history == [[0.0, 20]]
+    assert second.history == [[0.0, 32]]
 
 
 def test_a_cache_serves_the_next_run_and_can_be_listed_and_pruned(llm_games):

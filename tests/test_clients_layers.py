@@ -154,8 +154,8 @@ def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
         return seen, list(gate.history)
 
     seen, history = asyncio.run(go())
-    assert seen == [20, 40, 80, 100, 80, 80, 64, 64, 67, 70]
-    assert [n for _, n in history] == [20, 40, 80, 100, 80, 64, 67, 70]
+    assert seen == [32, 64, 100, 100, 80, 80, 64, 64, 67, 70]
+    assert [n for _, n in history] == [32, 64, 100, 80, 64, 67, 70]
 
 
 def test_a_gate_that_is_not_crowded_does_not_grow():
@@ -168,7 +168,7 @@ def test_a_gate_that_is_not_crowded_does_not_grow():
         gates = next(layer for layer in layers(dressed) if isinstance(layer, limit.Limit)).gates
         return gates.history()
 
-    assert [n for _, n in asyncio.run(go())[0]] == [20]
+    assert [n for _, n in asyncio.run(go())[0]] == [32]
 
 
 def test_a_server_that_bears_little_is_not_stormed(monkeypatch):

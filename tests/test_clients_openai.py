@@ -1,6 +1,7 @@
 """The client for OpenAI-compatible servers, against a real server over loopback that misbehaves."""
 
 import asyncio
+import gzip
 import json
 import logging
 import pickle
@@ -10,8 +11,10 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import fault_server
 import numpy as np
 import pytest
+from fault_server import error
 
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.games.public_goods import PublicGoods
@@ -28,25 +31,8 @@ KEY = "sk-test-0123456789abcdef"
 ASK = Request(({"role": "user", "content": "hi"},), Integer("bid", 0, 9), seed=5, max_tokens=20)
 
 
-def completion(text='{"bid": 5}', finish="stop", **message):
-    return {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "m-2026",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": finish,
-                "message": {"role": "assistant", "content": text, **message},
-            }
-        ],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-    }
-
-
-def error(message, **more):
-    return {"error": {"message": message, "type": "x", "param": None, "code": None, **more}}
+def completion(text='{"bid": 5}', *finish, **message):
+    return fault_server.completion(text, *finish, **message)
 
 
 class Server:
@@ -151,7 +137,7 @@ def test_a_completion_and_what_was_sent(server):
     server.script = [(200, completion())]
     (got,) = run(OpenAIClient("m", server.url))
     assert got.latency > 0
-    assert got == Completion('{"bid": 5}', "stop", 11, 7, got.latency, "m-2026")
+    assert got == Completion('{"bid": 5}', "stop", 100, 10, got.latency, "m-2026")
     sent = server.seen[0]
     schema = sent.pop("response_format")["json_schema"]
     assert schema["strict"] is True
@@ -366,6 +352,45 @@ def test_one_client_serves_many_event_loops_and_sync_code(server):
 
 
 # -- keys ------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_sends_elsewhere_is_followed(server):
+    server.script = [(307, "", {"location": "/elsewhere"}), (200, completion())]
+    (answer,) = run(OpenAIClient("m", server.url))
+    assert answer.text == '{"bid": 5}'
+    assert server.seen[0] == server.seen[1]
+
+
+def test_a_proxy_of_the_environment_is_used(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    server.script = [(200, completion())]
+    (answer,) = run(OpenAIClient("m", "http://model.invalid/v1", api_key=KEY))
+    assert answer.text == '{"bid": 5}'
+    assert server.headers[0]["Host"] == "model.invalid"
+    monkeypatch.setenv("no_proxy", "model.invalid")
+    failure = fails(OpenAIClient("m", "http://model.invalid/v1", api_key=KEY))
+    assert "cannot reach" in str(failure)
+
+
+def test_an_answer_may_be_packed(server):
+    packed = gzip.compress(json.dumps(completion()).encode())
+    server.script = [(200, packed, {"content-encoding": "gzip"})]
+    assert run(OpenAIClient("m", server.url))[0].text == '{"bid": 5}'
+
+
+def test_connections_that_the_server_closes_are_opened_again(server):
+    server.script = [(200, completion(), {"connection": "close"})]
+    client = OpenAIClient("m", server.url)
+
+    async def calls():
+        for _ in range(3):
+            for answer in await asyncio.gather(*(client.complete(ASK) for _ in range(4))):
+                assert answer.text == '{"bid": 5}'
+            await asyncio.sleep(0.02)
+        await client.close()
+
+    asyncio.run(calls())
+    assert len(server.seen) == 12
 
 
 def test_a_missing_key_says_what_to_set(monkeypatch):

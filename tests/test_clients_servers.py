@@ -191,8 +191,12 @@ def test_a_schema_is_kept_where_the_server_can(tiny):
 
 
 def test_a_schema_that_the_server_refuses_is_left_out(tiny):
+    class Odd(Target):
+        def value_schema(self):
+            return {"type": "boolean"}
+
     client = OpenAIClient("tiny", tiny)
-    odd = Target("target", {"player_1": 1}, {"player_0": 0}, {}, -2, with_action=True)
+    odd = Odd("target", {"player_1": 1}, {"player_0": 0}, {}, -2)
     (got,) = run(client, Request(first_request().messages, odd))
     assert isinstance(got, Completion)
     assert client._refused == {"response_format target"}

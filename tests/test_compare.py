@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_cli import llm_games  # noqa: F401  (a fixture)
 
 from llm_games.benchmarks.compare import DRAWS, EXACT, compare, difference, sign_flip
 from llm_games.benchmarks.config import parse
@@ -129,7 +128,7 @@ def test_editions_and_errors(tmp_path):
         compare(a, tmp_path / "nothing.db")
 
 
-def test_on_the_command_line(llm_games, tmp_path):  # noqa: F811
+def test_on_the_command_line(llm_games, tmp_path):
     for player in ("random", "rational"):
         played(tmp_path / f"{player}.db", [PUBLIC_GOODS], episodes=2, seats=[player])
     code, out, _ = llm_games("compare", "random.db", "rational.db")

@@ -23,7 +23,7 @@ OUTCOMES = {
         *("not ASCII", "half a character", "injection"),
     ),
     "out_of_range": ("out of range",),
-    "truncated": ("10 MB", "10 MB of braces", "cut off"),
+    "truncated": ("10 MB", "10 MB of braces", "too long"),
     "refused": ("refusal", "filter"),
 }
 EXPECTED = dict.fromkeys([*ANSWERS, "hang", "drip"], "failed") | {

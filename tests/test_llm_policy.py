@@ -12,14 +12,23 @@ import numpy as np
 import pytest
 
 from llm_games.errors import BadParameter, NotReady, UnknownName
+from llm_games.games.english_auction import EnglishAuction
 from llm_games.games.public_goods import PublicGoods
 from llm_games.prompting import Prompts
-from llm_games.questions import MISSING
+from llm_games.questions import MISSING, Integer
 from llm_games.views import View
 from llm_games.wrappers.clients.base import Client, ClientError, Completion
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.llm_policy import NOTHING_NEW, ChatMemory, LLMPolicy
+from llm_games.wrappers.llm_policy import (
+    MOST_ATTEMPTS,
+    NOTHING_NEW,
+    ChatMemory,
+    LLMPolicy,
+    caller,
+    dialogue,
+    seeds,
+)
 
 GAME = PublicGoods(players=3, rounds=5)
 
@@ -160,6 +169,55 @@ def test_the_last_readable_action_is_kept_when_all_attempts_fail():
     assert decision.action == 40
     assert decision.outcome == "unparsable"
     assert memory.turns[0].answer == ""
+
+
+@pytest.mark.parametrize(
+    ("rules", "calls"),
+    [
+        ({"max_reasks": 0}, 1),
+        ({"max_reasks": 3}, 4),
+        ({"reask_limit": "unlimited"}, MOST_ATTEMPTS),
+    ],
+)
+def test_a_games_own_limit_on_replies_comes_first(rules, calls):
+    game = EnglishAuction(players=2, **rules)
+    policy = LLMPolicy(ScriptedClient(lambda request: '{"bid": 1}'), max_attempts=2)
+    view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+    decision, _ = policy.act(view, policy.start(game, 0, 1))
+    assert [a.detail for a in decision.attempts] == ["below_start"] * calls
+    assert policy.attempts_in(GAME) == 2
+
+
+class Pair(Integer):
+    """Is answered by a whole object."""
+
+    def holds(self, whole):
+        return {"first", "second"} <= set(whole)
+
+    def answer(self, whole):
+        return {key: self.read(whole[key]) for key in ("first", "second")}
+
+
+def test_other_questions_are_asked_in_the_same_way():
+    replies = ['{"first": 1}', '{"first": 1, "second": 10}', '{"first": 1, "second": 2}']
+    policy = LLMPolicy(ScriptedClient(replies), structured=False)
+    memory, view = policy.start(GAME, 0, 7), next(views())
+    reply, attempts = asyncio.run(
+        policy.ask(
+            lambda why: dialogue(memory, "Which two?", why),
+            Pair("", 0, 9),
+            seat=caller(view, memory),
+            seeds=seeds(memory),
+            max_attempts=5,
+            kind="plan",
+        )
+    )
+    assert (reply.outcome, reply.action) == ("valid", {"first": 1, "second": 2})
+    assert [a.outcome for a in attempts] == ["unparsable", "out_of_range", "valid"]
+    assert {a.kind for a in attempts} == {"plan"}
+    assert len({a.seed for a in attempts}) == 3
+    assert attempts[0].messages[-1]["content"] == "Which two?"
+    assert attempts[2].messages[-1]["content"].startswith("Which two?\n\n10 is not")
 
 
 @pytest.mark.parametrize(("transient", "calls"), [(True, 3), (False, 1)])

@@ -172,6 +172,33 @@ def test_a_question_may_look_at_the_whole_object():
     assert read('{"action": "shoot", "action": "miss", "bid": 5}', question).outcome == "unparsable"
 
 
+class Pair(Integer):
+    def holds(self, whole):
+        return "low" in whole and "high" in whole
+
+    def answer(self, whole):
+        return self.read(whole["low"]), self.read(whole["high"])
+
+
+# (reading, text, outcome, answer or what is said about it)
+WHOLE = [
+    ("strict", '{"low": 1, "high": 2}', "valid", (1, 2)),
+    ("strict", '[{"low": 1}, {"high": 2}]', "unparsable", "object that is an"),
+    ("strict", '{"low": 1} {"pair": {"low": 1, "high": 2}}', "valid", (1, 2)),
+    ("strict", '{"low": 1, "low": 3, "high": 2}', "unparsable", "two values for a key"),
+    ("strict", '{"low": 1, "high": 2} {"low": 1, "high": 3}', "unparsable", "different answers"),
+    ("take_last", '{"low": 1, "high": 2} {"low": 1, "high": 3}', "valid", (1, 3)),
+    ("strict", '{"low": 1, "high": 10}', "out_of_range", "10 is not"),
+]
+
+
+@pytest.mark.parametrize(("reading", "text", "outcome", "said"), WHOLE)
+def test_a_question_may_read_a_whole_object(reading, text, outcome, said):
+    reply = read(text, Pair("", 0, 9), reading)
+    assert reply.outcome == outcome
+    assert reply.action == said if outcome == "valid" else said in reply.why
+
+
 def test_decimals_are_exact():
     assert read('{"price": 0.285}', PRICE).action == 28  # as a double it would be 0.28499…
     assert read('{"price": 0.295}', PRICE).action == 30

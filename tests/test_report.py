@@ -307,10 +307,11 @@ def test_published_settings_have_a_place_on_the_leaderboard(tmp_path):
         ("sealed_bid_auction", {"assets": 1000, "players": 3}),
     ],
 )
-def test_games_outside_the_benchmark_have_plots_of_their_moves(tmp_path, game, params):
+def test_games_outside_the_benchmark_have_no_scores(tmp_path, game, params):
     text = Text(page(write_run(tmp_path / "run.db", [game], "random", params=params))).text
-    assert "Moves" in text
-    assert "Payoffs" in text
+    assert "γ-Bench scores" not in text
+    assert "leaderboard" not in text
+    assert "payoff of a seat" in text
     assert not re.search(r"\bnan\b", text)
 
 
@@ -332,3 +333,16 @@ def test_two_runs_compared(tmp_path):
     assert re.search(r"Comparison A is A run \(rational\).* public_goods score 2 ", text)
     with pytest.raises(BadParameter, match="takes two runs, got 1"):
         build(paths[:1], tmp_path, comparing=True)
+
+
+def test_players_are_followed_to_their_seats(tmp_path):
+    seats = [*["random"] * 9, "fixed:3"]
+    raw = {"games": [{"game": "public_goods", "label": "moved", "order": "shuffled"}]}
+    plan = resolve(parse(raw | {"episodes": 4, "seats": seats}, "test"), "test", Overrides())
+    path = tmp_path / "run.db"
+    play_run(lambda: start(plan, path), plan, players(plan))
+    text = Text(page(path)).text
+    rows = [row for row in rows_of(tmp_path / "tables/rounds.csv") if row["player"] == "fixed:3"]
+    assert len(rows) == 4 * 20
+    assert {row["value"] for row in rows} == {"3.0"}
+    assert re.search(r"moved fixed:3 mean contribution( \d+\.\d){5}", text)

@@ -126,14 +126,6 @@ def write_toml(path, **changes):
     Path(f"{path}.toml").write_text("\n".join(lines))
 
 
-@pytest.fixture
-def registry():
-    known = dict(PLAYERS)
-    yield
-    PLAYERS.clear()
-    PLAYERS.update(known)
-
-
 def make_plan(**changes):
     return resolve(parse(CONFIG | changes, "test"), "test")
 
@@ -175,7 +167,7 @@ def test_everything_is_recorded(tmp_path, registry):
     )
     attempts = [attempt for *_, rows in found.values() for attempt in rows]
     assert len(attempts) == client.calls
-    outcomes = {attempt[-6] for attempt in attempts}
+    outcomes = {attempt[-8] for attempt in attempts}
     assert outcomes >= {"valid", "unparsable", "failed"}
     assert any("not say ?." in str(attempt) for attempt in attempts)
     goods = found["public_goods", 0]

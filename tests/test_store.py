@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -169,13 +170,19 @@ def test_a_folder_that_cannot_be_written():
         create("/proc/self/a.db")
 
 
+def limit_pages(run, more):
+    """Let the file grow by so many pages at most, as on a disk that is nearly full."""
+    database = run._writer._database
+    pages = database.execute("PRAGMA page_count").fetchone()[0] + more
+    database.execute(f"PRAGMA max_page_count = {pages}")
+
+
 def test_a_full_disk_loses_nothing(tmp_path):
     path = tmp_path / "a.db"
     run = create(path)
     run.attempt(1, attempt())
     run.flush()
-    pages = run._database.execute("PRAGMA page_count").fetchone()[0]
-    run._database.execute(f"PRAGMA max_page_count = {pages}")
+    limit_pages(run, 0)
     run.attempt(1, attempt(step=1, text="x" * 100_000))
     with pytest.raises(store.Unwritable, match=r"make room; all .* is safe, go on .* resume"):
         run.flush()
@@ -183,6 +190,96 @@ def test_a_full_disk_loses_nothing(tmp_path):
         run.close()
     with Records.open_readonly(path) as records:
         assert records.attempts(1) == [attempt()]
+
+
+def test_what_a_full_disk_refused_is_written_first_when_there_is_room(tmp_path):
+    rows = [attempt(step=0, text="x" * 100_000), attempt(step=1)]
+    with create(tmp_path / "a.db") as run:
+        limit_pages(run, 0)
+        run.attempt(1, rows[0])
+        with pytest.raises(store.Unwritable):
+            run.flush()
+        run.attempt(1, rows[1])
+        limit_pages(run, 1000)
+        run.flush()
+        assert run.attempts(1) == rows
+
+
+@contextmanager
+def no_commit(path):
+    """Keep commits waiting, as a slow disk does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def test_play_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
+    path, statements = tmp_path / "a.db", []
+
+    async def play(run):
+        known = run.prompt(HELLO)
+        await run.durable()
+        run._writer._database.set_trace_callback(statements.append)
+        with no_commit(path):
+            waiting = []
+            for step in range(4):
+                run.attempt(1, attempt(step=step))
+                waiting.append(asyncio.create_task(run.durable()))
+                await asyncio.sleep(0.02)
+            assert not any(task.done() for task in waiting)
+            assert run.attempts(1) == []
+            run._ids.clear()
+            assert run.prompt(HELLO) == known
+        await asyncio.gather(*waiting)
+        assert [row.step for row in run.attempts(1)] == [0, 1, 2, 3]
+
+    with create(path) as run:
+        asyncio.run(play(run))
+        assert statements.count("COMMIT") == 2  # the first row's, and one for all others
+
+
+def test_an_error_reaches_all_who_wait(tmp_path):
+    path = tmp_path / "a.db"
+
+    async def play(run):
+        with no_commit(path):
+            tasks = []
+            for step in range(3):
+                run.attempt(1, attempt(step=step))
+                tasks.append(asyncio.create_task(run.durable()))
+                await asyncio.sleep(0.02)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("UPDATE lock SET token = 'of another process'")
+        return await asyncio.gather(*tasks, run.durable(), return_exceptions=True)
+
+    run = create(path)
+    errors = asyncio.run(play(run))
+    assert [type(error) for error in errors[1:]] == [store.RunLocked] * 3
+    with pytest.raises(store.RunLocked):
+        run.close()
+
+
+def test_nothing_is_lost_when_all_who_wait_are_interrupted(tmp_path):
+    path = tmp_path / "a.db"
+
+    async def play(run):
+        with no_commit(path):
+            tasks = []
+            for step in range(4):
+                run.attempt(1, attempt(step=step))
+                tasks.append(asyncio.create_task(run.durable()))
+                await asyncio.sleep(0.02 * (step < 2))
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        run.attempt(1, attempt(step=4))
+
+    with create(path) as run:
+        asyncio.run(play(run))
+    with Records.open_readonly(path) as records:
+        assert [row.step for row in records.attempts(1)] == [0, 1, 2, 3, 4]
+    assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
 
 
 HOLD = """
@@ -217,7 +314,9 @@ def test_a_running_run_is_locked_until_its_process_is_gone(tmp_path):
 def test_a_lock_of_another_machine_lasts_as_long_as_its_signs_of_life(tmp_path, silent, free):
     path = tmp_path / "a.db"
     run = create(path)
-    run._database.execute("UPDATE lock SET host = 'elsewhere', beat = ?", (time.time() - silent,))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        then = time.time() - silent
+        database.execute("UPDATE lock SET host = 'elsewhere', beat = ?", (then,))
     if not free:
         with pytest.raises(store.RunLocked, match="elsewhere"):
             Store.open(path)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +17,18 @@ import numpy as np
 
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.prompting import PERSONAS, Prompts
-from llm_games.questions import MISSING, Action, Question
+from llm_games.questions import MISSING, Question
 from llm_games.rulebook import Rulebook, check_integer, check_number
 from llm_games.views import View
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Message, Request
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.replies import READINGS, Reply, read_reply
+from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
 NOTHING_NEW = "It is your move."
 """Stands in the dialogue for a past round before which there was nothing to report."""
+MOST_ATTEMPTS = 100
+"""Replies read for one decision of a game that sets no limit of its own to them."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,11 @@ class ChatMemory:
     decisions: int = 0
     turns: tuple[Turn, ...] = ()
 
+    @property
+    def said(self) -> tuple[Turn, ...]:
+        """The turns that the dialogue shows."""
+        return self.turns
+
 
 class LLMPolicy(Policy):
     """A player that asks a language model.
@@ -72,7 +81,13 @@ class LLMPolicy(Policy):
         reading: how answers are found in the text, see `read_reply`.
         temperature, max_tokens: sampling; None leaves it to the server.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
-        structured: let clients that can constrain the answer to its JSON schema do so.
+            A game's own rule on it comes first, see `attempts_in`.
+        tools: what the model may call before it answers, or is always told. A call is an attempt
+            with the outcome ``"tool"``, no answer and no rule break; what was called and said is
+            in the chat until the decision is made, and not remembered.
+        max_tool_calls: calls for one decision, at most. They do not count as its attempts.
+        structured: let clients that can constrain the answer to its JSON schema do so, while tools
+            can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
 
     Raises:
@@ -93,6 +108,8 @@ class LLMPolicy(Policy):
         max_tokens: int | None = None,
         max_attempts: int = 3,
         structured: bool = True,
+        tools: Iterable[Tool] = (),
+        max_tool_calls: int = 2,
         name: str | None = None,
     ) -> None:
         if not isinstance(client, Client):
@@ -108,6 +125,7 @@ class LLMPolicy(Policy):
         if max_tokens is not None:
             check_integer("max_tokens", max_tokens, 1)
         check_integer("max_attempts", max_attempts, 1)
+        check_integer("max_tool_calls", max_tool_calls, 1, 100)
         self.client, self.name = client, name or client.name
         self.prompts, self.prompt_folder = prompts, prompt_folder
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
@@ -115,6 +133,11 @@ class LLMPolicy(Policy):
         self.memory = _window(memory)
         self.temperature, self.max_tokens = temperature, max_tokens
         self.max_attempts, self.structured = max_attempts, structured
+        self.tools, self.max_tool_calls = checked(tools), max_tool_calls
+        if reading == "published" and not all(tool.always for tool in self.tools):
+            raise BadParameter(
+                'tools can be called with reading "strict" or "take_last", not "published"'
+            )
 
     def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
         """Return the memory of a seat that has just heard the rules."""
@@ -125,31 +148,103 @@ class LLMPolicy(Policy):
         return run_sync(self.decide(view, memory))
 
     async def decide(self, view: View, memory: ChatMemory) -> tuple[Decision, ChatMemory]:
-        """Ask the model until it gives a legal answer, `max_attempts` times at most.
+        """Ask the model until it gives a legal answer, `attempts_in` the game at most.
 
         Without one the action is the last readable one (out of range) or `MISSING`. A client's
         error is an attempt with the outcome ``"failed"``; one that will not pass ends the asking.
         """
-        if view.question is None:
+        question, prompts = view.question, self._prompts(view.game)
+        if question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
-        attempts: list[Attempt] = []
-        action: Action = MISSING
-        why = ""
-        report = self._prompts(view.game).report(view)
-        while len(attempts) < self.max_attempts:
-            request = self._request(view, memory, report, why, len(attempts))
-            attempt, reply, final = await self._attempt(request, view.question)
-            attempts.append(attempt)
-            if reply.action != MISSING:
-                action = reply.action
-            if reply.outcome == "valid" or final:
-                break
-            why = why if reply.outcome == "failed" else reply.why
-        valid = attempts[-1].outcome == "valid"
-        answer = view.question.reply(action) if valid else ""
-        return Decision(action, tuple(attempts)), self._remember(memory, view, report, answer)
+        report, request = self.words(view, memory)
+        bench = Bench(self.tools, self.max_tool_calls, view, prompts, self.reasoning)
 
-    async def _attempt(self, request: Request, question: Question) -> tuple[Attempt, Reply, bool]:
+        def messages(why: str) -> tuple[Message, ...]:
+            again = prompts.again(why, question, self.reasoning) if why else ""
+            chat = dialogue(memory, report, bench.advice, request, bench.offer)
+            return _continued((*chat, *bench.said), again)
+
+        reply, attempts = await self.ask(
+            messages,
+            question,
+            seat=caller(view, memory),
+            seeds=seeds(memory),
+            max_attempts=self.attempts_in(view.game),
+            reasoning=self.reasoning,
+            bench=bench,
+        )
+        answer = question.reply(reply.action) if reply.outcome == "valid" else ""
+        return Decision(reply.action, attempts), self._remember(memory, view, report, answer)
+
+    def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
+        """Return what is told before a decision: what happened, and what is asked now."""
+        prompts = self._prompts(view.game)
+        return prompts.report(view), prompts.request(view, self.reasoning)
+
+    def attempts_in(self, game: Rulebook) -> int:
+        """Return how many replies one decision may take: as the rules say, else `max_attempts`.
+
+        Where the rules say that there is no limit, it is `MOST_ATTEMPTS`.
+        """
+        own: int | None = getattr(game, "max_attempts", self.max_attempts)
+        return MOST_ATTEMPTS if own is None else own
+
+    async def ask(
+        self,
+        messages: Callable[[str], tuple[Message, ...]],
+        question: Question,
+        *,
+        seat: str,
+        seeds: Iterator[int],
+        max_attempts: int,
+        reasoning: bool = False,
+        kind: str = "move",
+        bench: Bench | None = None,
+    ) -> tuple[Reply, tuple[Attempt, ...]]:
+        """Ask one question until the answer is legal.
+
+        Args:
+            messages: gives the chat to send; told what was wrong with the reply before, if any.
+            question: what is asked.
+            seat: who asks, see `Request`.
+            seeds: a sampling seed for each call.
+            max_attempts: replies read, at most.
+            reasoning: the reply may hold an explanation first.
+            kind: what for, see `Attempt`.
+            bench: the tools that may be called.
+
+        Returns:
+            The last reply, with the last readable action, and all attempts.
+
+        Raises:
+            ToolFailed: there is an error in a tool.
+        """
+        attempts: list[Attempt] = []
+        reply, why, final, action, left = Reply("failed"), "", False, MISSING, max_attempts
+        while reply.outcome != "valid" and not final and left:
+            asked = bench.question(question) if bench else question
+            request = Request(
+                messages=messages(why),
+                question=asked if self.structured else None,
+                reasoning=reasoning,
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+                seed=next(seeds),
+                seat=seat,
+                kind=kind,
+            )
+            attempt, reply, final = await self._attempt(request, asked, bench)
+            attempts.append(attempt)
+            action = reply.action if reply.action != MISSING else action
+            if reply.outcome == "tool":
+                why = ""
+            else:
+                why, left = why if reply.outcome == "failed" else reply.why, left - 1
+        return dataclasses.replace(reply, action=action), tuple(attempts)
+
+    async def _attempt(
+        self, request: Request, question: Question, bench: Bench | None = None
+    ) -> tuple[Attempt, Reply, bool]:
         """Make one call; return it, how it was read, and whether a further one is useless."""
         began, final = time.perf_counter(), False
         try:
@@ -158,6 +253,9 @@ class LLMPolicy(Policy):
         except ClientError as error:
             completion = Completion("", latency=time.perf_counter() - began)
             reply, final = Reply("failed", why=str(error)), not error.transient
+        if bench and isinstance(reply.action, Call):
+            why, detail = bench.call(reply.action)
+            reply = Reply("tool", why=why, detail=detail)
         attempt = Attempt(
             messages=request.messages,
             text=completion.text,
@@ -169,27 +267,9 @@ class LLMPolicy(Policy):
             seed=request.seed,
             model=completion.model,
             detail=reply.detail,
+            kind=request.kind,
         )
         return attempt, reply, final
-
-    def _request(
-        self, view: View, memory: ChatMemory, report: str, why: str, attempt: int
-    ) -> Request:
-        prompts, question = self._prompts(view.game), view.question
-        assert question is not None
-        now = [report, prompts.request(view, self.reasoning)]
-        if why:
-            now.append(prompts.again(why, question, self.reasoning))
-        seat = view.game.names()[view.seat]
-        return Request(
-            messages=tuple(_dialogue(memory, "\n\n".join(filter(None, now)))),
-            question=question if self.structured else None,
-            reasoning=self.reasoning,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            seed=_seed(memory.seed, memory.decisions, attempt),
-            seat=f"{view.game.name}/{memory.seed}/{seat}",
-        )
 
     def _remember(self, memory: ChatMemory, view: View, report: str, answer: str) -> ChatMemory:
         turns = (*memory.turns, Turn(report, answer))
@@ -240,17 +320,36 @@ def _background_loop() -> _Background:
         return _background[0]
 
 
-def _dialogue(memory: ChatMemory, now: str) -> Iterator[Message]:
-    """Write the chat; turns without an answer join the next user message."""
-    yield {"role": "system", "content": memory.system}
+def dialogue(memory: ChatMemory, *now: str) -> tuple[Message, ...]:
+    """Write the chat: the rules, the remembered turns, and what is said now (joined).
+
+    Turns without an answer join the next user message.
+    """
+    chat: list[Message] = [{"role": "system", "content": memory.system}]
     heard: list[str] = []
-    for turn in memory.turns:
+    for turn in memory.said:
         heard.append(turn.report)
         if turn.answer:
-            yield {"role": "user", "content": _joined(heard)}
-            yield {"role": "assistant", "content": turn.answer}
+            chat.append({"role": "user", "content": _joined(heard)})
+            chat.append({"role": "assistant", "content": turn.answer})
             heard = []
-    yield {"role": "user", "content": _joined([*heard, now])}
+    return *chat, {"role": "user", "content": _joined([*heard, *now])}
+
+
+def _continued(chat: tuple[Message, ...], more: str) -> tuple[Message, ...]:
+    """Return a chat with something added to its last message."""
+    last = chat[-1] | {"content": _joined([chat[-1]["content"], more])}
+    return *chat[:-1], last
+
+
+def caller(view: View, memory: ChatMemory) -> str:
+    """Name a seat in a request, see `Request`."""
+    return f"{view.game.name}/{memory.seed}/{view.game.names()[view.seat]}"
+
+
+def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
+    """Yield the sampling seeds of one decision, call by call; another stream has others."""
+    return (_seed(memory.seed, memory.decisions, call, *stream) for call in itertools.count())
 
 
 def _joined(parts: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,7 +11,10 @@ from llm_games.questions import Action
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
 
-ReplyOutcome = Literal["valid", "unparsable", "out_of_range", "refused", "truncated", "failed"]
+ReplyOutcome = Literal[
+    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
+]
+"""How a completion was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Attempt:
         seed: the sampling seed sent.
         model: the model's name as the server gave it.
         detail: which of the game's rules a reply broke, where a game counts them apart.
+        kind: what it was asked for: a ``"move"``, or something that a player thinks of beside it.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -39,6 +44,15 @@ class Attempt:
     seed: int = 0
     model: str = ""
     detail: str = ""
+    kind: str = "move"
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a player wrote down for itself, such as a plan: `content` is plain values."""
+
+    kind: str
+    content: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,7 @@ class Decision:
 
     action: Action
     attempts: tuple[Attempt, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
 
     @property
     def outcome(self) -> ReplyOutcome:
@@ -79,3 +94,15 @@ class Policy(ABC):
     async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """Decide without blocking the event loop; policies that wait for a model override it."""
         return self.act(view, memory)
+
+    def hear(self, view: View, memory: Any) -> Any:
+        """Return the memory after hearing what is told at the start and after every step."""
+        return memory
+
+    async def finish(self, view: View, memory: Any) -> Decision | None:
+        """Look back at a game that is over; a decision's notes and attempts, or None."""
+        return None
+
+    def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
+        """Return the memory at the start of a game, with what was noted down in the one before."""
+        return memory

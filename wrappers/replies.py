@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from llm_games.errors import unknown
-from llm_games.questions import MISSING, Action, BadReply, Integer, Question
+from llm_games.questions import MISSING, BadReply, Integer, Question
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.policy import ReplyOutcome
 
@@ -26,13 +26,14 @@ class Reply:
 
     Attributes:
         outcome: ``"valid"``, or what kept it from being that.
-        action: the answer; `MISSING` unless it is valid or readable but out of range.
+        action: the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
+            readable but out of range.
         why: what was wrong, in words for the one who answered; empty if nothing was.
         detail: the rule that was broken, see `BadReply`; empty if none was.
     """
 
     outcome: ReplyOutcome
-    action: Action = MISSING
+    action: Any = MISSING
     why: str = ""
     detail: str = ""
 
@@ -42,10 +43,10 @@ def read_reply(completion: Completion, question: Question, reading: str = "stric
 
     Args:
         completion: what a client brought.
-        question: what was asked. If it has a method ``check(obj)``, that sees the whole JSON
-            object first and may raise `BadReply`.
-        reading: one of `READINGS`. ``strict``: every complete JSON object in the text that has
-            the key counts, and they must agree (trailing commas and ``//`` comments are let
+        question: what was asked; it says which JSON objects are answers, see `Question.holds`,
+            and reads them.
+        reading: one of `READINGS`. ``strict``: every complete JSON object in the text that is
+            an answer counts, and they must agree (trailing commas and ``//`` comments are let
             pass). ``take_last``: the last of them counts. ``published``: as γ-Bench's authors
             read each game (arXiv 2403.11807): the whole text, or from the first brace to the
             last, or around the key; fractions are cut towards zero.
@@ -67,27 +68,28 @@ def read_reply(completion: Completion, question: Question, reading: str = "stric
 
 
 def _strict(text: str, question: Question) -> Reply:
-    replies = [_read(obj, question) for obj in _answers(text, question.key)]
+    replies = [_read(obj, question) for obj in _answers(text, question)]
     if any(reply != replies[0] for reply in replies):
-        raise BadReply("format", f"it gives different answers for {_quoted(question.key)}")
+        of = f" for {_quoted(question.key)}" if question.key else ""
+        raise BadReply("format", f"it gives different answers{of}")
     return replies[0]
 
 
 def _take_last(text: str, question: Question) -> Reply:
-    return _read(_answers(text, question.key)[-1], question)
+    return _read(_answers(text, question)[-1], question)
 
 
 def _published(text: str, question: Question) -> Reply:
     spot = _SPOTS.get(_spot_key(question), _outermost)
     try:
         obj = _DECODER.decode(spot(text, question.key))
-        if not isinstance(obj, dict) or question.key not in obj:
-            raise _no_object(question.key)
+        if not isinstance(obj, dict) or not question.holds(obj):
+            raise _no_object(question)
         if isinstance(question, Integer):
             question = dataclasses.replace(question, truncate=True)
         return _read(obj, question)
     except (ValueError, RecursionError):
-        raise _no_object(question.key) from None
+        raise _no_object(question) from None
 
 
 READINGS: dict[str, Callable[[str, Question], Reply]] = {
@@ -98,13 +100,12 @@ READINGS: dict[str, Callable[[str, Question], Reply]] = {
 
 
 def _read(obj: dict[str, Any], question: Question) -> Reply:
-    """Read the object that holds the answer."""
+    """Read the object that is the answer."""
     try:
-        if _Conflict.inside(obj[question.key]):
-            raise BadReply("format", f"one object has two values for {_quoted(question.key)}")
-        if check := getattr(question, "check", None):
-            check(obj)
-        return Reply("valid", question.read(obj[question.key]))
+        if _Conflict.inside(obj.get(question.key, obj)):
+            which = _quoted(question.key) if question.key in obj else "a key"
+            raise BadReply("format", f"one object has two values for {which}")
+        return Reply("valid", question.answer(obj))
     except BadReply as bad:
         return _not_legal(bad)
 
@@ -114,24 +115,25 @@ def _not_legal(bad: BadReply) -> Reply:
     return Reply(outcome, bad.action, str(bad), bad.detail)
 
 
-def _answers(text: str, key: str) -> list[dict[str, Any]]:
-    """Return the objects that have the key, none of them inside another; at least one."""
-    found = [obj for whole in _objects(text) for obj in _holders(whole, key)]
+def _answers(text: str, question: Question) -> list[dict[str, Any]]:
+    """Return the objects that are answers, none of them inside another; at least one."""
+    found = [obj for whole in _objects(text) for obj in _holders(whole, question)]
     if not found:
-        raise BadReply("format", "it is empty") if not text.strip() else _no_object(key)
+        raise BadReply("format", "it is empty") if not text.strip() else _no_object(question)
     return found
 
 
-def _holders(value: Any, key: str) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict) and key in value:
+def _holders(value: Any, question: Question) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and question.holds(value):
         yield value
     elif isinstance(value, (dict, list)):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _holders(inner, key)
+            yield from _holders(inner, question)
 
 
-def _no_object(key: str) -> BadReply:
-    return BadReply("format", f"it has no complete JSON object with the key {_quoted(key)}")
+def _no_object(question: Question) -> BadReply:
+    form = f"with the key {_quoted(question.key)}" if question.key else "that is an answer"
+    return BadReply("format", f"it has no complete JSON object {form}")
 
 
 def _quoted(key: str) -> str:

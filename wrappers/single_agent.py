@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,8 @@ from llm_games.errors import BadParameter, NotReady
 from llm_games.questions import Action
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, Rulebook, check_integer
+from llm_games.views import View
+from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.random_player import RandomPolicy
 
@@ -86,6 +89,7 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
             seat: policy.start(self.game, seat, seeds[seat])
             for seat, policy in self.opponents.items()
         }
+        self._tell()
         self._done = False
         _, _, broke = self._wait()
         return self._observation(), {"broke": broke}
@@ -146,16 +150,39 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
 
     def _play(self, moves: dict[int, Action]) -> Outcome:
-        """Ask the other seats that have to move, and play one step."""
-        for agent in self.table.asked:
-            seat = self.table.seats[agent]
-            if seat != self.seat:
-                view = self.table.view(agent)
-                decision, self._memories[seat] = self.opponents[seat].act(
-                    view, self._memories[seat]
-                )
+        """Ask the other seats that have to move, all at the same time, and play one step."""
+        asked = {self.table.seats[agent]: agent for agent in self.table.asked}
+        asked.pop(self.seat, None)
+        waiting = []
+        for seat, agent in asked.items():
+            policy, view = self.opponents[seat], self.table.view(agent)
+            if type(policy).decide is Policy.decide:
+                decision, self._memories[seat] = policy.act(view, self._memories[seat])
                 moves[seat] = decision.action
-        return self.table.step(moves)
+            else:
+                waiting.append(self._decide(seat, view))
+        if waiting:
+            moves |= run_sync(_gathered(waiting))
+        outcome = self.table.step(moves)
+        self._tell()
+        return outcome
+
+    async def _decide(self, seat: int, view: View) -> tuple[int, Action]:
+        decision, self._memories[seat] = await self.opponents[seat].decide(
+            view, self._memories[seat]
+        )
+        return seat, decision.action
+
+    def _tell(self) -> None:
+        """Let opponents hear what they are told, whether they are asked or not."""
+        for seat, policy in self.opponents.items():
+            if type(policy).hear is not Policy.hear:
+                view = self.table.view(self.table.agents[seat])
+                self._memories[seat] = policy.hear(view, self._memories[seat])
+
+
+async def _gathered(waiting: Sequence[Awaitable[tuple[int, Action]]]) -> dict[int, Action]:
+    return dict(await asyncio.gather(*waiting))
 
 
 def _seated(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, Rulebook, check_integer
-from llm_games.views import View
+from llm_games.views import Sight
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decision, Note, Policy
 
 
 class Place(NamedTuple):
@@ -47,12 +47,14 @@ class Episode:
         seed: all randomness came from it.
         steps: what happened, in order.
         state: the last state; ``state.void`` says that a broken rule ended it without a score.
+        afterwards: what players did on looking back at it, by seat, see `Policy.finish`.
     """
 
     game: Rulebook
     seed: int
     state: Any
     steps: list[Step] = field(default_factory=list)
+    afterwards: dict[int, Decision] = field(default_factory=dict)
 
     @property
     def over(self) -> bool:
@@ -88,6 +90,7 @@ async def play_table(
     *,
     on_step: Callable[[Step], Awaitable[None]] | None = None,
     max_steps: int | None = None,
+    recalled: Mapping[int, Sequence[Note]] | None = None,
 ) -> Episode:
     """Play one table to its end. All seats that have to move are asked at the same time.
 
@@ -97,6 +100,7 @@ async def play_table(
         seed: the chance of the game and each seat's randomness are split from it.
         on_step: awaited after each step, before anybody is asked again.
         max_steps: stop after so many; needed where the game itself has no limit.
+        recalled: by seat, notes of the game before, in a series of games.
 
     Raises:
         BadParameter: not one policy for each seat, or no limit on the steps at all.
@@ -109,6 +113,10 @@ async def play_table(
         policy.start(game, seat, int(own.generate_state(1, np.uint64)[0] >> 1))
         for seat, (policy, own) in enumerate(zip(policies, seeds, strict=True))
     ]
+    for seat, notes in (recalled or {}).items():
+        memories[seat] = policies[seat].recall(memories[seat], notes)
+    hearing = [i for i, p in enumerate(policies) if type(p).hear is not Policy.hear]
+    _tell(episode, policies, memories, hearing)
     while not episode.over and (max_steps is None or len(episode.steps) < max_steps):
         decisions = await _ask(episode, policies, memories)
         moves = {seat: decision.action for seat, decision in decisions.items()}
@@ -117,6 +125,9 @@ async def play_table(
         episode.steps.append(Step(len(episode.steps), decisions, outcome))
         if on_step is not None:
             await on_step(episode.steps[-1])
+        _tell(episode, policies, memories, hearing)
+    if episode.over:
+        await _finish(episode, policies, memories)
     return episode
 
 
@@ -149,17 +160,47 @@ async def _ask(
     episode: Episode, policies: Sequence[Policy], memories: list[Any]
 ) -> dict[int, Decision]:
     """Ask all seats that have to move; put their new memories in place of the old."""
-    game, state = episode.game, episode.state
-    asked = [int(seat) for seat in np.flatnonzero(game.asked(state))]
+    sight = Sight(episode.game, episode.state)
+    asked = [int(seat) for seat in np.flatnonzero(sight.game.asked(sight.state))]
 
     async def ask(seat: int) -> tuple[Decision, Any]:
         place.set(Place(len(episode.steps), seat))
-        return await policies[seat].decide(View.of(game, state, seat), memories[seat])
+        return await policies[seat].decide(sight.view(seat), memories[seat])
 
-    answers = await asyncio.gather(*map(ask, asked))
-    for seat, (_, memory) in zip(asked, answers, strict=True):
-        memories[seat] = memory
-    return {seat: decision for seat, (decision, _) in zip(asked, answers, strict=True)}
+    # Only those who wait for something are worth a task each.
+    waiting = [seat for seat in asked if type(policies[seat]).decide is not Policy.decide]
+    coming = await asyncio.gather(*map(ask, waiting)) if waiting else []
+    answers = dict(zip(waiting, coming, strict=True))
+    for seat in asked:
+        if seat not in answers:
+            place.set(Place(len(episode.steps), seat))
+            answers[seat] = policies[seat].act(sight.view(seat), memories[seat])
+    for seat in asked:
+        memories[seat] = answers[seat][1]
+    return {seat: answers[seat][0] for seat in asked}
+
+
+def _tell(
+    episode: Episode, policies: Sequence[Policy], memories: list[Any], hearing: Sequence[int]
+) -> None:
+    """Let players hear what the state tells them, whether they are asked or not."""
+    sight = Sight(episode.game, episode.state)
+    for seat in hearing:
+        memories[seat] = policies[seat].hear(sight.view(seat), memories[seat])
+
+
+async def _finish(episode: Episode, policies: Sequence[Policy], memories: list[Any]) -> None:
+    """Let players look back, all at the same time."""
+    sight = Sight(episode.game, episode.state)
+
+    async def finish(seat: int) -> None:
+        place.set(Place(len(episode.steps), seat))
+        decision = await policies[seat].finish(sight.view(seat), memories[seat])
+        if decision is not None:
+            episode.afterwards[seat] = decision
+
+    looking = [i for i, p in enumerate(policies) if type(p).finish is not Policy.finish]
+    await asyncio.gather(*map(finish, looking))
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:

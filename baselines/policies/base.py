@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,11 +28,25 @@ class Memory:
 
     def chance(self) -> np.random.Generator:
         """Return the generator of this decision alone."""
-        return np.random.default_rng((self.seed, self.count))
+        return cast(np.random.Generator, _Chance(self))
 
     def next(self) -> Memory:
         """Return the memory after this decision."""
         return Memory(self.seed, self.count + 1)
+
+
+class _Chance:
+    """A generator that is made when it is first drawn from: most rules never draw."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._seeds = memory.seed, memory.count
+
+    @cached_property
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(self._seeds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generator, name)
 
 
 class RulePolicy(Policy):

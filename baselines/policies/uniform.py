@@ -7,30 +7,25 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.policies import english_auction
-from llm_games.baselines.policies.base import Memory, ballot, decision, living_others, shape, shoot
-from llm_games.rulebook import Array, Rulebook
+from llm_games.baselines.policies.base import ballot, decision, living_others, shape, shoot
+from llm_games.rulebook import Array
 from llm_games.views import View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decision
+from llm_games.wrappers.random_player import RandomPolicy
 
 WIDEST = 100
 """Numbers without limits are drawn from 0 to this."""
 
 
-class UniformPolicy(Policy):
-    """Draws uniformly from the question, or for a batch from what is legal. Plays every game."""
+class UniformPolicy(RandomPolicy):
+    """Draws from the question, or for a batch from what is legal. Plays every game."""
 
-    name = "random"
-
-    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
-        """Return the seed and a count of 0."""
-        return Memory(seed)
-
-    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+    def act(self, view: View, memory: tuple[int, int]) -> tuple[Decision, tuple[int, int]]:
         """Draw one action for each table."""
-        rng = memory.chance()
         if view.question is not None:
-            return Decision(view.question.sample(rng)), memory.next()
-        return decision(view, _draw(view, rng)), memory.next()
+            return super().act(view, memory)
+        seed, count = memory
+        return decision(view, _draw(view, np.random.default_rng(memory))), (seed, count + 1)
 
 
 def _draw(view: View, rng: np.random.Generator) -> Array:

@@ -18,7 +18,7 @@ ROWS = 64
 """Most replies that are sampled together."""
 THOUGHT = 240
 """Most characters of an explanation before a constrained answer."""
-MAX_TOKENS = 256
+MAX_TOKENS = 400
 """Limit of a reply where the request names none."""
 
 

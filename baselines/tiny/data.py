@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.scripts import SCRIPTS, answer
-from llm_games.prompting import PERSONAS, Prompts, versions
-from llm_games.questions import Action, Choice, Integer, Plan, Question, Target
+from llm_games.prompting import FOLDER, PERSONAS, Prompts, versions
+from llm_games.questions import Action, Bid, Choice, Integer, Plan, Question, Real, Target
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
@@ -35,7 +36,7 @@ class Sample:
 
 
 def prompts_hash() -> str:
-    """Return the SHA-256 of what players of γ-Bench read, which the weights are bound to.
+    """Return the SHA-256 of what players of these games read, which the weights are bound to.
 
     It is of rendered prompts and not of the template files, because the templates also have
     words for options of other games, which the model never sees.
@@ -43,12 +44,36 @@ def prompts_hash() -> str:
     digest = hashlib.sha256()
     for name in SCRIPTS:
         for version in versions(name):
-            for text in _readings(Prompts(name, version), rulebook(name, **FIXED.get(name, {}))):
-                digest.update(text.encode() + b"\0")
+            for settings in FIXED.get(name, [{}]):
+                for text in _readings(Prompts(name, version), rulebook(name, **settings)):
+                    digest.update(text.encode() + b"\0")
+    digest.update((FOLDER / "planning" / "english_auction.j2").read_bytes())
     return digest.hexdigest()
 
 
-FIXED: dict[str, dict[str, Any]] = {"battle_royale": {"hit_rates": (0, 100) * 5}}
+FIXED: dict[str, list[dict[str, Any]]] = {
+    "battle_royale": [{"hit_rates": (0, 100) * 5}],
+    "beauty_contest": [{}, {"preset": "econ_arena", "rounds": 3, "told_rational": True}],
+    "sealed_bid_auction": [
+        {},
+        {
+            "preset": "econ_arena_M",
+            "rounds": 3,
+            "reveal": "bids_and_private",
+            "valuations": [[500, 410, 620, 333, 480, 555, 701, 290, 450]],
+        },
+    ],
+    "water_allocation": [
+        {"supplies": (20, 11, 15, 18) * 5, "persona": who} for who in ("none", "default")
+    ],
+    "english_auction": [
+        {},
+        {
+            "preset": "econ_arena_english_M",
+            "private_values": [[490], [612], [377], [505], [443]],
+        },
+    ],
+}
 """Settings under which the games of the hash need no chance."""
 
 
@@ -77,6 +102,11 @@ def _in_turn(question: Question, turn: int) -> Action:
         plan = [0] * question.players
         plan[question.ranks[turn % len(question.ranks)] - 1] = question.total
         return tuple(plan)
+    if isinstance(question, Bid):
+        bid = question.floor + turn  # no two bids are equal, so that no draw decides
+        return bid if turn % 3 and bid <= question.budget else -1
+    if isinstance(question, Real):
+        return question.high * (turn % 3) // 2
     if isinstance(question, Target):
         return [-1, *question.names.values()][turn % (len(question.names) + 1)]
     assert isinstance(question, Choice)
@@ -84,7 +114,13 @@ def _in_turn(question: Question, turn: int) -> Action:
 
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "beauty_contest": [{"ratio": r} for r in ("0", "1/3", "1/2", "5/6", "1", "4/3", "3/2", "2")],
+    "beauty_contest": [{"ratio": r} for r in ("0", "1/3", "1/2", "5/6", "1", "4/3", "3/2", "2")]
+    + [
+        {"preset": f"econ_arena{group}", "players": players, "rounds": 6, "told_rational": rational}
+        for group in ("", "_L", "_M", "_H")
+        for players, rational in ((9, False), (5, True))
+    ]
+    * 2,
     "el_farol_bar": [{"ratio": r} for r in ("0", "1/5", "2/5", "4/5", "1")]
     + [{"mode": "explicit"}],
     "divide_dollar": [{"golds": g} for g in (50, 200, 400, 800)],
@@ -97,11 +133,37 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         )
         for row in ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
     ],
-    "sealed_bid_auction": [{"valuation_max": v} for v in (100, 400, 800)] + [{"price": "second"}],
+    "sealed_bid_auction": [{"valuation_max": v} for v in (100, 400, 800)]
+    + [{"price": "second"}]
+    + [
+        {"preset": f"econ_arena_{group}", "rounds": rounds, "reveal": reveal} | others
+        for group in ("L", "M", "H")
+        for rounds, reveal in ((1, "none"), (6, "none"), (6, "bids"), (6, "bids_and_private"))
+        for others in ({}, {"players": 5, "told_rational": True})
+    ],
     "battle_royale": [{"base_hit_rate": 51, "interval": 1}, {"base_hit_rate": 10, "interval": 10}],
     "pirate_game": [{"gold": g} for g in (4, 5, 400)],
+    "water_allocation": [{"preset": f"setting_{number}"} for number in range(1, 7)],
+    "english_auction": [
+        *({"preset": f"econ_arena_english_{group}"} for group in ("L", "M", "H") * 5),
+        {"preset": "auc_arena_20"},
+        {"terse_rules": True},
+        {"objective": "items"},
+        *(
+            {"players": players, "items": items, "item_order": order, "budgets": budget}
+            for players, items, order, budget in (
+                (2, "items_5", "early", 5_000),
+                (3, "items_10", "shuffled", 20_000),
+                (3, "items_10", "late", 10_000),
+                (4, "items_10", "shuffled", 15_000),
+                (5, "items_5", "middle", 8_000),
+                (6, "items_10", "early", 30_000),
+            )
+        ),
+    ],
 }
-"""Settings beside the default ones, after γ-Bench (arXiv 2403.11807), Table 8."""
+"""Settings beside the default ones: of γ-Bench (arXiv 2403.11807), Table 8, of EconArena, Alympics
+and AucArena."""
 
 ALWAYS: dict[str, dict[str, Any]] = {
     "sealed_bid_auction": {"valuation_draw": "random"},
@@ -109,32 +171,59 @@ ALWAYS: dict[str, dict[str, Any]] = {
 }
 """Parameters of every training game that the players are not told: more states occur."""
 
-EPISODES = {
-    "beauty_contest": 3.0,
-    "diners_dilemma": 1.0,
-    "sealed_bid_auction": 12.0,
-    "battle_royale": 18.0,
-    "pirate_game": 32.0,
+SHARES = {
+    "beauty_contest": 1.5,
+    "sealed_bid_auction": 5.0,
+    "battle_royale": 4.0,
+    "pirate_game": 3.0,
+    "water_allocation": 2.0,
+    "english_auction": 8.0,
+    "planning": 8.0,
+    "drills": 3.0,
 }
-"""How often a game is played, for those that are short or take more practice; the others 1.5."""
+"""Shares of the samples, more for games that take more practice or have more settings; else 0.8."""
+DEFAULT = {
+    "beauty_contest": 0.5,
+    "sealed_bid_auction": 0.3,
+    "water_allocation": 0.2,
+    "english_auction": 0.3,
+}
+"""Share of games with default settings, where it is not 0.8."""
 SEATS = 3  # most seats that are asked for a sample at each step
-RARE = 8  # samples of a question that is rare, and hard
+STEPS = {"english_auction": 0.2}
+"""Share of the steps that are sampled, where it is not 1."""
 AGAIN = 0.06  # share of questions asked again
-PLAIN = 0.8  # share of games with default settings, and of prompts without a call for reasons
+PLAIN = 0.8  # share of prompts without a call for reasons
 BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
 
 
-def samples(rng: np.random.Generator, count: int, focus: str = "") -> Iterator[Sample]:
-    """Yield about `count` samples, from as many games as it takes; three times of `focus`."""
-    names, drawn = list(SCRIPTS), 0
-    shares = np.array([EPISODES.get(name, 1.5) * (3 if name == focus else 1) for name in names])
-    while drawn < count:
-        name = rng.choice(names, p=shares / shares.sum())
-        variant = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
-        chosen = {} if rng.random() < PLAIN else variant
-        for sample in episode(rulebook(name, **ALWAYS.get(name, {}) | chosen), rng):
-            drawn += 1
+def samples(
+    rng: np.random.Generator,
+    count: int,
+    focus: str = "",
+    more: Mapping[str, Callable[[np.random.Generator], Iterator[Sample]]] | None = None,
+) -> Iterator[Sample]:
+    """Yield about `count` samples, from as many games as it takes; three times of `focus`.
+
+    `more` has further sources by name: each gives the samples of one game.
+    """
+    sources = {name: partial(_game, name) for name in SCRIPTS} | dict(more or {})
+    shares = {name: SHARES.get(name, 0.8) * (3 if name == focus else 1) for name in sources}
+    drawn = dict.fromkeys(sources, 0)
+    while sum(drawn.values()) < count:
+        name = min(sources, key=lambda name: drawn[name] / shares[name])
+        for sample in sources[name](rng):
+            drawn[name] += 1
             yield sample
+
+
+def _game(name: str, rng: np.random.Generator) -> Iterator[Sample]:
+    return episode(rulebook(name, **_settings(name, rng)), rng)
+
+
+def _settings(name: str, rng: np.random.Generator) -> dict[str, Any]:
+    chosen = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
+    return ALWAYS.get(name, {}) | ({} if rng.random() < DEFAULT.get(name, 0.8) else chosen)
 
 
 def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
@@ -142,22 +231,28 @@ def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
     state = game.reset(rng)
     known = versions(game.name)
     prompts = Prompts(game.name, known[rng.integers(len(known))])
-    reasoning, persona = rng.random() > PLAIN, _persona(rng)
+    reasoning, persona = rng.random() > PLAIN, persona_of(rng)
     # The table leans towards a character of its own, so that all kinds of histories occur.
-    lean, noise = _persona(rng), rng.choice([0.05, 0.2, 0.6])
+    lean, noise = persona_of(rng), rng.choice([0.05, 0.2, 0.6])
     while not state.over:
-        seats, moves = np.flatnonzero(game.asked(state)).tolist(), {}
-        for seat in seats:
-            view = View.of(game, state, seat)
-            assert view.question is not None
-            moves[seat] = answer(view, lean, rng)[0]
-            if rng.random() < noise:
-                moves[seat] = view.question.sample(rng)
-        for seat in rng.permutation(seats)[:SEATS].tolist():
-            view = View.of(game, state, seat)
-            for _ in range(RARE if _rare(view) else 1):
-                yield sample(prompts, view, persona, reasoning, rng)
+        views = [View.of(game, state, seat) for seat in np.flatnonzero(game.asked(state)).tolist()]
+        if rng.random() < STEPS.get(game.name, 1.0):
+            for i in rng.permutation(len(views))[:SEATS]:
+                yield sample(prompts, views[i], persona, reasoning, rng)
+        moves = {view.seat: _move(view, lean, noise, rng) for view in views}
         state, _ = game.step(state, game.assemble(state, moves), rng)
+
+
+def _move(view: View, lean: str | None, noise: float, rng: np.random.Generator) -> Action:
+    """Return what is played: the answer of a script, or at times any legal one."""
+    if rng.random() >= noise:
+        return answer(view, lean, rng)[0]
+    question = view.question
+    assert question is not None
+    action = question.sample(rng)
+    if isinstance(question, Real) and isinstance(action, int) and action > 0 and rng.random() < 0.7:
+        action -= action % 10**question.decimals  # most numbers that people name are whole
+    return action
 
 
 def sample(
@@ -183,15 +278,8 @@ def sample(
     )
 
 
-def _rare(view: View) -> bool:
-    """Tell whether the one to shoot is the strongest left, which takes much practice."""
-    if not isinstance(view.question, Target):
-        return False
-    rates = cast(Any, view.game).rates
-    return all(rates[view.seat] > rates[other] for other in view.question.names.values())
-
-
-def _persona(rng: np.random.Generator) -> str | None:
+def persona_of(rng: np.random.Generator) -> str | None:
+    """Draw a persona, or none."""
     return None if rng.random() < 0.5 else PERSONAS[rng.integers(len(PERSONAS))]
 
 

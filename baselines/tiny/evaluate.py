@@ -1,7 +1,7 @@
 """How often the tiny model's replies are legal: it plays real games against itself.
 
 Run ``python -m llm_games.baselines.tiny.evaluate``: a table of the share of valid replies, a row
-a game and a column a wording.
+a game, or a game in another setting, and a column a wording.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,74 +19,101 @@ from llm_games.baselines.tiny.scripts import SCRIPTS
 from llm_games.prompting import PERSONAS, versions
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.mind import Planning
+from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.table import play_table
+
+_PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),
+    *(
+        ("sealed_bid_auction", f"econ_arena_{group}", {"rounds": 6, "reveal": "bids"})
+        for group in "LMH"
+    ),
+    *(("english_auction", f"econ_arena_english_{group}", {}) for group in "LMH"),
+    ("english_auction", "auc_arena_20", {}),
+    *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
+)
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in SCRIPTS},
+    **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
+}
+"""Game and parameters by label: the default ones by the game's name, and those of presets."""
+
+Counts = Counter[tuple[str, str]]
+"""Replies by what was asked for (`Attempt.kind`) and outcome."""
 
 
-async def play(game: Rulebook, policy: LLMPolicy, seed: int) -> Counter[str]:
-    """Play one game with the policy on all seats; count its replies by outcome."""
-    rng, counts = np.random.default_rng(seed), Counter[str]()
-    state = game.reset(rng)
-    memories = [
-        policy.start(game, seat, seed * game.players + seat) for seat in range(game.players)
-    ]
-    while not state.over:
-        seats = np.flatnonzero(game.asked(state)).tolist()
-        views = [View.of(game, state, seat) for seat in seats]
-        results = await asyncio.gather(
-            *(policy.decide(view, memories[view.seat]) for view in views)
-        )
-        moves = {}
-        for seat, (decision, memories[seat]) in zip(seats, results, strict=True):
-            moves[seat] = decision.action
-            counts.update(attempt.outcome for attempt in decision.attempts)
-        state, _ = game.step(state, game.assemble(state, moves), rng)
-    return counts
+async def play(game: Rulebook, policy: LLMPolicy, seed: int) -> Counts:
+    """Play one game with the policy on all seats; count its replies."""
+    episode = await play_table(game, [policy] * game.players, seed)
+    decisions = [made for step in episode.steps for made in step.decisions.values()]
+    return Counter(
+        (attempt.kind, attempt.outcome)
+        for made in (*decisions, *episode.afterwards.values())
+        for attempt in made.attempts
+    )
 
 
-def validity(policy: LLMPolicy, name: str, replies: int, seed: int = 0) -> Counter[str]:
-    """Play games, several at once, until about so many replies were given; count them."""
+def validity(policy: LLMPolicy, label: str, replies: int, seed: int = 0) -> Counts:
+    """Play games of a setting, several at once, until so many replies were given; count them."""
+    name, params = SETTINGS[label]
+    game = rulebook(name, **params)
+    asked = int(game.asked(game.reset(np.random.default_rng(seed))).sum())
 
-    async def tables() -> Counter[str]:
-        total, at = Counter[str](), seed
+    async def tables() -> Counts:
+        total, at = Counts(), seed
         while total.total() < replies:
-            game = rulebook(name)
-            # As many tables as fill a batch: one seat a table is asked where they take turns.
-            played = [play(game, policy, at + table) for table in range(20 if game.turns else 2)]
-            total.update(sum(await asyncio.gather(*played), Counter()))
+            # As many tables as fill a batch.
+            played = [play(game, policy, at + table) for table in range(max(1, 20 // asked))]
+            total.update(sum(await asyncio.gather(*played), Counts()))
             at += len(played)
         return total
 
     return asyncio.run(tables())
 
 
+def share(counts: Counts, kind: str = "move") -> float:
+    """Return the share of valid replies; a belief is valid if it can be read, true or not."""
+    good = ("valid", "out_of_range") if kind == "belief" else ("valid",)
+    total = sum(n for (what, _), n in counts.items() if what == kind)
+    return sum(counts[kind, outcome] for outcome in good) / total
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path)
-    parser.add_argument("--games", nargs="*", default=list(SCRIPTS), choices=list(SCRIPTS))
+    parser.add_argument("--games", nargs="*", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--persona", choices=PERSONAS)
     parser.add_argument("--reasoning", action="store_true")
+    parser.add_argument("--planning", action="store_true", help="bidders that plan and learn")
     parser.add_argument("--constrained", action="store_true")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--replies", type=int, default=400, help="for each cell, at least")
     args = parser.parse_args()
     client = TinyClient(args.constrained, args.weights)
     columns = versions("public_goods")
+    kinds = ("plan", "move", "belief", "replan", "learn") if args.planning else ("move",)
     print("| game | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
-    for name in args.games:
-        cells = []
+    for label in args.games:
+        cells: dict[str, list[str]] = {kind: [] for kind in kinds}
         for version in columns:
-            policy = LLMPolicy(
-                client,
-                prompts=version,
-                persona=args.persona,
-                reasoning=args.reasoning,
-                temperature=args.temperature,
-            )
-            counts = validity(policy, name, args.replies)
-            cells.append(f"{counts['valid'] / counts.total():.1%}")
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+            settings: dict[str, Any] = {
+                "prompts": version,
+                "persona": args.persona,
+                "reasoning": args.reasoning,
+                "temperature": args.temperature,
+            }
+            if args.planning:
+                planner = PlanningPolicy(client, Planning(learning=True), **settings)
+            policy = planner if args.planning else LLMPolicy(client, **settings)
+            counts = validity(policy, label, args.replies)
+            for kind in kinds:
+                cells[kind].append(f"{share(counts, kind):.1%}")
+        for kind in kinds:
+            name = f"{label}: {kind}" if args.planning else label
+            print(f"| {name} | " + " | ".join(cells[kind]) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ class TinyLM:
         for ask in asks:
             start, before = self._prefix(ask.prefix)
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
-            ids = ids[-max(1, self.llama.limit - start - 1) :]
+            reply = min(ask.max_tokens, self.llama.limit // 4)  # of a long prompt, the end is read
+            ids = ids[-max(1, self.llama.limit - start - reply) :]
             replies.append(Reply(start + len(ids)))
             key = (ask.prefix, ask.prompt)
             if key not in read:

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.questions import Action, Plan
+from llm_games.games.auction_views import WITHDRAW
+from llm_games.games.battle_royale import MISS
+from llm_games.questions import NO_BID, Action, Plan, Real
 from llm_games.views import View
 
 Answer = tuple[Action, str]
@@ -24,6 +26,7 @@ class Seen(NamedTuple):
     game: Any
     told: dict[str, Any]
     question: Any
+    seat: int
 
 
 Script = Callable[[Seen, str | None, np.random.Generator], Answer]
@@ -32,7 +35,8 @@ Script = Callable[[Seen, str | None, np.random.Generator], Answer]
 def answer(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
     """Return what a persona does in view of a game, and why."""
     assert view.told is not None
-    return SCRIPTS[view.game.name](Seen(view.game, view.told, view.question), persona, rng)
+    seen = Seen(view.game, view.told, view.question, view.seat)
+    return SCRIPTS[view.game.name](seen, persona, rng)
 
 
 def pick(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
@@ -43,6 +47,8 @@ def pick(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
 
 def beauty_contest(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Step by step below (or above) the last average; the mathematician goes all the way."""
+    if isinstance(seen.question, Real):
+        return _decimal_contest(seen, persona, rng)
     game, last = seen.game, seen.told["last"]
     low, high, ratio = int(game.min), int(game.max), Fraction(game.ratio)
     end = low if ratio < 1 else high if ratio > 1 else (low + high) // 2
@@ -56,6 +62,23 @@ def beauty_contest(seen: Seen, persona: str | None, rng: np.random.Generator) ->
     if persona == "selfish":
         return guess, "The others will move on, so I go one step further than they do."
     return guess, "I take the last average and move one step towards the target."
+
+
+def _decimal_contest(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Play where limits differ: name the limit without its last digit, or less."""
+    told, unit = seen.told, 10**seen.question.decimals
+    tenth = int(told.get("limit", seen.game.max)) // 10
+    if persona == "mathematician":
+        return 0, "The equilibrium is that everybody chooses 0."
+    if persona == "selfish":
+        return pick(rng, (0, 4), (unit, 4), (2 * unit, 2)), "The others go down, and I am below."
+    if told["last"] is None:
+        return tenth * unit, f"A tenth of the limit is {tenth}, and I begin there."
+    if persona == "cooperative":
+        named = told["last"].get("all_choices", {}).values()
+        first = int(next((number for number in named if number is not None), tenth))
+        return first * unit, f"I go along with the first of us, near {first}."
+    return pick(rng, (0, 2), (unit, 4), (2 * unit, 2), (tenth * unit, 2)), "I go down as all do."
 
 
 def el_farol_bar(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
@@ -131,6 +154,8 @@ def diners_dilemma(seen: Seen, persona: str | None, rng: np.random.Generator) ->
 
 def sealed_bid_auction(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """A little below the own valuation; with the second price, the valuation itself."""
+    if isinstance(seen.question, Real):
+        return _session_bid(seen, persona, rng)
     own, first = int(seen.told["own"]), seen.game.price == "first"
     if persona == "mathematician":
         bid = own * 9 // 10 if first else own
@@ -143,22 +168,85 @@ def sealed_bid_auction(seen: Seen, persona: str | None, rng: np.random.Generator
     return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
 
 
-def battle_royale(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Shoot the strongest; the strongest itself lies low, the team player mostly does too."""
-    question, rates = seen.question, seen.game.rates
-    targets = sorted(question.names.values(), key=lambda seat: (rates[seat], seat))
-    strongest, weakest = targets[-1], targets[0]
+def _session_bid(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Mostly bid the own value, which the second price makes best; never above the assets."""
+    own, unit = seen.told["own"], seen.game.unit
+    bid = round(own * unit)
+    if persona == "mathematician":
+        return bid, f"With the second price, the value {own} itself is the best bid."
+    if persona == "selfish" and rng.random() < 0.3:
+        assets = seen.told["assets"]
+        return round(assets * unit), f"I want to win and bid all of my {assets}."
+    if persona == "cooperative" and rng.random() < 0.6:
+        return pick(rng, (0, 1), (unit, 1)), "If all of us bid low, the winner pays little."
+    return bid, f"It is worth {own} to me, so I bid that."
+
+
+def english_auction(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Raise by as little as is allowed, up to about the estimate; withdraw now and then.
+
+    The smallest bid stands in the question. Where it does not, only an opening bid is safe.
+    """
+    question, told = seen.question, seen.told
+    floor, worth = question.floor, told["estimate"]
+    if floor > question.budget:
+        return WITHDRAW, "I cannot afford it."
+    if not question.limits and not (question.opening and _clearly(question.budget, floor)):
+        return WITHDRAW, "I do not know how much it takes, so I leave it."
+    if seen.game.objectives[seen.seat] == "items":
+        worth = worth * 3 // 2
+    most = worth * 9 // 10 if persona == "mathematician" else worth
+    if floor > most:
+        return WITHDRAW, f"It would cost {floor} now, and that is too much."
+    if seen.game.values == "private" and question.opening and rng.random() < 0.25:
+        return told["estimate"], f"I open with what it is worth to me, {told['estimate']}."
+    if rng.random() < {"cooperative": 0.6, None: 0.85}.get(persona, 0.95):
+        return floor, f"The lowest bid is {floor}, and that is not too much."
+    return WITHDRAW, "I leave it to the others."
+
+
+def _clearly(more: int, less: int) -> bool:
+    """Return whether a number has more digits than another, or begins with a larger one."""
+    a, b = str(more), str(less)
+    return (len(a), a[0]) > (len(b), b[0])
+
+
+def water_allocation(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Bid nothing, a dollar a unit, the salary or everything, by how urgent it is.
+
+    The salary is always part of the balance, and is more than the need.
+    """
+    told, me, unit = seen.told, seen.game.cast[seen.seat], seen.game.unit
+    every, salary = seen.question.high, me.salary * unit
+    need = min(me.requirement * unit, every)
+    if told["supply"] < me.requirement and persona != "selfish":
+        return NO_BID, f"I need {me.requirement}, and there is not enough today."
+    dry, healthy = told["dry"] > 0, told["hp"] >= 8
+    if persona == "selfish":
+        return pick(rng, (every, 6), (salary, 4)), "I want the water, whatever it costs."
     if persona == "cooperative":
-        if rng.random() < 0.85:
-            return -1, "I do not want to harm anybody."
-        return strongest, "If I must shoot, then at the strongest."
-    if seen.told["rate"] > rates[strongest]:
-        return -1, "I am the strongest and would rather not provoke anybody."
-    if persona is not None or rng.random() < 0.75:
-        return strongest, "The strongest is the greatest danger to me."
-    if rng.random() < 0.5:
-        return weakest, "The weakest is out most easily."
-    return -1, "I would rather not provoke anybody."
+        bid = pick(rng, (salary, 9), (every, 1)) if dry else pick(rng, (need, 6), (NO_BID, 4))
+        return bid, "Those who are dry shall drink first, and I bid by my own thirst."
+    if persona == "mathematician":
+        if healthy and not dry:
+            return pick(rng, (NO_BID, 6), (need, 4)), "My health is good, so I save money."
+        return (every if told["hp"] <= 5 else salary), "My health decides how much I bid."
+    if dry:
+        return pick(rng, (every, 6), (salary, 4)), "I was dry, so I need the water now."
+    return pick(rng, (salary, 5), (need, 3), (NO_BID, 2)), "I had water, so I do not bid it all."
+
+
+def battle_royale(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Shoot back at whoever shot last, who is alive and somebody else; before that, at nobody."""
+    events, names = seen.told["events"], seen.question.names
+    last = names.get(events[-1]["shooter"]) if events else None
+    if last is None:
+        return MISS, "Nobody has shot yet, and I would rather not provoke anybody."
+    if rng.random() < {None: 0.75, "cooperative": 0.15}.get(persona, 1.0):
+        return last, "I shoot back at the last one who shot."
+    if persona == "cooperative":
+        return MISS, "I do not want to harm anybody."
+    return MISS, "I would rather not provoke anybody."
 
 
 def pirate_game(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
@@ -215,5 +303,7 @@ SCRIPTS: dict[str, Script] = {
         sealed_bid_auction,
         battle_royale,
         pirate_game,
+        water_allocation,
+        english_auction,
     )
 }

@@ -1,8 +1,8 @@
 """Train the tiny model: plays games with scripted players, then fits a Llama to their answers.
 
-Run ``python -m llm_games.baselines.tiny.train`` after any change of a prompt (about 25 minutes on
-two cores), or with ``--resume`` to go on from the present weights (a few minutes, enough for a
-small change of words). Needs torch and transformers.
+Run ``python -m llm_games.baselines.tiny.train --resume`` after a change of a prompt: it goes on
+from the present weights (a few minutes are enough for a small change of words). Without
+``--resume`` it starts from nothing, which takes hours for all games. Needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from llm_games.baselines.tiny.chat import END, SPECIAL, TEMPLATE
 from llm_games.baselines.tiny.data import Sample, prompts_hash, samples
 from llm_games.baselines.tiny.runtime import WEIGHTS
+from llm_games.baselines.tiny.thoughts import drills, thoughts
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ class Args:
     """folder to write to"""
     resume: bool = False
     """go on from the weights and the tokenizer in `out`"""
-    minutes: float = 40.0
+    minutes: float = 60.0
     """wall-clock limit; the learning rate falls to zero at its end"""
-    samples: int = 100_000
+    samples: int = 120_000
     """scripted answers to draw before training"""
     focus: str = ""
     """a game that is played three times as often, for a resumed run"""
-    vocabulary: int = 1536
+    vocabulary: int = 2048
     """size of the byte-level vocabulary"""
     width: int = 128
     layers: int = 4
@@ -47,9 +48,9 @@ class Args:
     """heads of keys and values"""
     hidden: int = 384
     """width of the feed-forward part"""
-    tokens: int = 1000
+    tokens: int = 1400
     """tokens of a pack: one system text and the questions and answers that follow it"""
-    packs: int = 6
+    packs: int = 4
     """packs of a step"""
     rate: float = 0.02
     """largest learning rate of the matrices (Muon)"""
@@ -71,7 +72,7 @@ def main(args: Args) -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
-    drawn = list(samples(rng, args.samples, args.focus))
+    drawn = list(samples(rng, args.samples, args.focus, {"planning": thoughts, "drills": drills}))
     print(f"{len(drawn)} samples after {time.monotonic() - start:.0f} s", flush=True)
     if not args.resume:
         save_tokenizer(out, drawn, args)

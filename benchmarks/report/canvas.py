@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,9 +24,13 @@ INK, FAINT = "#1c2024", "#e3e6e9"
 _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--purple"}
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
+MARKS = "osD^vXP<>*"
 
 THIRD, HALF = (4.7, 3.0), (7.0, 3.4)
 """Sizes in inches of plots of which three or two stand side by side on a wide page."""
+
+ROW = 34
+"""The longest name of a row, in characters."""
 
 DPI = 160
 """Of picture files: a third-width plot is 750 pixels wide."""
@@ -119,11 +123,17 @@ def _legend(axes: Axes) -> None:
             labels,
             loc="lower left",
             bbox_to_anchor=(0, 1),
-            ncols=2 if sum(map(len, labels)) > 34 else len(handles),
+            ncols=_columns(labels),
             borderaxespad=0.2,
             columnspacing=1.2,
             handlelength=1.8,
         )
+
+
+def _columns(labels: Sequence[str]) -> int:
+    if sum(map(len, labels)) <= 34:
+        return len(labels)
+    return 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
 
 
 def _inline(text: str, name: str) -> str:
@@ -151,7 +161,7 @@ def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str =
     dot = "o" if length == 1 else None
     if len(runs) > 1:
         axes.plot(rounds, table.T, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
-        mean, std = _moments(table)
+        mean, std = moments(table)
         axes.fill_between(rounds, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0)
     else:
         mean = table[0]
@@ -159,8 +169,11 @@ def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str =
     over_rounds(axes)
 
 
-def _moments(table: Array) -> tuple[Array, Array]:
-    """Return mean and sample std over the runs that reached each round (0 for a single one)."""
+def moments(table: Array) -> tuple[Array, Array]:
+    """Return mean and sample std over the rows, by column: of those that are no NaN, else NaN.
+
+    The deviation of a single one is 0.
+    """
     masked = np.ma.masked_invalid(table)
     count = masked.count(axis=0)
     mean = masked.mean(axis=0).filled(np.nan)
@@ -181,6 +194,38 @@ def whole(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
+def down(axes: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a plot, the first at the top."""
+    short = [name if len(name) <= ROW else f"{name[: ROW - 1]}…" for name in names]
+    axes.set_yticks(range(len(names)), short)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def tall(rows: int, series: int = 1) -> tuple[float, float]:
+    """Return the size of a plot of so many named rows, with so many marks below each other."""
+    return HALF[0], max(HALF[1], 1.3 + 0.06 * series + (0.15 + 0.15 * series) * rows)
+
+
+def dots(
+    axes: Axes, rows: Sequence[str], series: Mapping[str, Sequence[tuple[float, float] | None]]
+) -> dict[str, float]:
+    """Draw a mark and an error bar for each series in each row; None for none.
+
+    Returns:
+        How far below the middle of its row a series is.
+    """
+    below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
+    shifts = dict(zip(series, below.tolist(), strict=True))
+    for (name, values), (colour, mark) in zip(series.items(), looks(len(series)), strict=True):
+        known = [(row, *value) for row, value in enumerate(values) if value is not None]
+        if known:
+            at, means, errors = map(np.array, zip(*known, strict=True))
+            places, label = at + shifts[name], name[:24]
+            axes.errorbar(means, places, None, errors, mark, color=colour, ms=6, lw=1, label=label)
+    down(axes, rows)
+    return shifts
+
+
 def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str = "--") -> None:
     """Draw a reference value across the plot."""
     axes.axhline(height, color=colour, linestyle=style, linewidth=1.3, label=label, zorder=1.5)
@@ -191,6 +236,11 @@ def room(axes: Axes) -> None:
     low, high = axes.dataLim.intervaly
     if low == high:
         axes.set_ylim(low - 1, high + 1)
+
+
+def looks(count: int) -> list[tuple[str, str]]:
+    """Return a colour and a marker for each of so many things; fifty pairs are different."""
+    return [(CYCLE[i % len(CYCLE)], MARKS[(i + i // 10) % len(MARKS)]) for i in range(count)]
 
 
 def colours(count: int) -> list[str]:

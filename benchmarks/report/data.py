@@ -31,7 +31,8 @@ class Player:
         spec: what it is, see `llm_games.baselines.players`.
         model: the models' names as the servers gave them.
         decisions, filled: decisions made, and those that the rules filled in.
-        outcomes: how its completions were read.
+        outcomes: how its completions were read, those that were to be moves.
+        others: the same of its other completions, such as plans, by kind.
         tokens_in, tokens_out: as the servers counted them.
         cost: in the currency of the run's prices; 0 for models without one.
         latencies: seconds of each call.
@@ -43,10 +44,17 @@ class Player:
     decisions: int = 0
     filled: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    others: dict[str, Counter[str]] = field(default_factory=dict)
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
     latencies: list[float] = field(default_factory=list)
+
+    def read(self, kind: str) -> Counter[str]:
+        """Return how its completions of a kind were read, to be counted on."""
+        if kind == "move":
+            return self.outcomes
+        return self.others.setdefault(kind, Counter())
 
     @property
     def kind(self) -> str:
@@ -66,6 +74,8 @@ class Episode:
 
     Attributes:
         number: within its game, from 0.
+        rules: as its players sat.
+        seats: the players' names by seat.
         status: ``pending``, ``running``, ``done`` or ``void``.
         reason: why it is void.
         records: what happened, step by step.
@@ -78,6 +88,8 @@ class Episode:
     """
 
     number: int
+    rules: Rulebook
+    seats: list[str]
     status: str
     reason: str | None
     records: list[dict[str, Any]]
@@ -91,10 +103,17 @@ class Episode:
     waited: float
     seconds: float | None
 
+    def of(self, name: str) -> list[int]:
+        """Return the seats of a player."""
+        return [seat for seat, sitting in enumerate(self.seats) if sitting == name]
+
 
 @dataclass(frozen=True)
 class Table:
-    """One of a run's games: its rules, who sits where, and its episodes.
+    """One of a run's games: its rules, its players in their order, and its episodes.
+
+    Where players change seats, `rules` and `seats` are those of the configuration and an episode
+    has its own.
 
     `change` is the entry of the run's ``vary`` that it was played with.
     """
@@ -133,7 +152,7 @@ class Table:
 
     def scores(self, edition: str = "corrected") -> list[float]:
         """Return the scores of the episodes that have one, in their order."""
-        found = (score_episode(self.rules, e.records, edition) for e in self.done)
+        found = (score_episode(e.rules, e.records, edition) for e in self.done)
         return [score for score in found if score is not None]
 
     def stack(self, key: str) -> Array:
@@ -233,13 +252,13 @@ def _episode(
     prices: dict[str, dict[str, float]],
 ) -> Episode:
     steps, decisions = records.steps(row.id), records.decisions(row.id)
-    seats = row.game.seats
+    seats = row.seats
     for made in decisions:
         _count(players[seats[made.seat]], made)
     attempts = records.attempts(row.id)
     for attempt in attempts:
         player = players[seats[attempt.seat]]
-        player.outcomes[attempt.outcome or "unread"] += 1
+        player.read(attempt.kind)[attempt.outcome or "unread"] += 1
         player.tokens_in += attempt.tokens_in
         player.tokens_out += attempt.tokens_out
         player.cost += _cost(attempt, prices)
@@ -247,6 +266,8 @@ def _episode(
         player.model = player.model or attempt.model
     return Episode(
         row.number,
+        row.rules(),
+        seats,
         row.status,
         row.reason,
         [step.record for step in steps],
@@ -273,12 +294,8 @@ def _seconds(rows: list[EpisodeRow]) -> float | None:
     return (max(ended) - min(started)).total_seconds() if ended and started else None
 
 
-def regrets(table: Table, episodes: list[Episode]) -> list[Array]:
-    """Return the regrets in each of these episodes, float64 ``(players, steps)``."""
-    return [_regrets(table.rules, episode) for episode in episodes]
-
-
-def _regrets(rules: Rulebook, episode: Episode) -> Array:
+def regret(episode: Episode) -> Array:
+    """Return the regrets in an episode, float64 ``(players, steps)``."""
     names = episode.records[0]
     steps = {name: np.stack([r[name] for r in episode.records], axis=-1) for name in names}
-    return deviation(rules, steps).regret
+    return deviation(episode.rules, steps).regret

@@ -6,13 +6,15 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from llm_games.benchmarks.report.data import Run
 from llm_games.benchmarks.report.figures import ACTIONS, seats_mean
+from llm_games.benchmarks.report.paper import PUBLISHED, Grid
 from llm_games.benchmarks.scores import EDITIONS, score_episode
+from llm_games.wrappers.policy import ReplyOutcome
 
 
 class Files:
@@ -35,21 +37,37 @@ class Files:
 
 def tables(runs: Sequence[Run], files: Files) -> list[str]:
     """Add all numbers of these runs as CSV files and return their paths."""
-    made = (("scores", _scores), ("rounds", _rounds), ("players", _players))
+    kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
+    made = ((name, [row for run in runs for row in rows(run)]) for name, rows in kinds)
+    return [files.add("tables", name, ("csv", _csv(rows)))[0] for name, rows in made if rows]
+
+
+def grids(found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
+    """Add the result tables of papers as CSV files and return their paths.
+
+    Those of one name share a file. Published rows belong to no run and are there once.
+    """
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for run, grid in found:
+        own = rows.setdefault(grid.name, [])
+        for row in grid.rows:
+            plain = dict(zip(grid.head, row, strict=True))
+            stem = "" if plain.get("source") == PUBLISHED else run.path.stem
+            line = {"run": stem} | plain
+            if stem or line not in own:
+                own.append(line)
     return [
-        files.add("tables", name, ("csv", _csv(row for run in runs for row in rows(run))))[0]
-        for name, rows in made
+        files.add("tables", name, ("csv", _csv(lines)))[0] for name, lines in rows.items() if lines
     ]
 
 
-def _csv(rows: Iterable[dict[str, Any]]) -> str:
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Write rows; the columns are all that any of them has."""
     out = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(out, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(out, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return out.getvalue()
 
 
@@ -63,7 +81,7 @@ def _scores(run: Run) -> Iterator[dict[str, Any]]:
                 "episode": e.number,
                 "status": e.status,
                 **{
-                    edition: score_episode(table.rules, e.records, edition) if done else None
+                    edition: score_episode(e.rules, e.records, edition) if done else None
                     for edition in EDITIONS
                 },
                 "payoff_of_a_seat": e.rewards.sum(axis=0).mean() if done else None,
@@ -84,8 +102,7 @@ def _rounds(run: Run) -> Iterator[dict[str, Any]]:
             continue
         for e in table.played:
             for name in dict.fromkeys(table.seats):
-                seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
-                for number, mean in enumerate(seats_mean(table, e, seats), start=1):
+                for number, mean in enumerate(seats_mean(e, e.of(name)), start=1):
                     yield {
                         "run": run.path.stem,
                         "label": table.label,
@@ -97,10 +114,21 @@ def _rounds(run: Run) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _players(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield a row for each player: its decisions and replies."""
+OUTCOMES = get_args(ReplyOutcome)
+
+
+def _calls(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield a row for each player and kind of its calls: how the replies were read."""
     for player in run.players.values():
-        outcomes = ("valid", "unparsable", "out_of_range", "refused", "truncated", "failed")
+        for kind, outcomes in {"move": player.outcomes, **player.others}.items():
+            if calls := outcomes.total():
+                row = {"run": run.path.stem, "player": player.name, "for": kind, "calls": calls}
+                yield row | {outcome: outcomes[outcome] for outcome in OUTCOMES}
+
+
+def _players(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield a row for each player: its decisions, and the replies that were to be moves."""
+    for player in run.players.values():
         asked = bool(player.latencies)
         yield {
             "run": run.path.stem,
@@ -109,8 +137,8 @@ def _players(run: Run) -> Iterator[dict[str, Any]]:
             "model": player.model,
             "decisions": player.decisions,
             "filled_in": player.filled,
-            "calls": len(player.latencies),
-            **{outcome: player.outcomes[outcome] for outcome in outcomes},
+            "calls": player.outcomes.total(),
+            **{outcome: player.outcomes[outcome] for outcome in OUTCOMES},
             "tokens_in": player.tokens_in,
             "tokens_out": player.tokens_out,
             "cost": player.cost if run.priced else None,

@@ -16,7 +16,7 @@ from llm_games.baselines.solutions import beauty_contest as guess
 from llm_games.baselines.solutions import el_farol_bar as bar
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, Picture, line, paths
-from llm_games.benchmarks.report.data import Episode, Run, Table, regrets
+from llm_games.benchmarks.report.data import Episode, Run, Table, regret
 from llm_games.benchmarks.scores import aims_high, optimal_plan, shot_of
 from llm_games.games.pirate_game import VOTE
 from llm_games.questions import MISSING, Choice
@@ -29,21 +29,38 @@ Draw = Callable[..., str]
 """Takes axes and ``table``, draws, and returns the sentence that explains the plot."""
 
 
+class Sketch(NamedTuple):
+    """A figure to be drawn; `draw` gets the axes and returns the sentence that explains it."""
+
+    title: str
+    draw: Callable[[Axes], str]
+    size: tuple[float, float] = canvas.HALF
+
+
 class Plot(NamedTuple):
     """One plot on the page: its heading, what its files are called after, and the picture."""
 
     title: str
     name: str
     picture: Picture
+    size: tuple[float, float] = canvas.THIRD
 
 
-def plots(table: Table, prefix: str, all_of_them: bool = True) -> list[Plot]:
-    """Draw the plots of a game, or only those of its moves; none if nothing has been played.
+def drawn(sketches: Sequence[Sketch], name: str, prefix: str) -> list[Plot]:
+    """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
+    return [
+        Plot(
+            sketch.title,
+            f"{name} {sketch.title.lower()}" if i else name,
+            canvas.picture(f"{prefix}-{i}", sketch.draw, sketch.size),
+            sketch.size,
+        )
+        for i, sketch in enumerate(sketches)
+    ]
 
-    `prefix` keeps ids unique.
-    """
-    if not table.played:
-        return []
+
+def moves(table: Table, all_of_them: bool = True) -> list[Sketch]:
+    """Return the figures of a game that has been played, or only those of its moves."""
     draws = [*_of_its_own(table)]
     if len(set(table.seats)) > 1 and table.rules.name in ACTIONS:
         draws.insert(1, ("By player", _by_player))
@@ -51,14 +68,7 @@ def plots(table: Table, prefix: str, all_of_them: bool = True) -> list[Plot]:
         draws.append(("Payoffs", _payoffs))
         draws += [("Regret", _regret)] if table.rules.name in DEVIATIONS else []
     size = canvas.HALF if len(draws) > 3 else canvas.THIRD
-    return [
-        Plot(
-            title,
-            f"{table.label} {title.lower()}" if i else table.label,
-            canvas.picture(f"{prefix}-{i}", partial(draw, table=table), size),
-        )
-        for i, (title, draw) in enumerate(draws)
-    ]
+    return [Sketch(title, partial(draw, table=table), size) for title, draw in draws]
 
 
 def _of_its_own(table: Table) -> tuple[tuple[str, Draw], ...]:
@@ -339,8 +349,8 @@ def _moves(axes: Axes, table: Table) -> str:
     unit = 10 ** getattr(question, "decimals", 0)
     names = list(dict.fromkeys(table.seats))
     for name, colour in zip(names, canvas.colours(len(names)), strict=True):
-        seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
-        paths(axes, [_path(table, seat, unit) for seat in seats], name[:40], colour)
+        seats = range(table.seats.count(name))
+        paths(axes, [_path(table, name, k, unit) for k in seats], name[:40], colour)
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
     canvas.room(axes)
     return (
@@ -349,9 +359,9 @@ def _moves(axes: Axes, table: Table) -> str:
     )
 
 
-def _path(table: Table, seat: int, unit: int) -> list[float]:
-    """Return the mean move of a seat at each step, NaN where it made none."""
-    runs = [[_number(record, seat) / unit for record in e.records] for e in table.played]
+def _path(table: Table, name: str, k: int, unit: int) -> list[float]:
+    """Return the mean move of a player's k-th seat at each step, NaN where it made none."""
+    runs = [[_number(record, e.of(name)[k]) / unit for record in e.records] for e in table.played]
     steps = zip_longest(*runs, fillvalue=np.nan)
     made = ([move for move in step if not np.isnan(move)] for step in steps)
     return [float(np.mean(moves)) if moves else np.nan for moves in made]
@@ -377,22 +387,18 @@ def _choices(axes: Axes, table: Table, words: Mapping[str, int]) -> str:
 def _payoffs(axes: Axes, table: Table) -> str:
     episodes = table.done or table.played
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
+    sitting = np.array([e.seats for e in episodes])
     names = list(dict.fromkeys(table.seats))
     shift = np.linspace(-0.15, 0.15, len(totals)) if len(totals) > 1 else np.zeros(1)
     for name, colour in zip(names, canvas.colours(len(names)), strict=True):
-        seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
-        at = np.add.outer(shift, seats)
-        axes.plot(at, totals[:, seats], "o", color=colour, alpha=0.4, ms=4, mew=0)
-        means = totals[:, seats].mean(axis=0)
+        rows, seats = np.nonzero(sitting == name)
         axes.plot(
-            seats,
-            means,
-            "_",
-            color=colour,
-            ms=16,
-            mew=2.4,
-            label=name[:40] if len(names) > 1 else None,
+            seats + shift[rows], totals[rows, seats], "o", color=colour, alpha=0.4, ms=4, mew=0
         )
+        taken = np.unique(seats)
+        means = [totals[sitting[:, seat] == name, seat].mean() for seat in taken]
+        label = name[:40] if len(names) > 1 else None
+        axes.plot(taken, means, "_", color=colour, ms=16, mew=2.4, label=label)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
@@ -400,12 +406,12 @@ def _payoffs(axes: Axes, table: Table) -> str:
     sentence = "Total payoff of each seat: a dot for each run, a bar at their mean"
     if len(names) == 1:
         return f"{sentence}; {totals.mean():.4g} on average."
-    by_name = ((name, totals[:, np.array(table.seats) == name].mean()) for name in names)
+    by_name = ((name, totals[sitting == name].mean()) for name in names)
     return f"{sentence}; on average {', '.join(f'{name} {mean:.4g}' for name, mean in by_name)}."
 
 
 def _regret(axes: Axes, table: Table) -> str:
-    sums = [regret.sum(axis=0) for regret in regrets(table, table.played)]
+    sums = [regret(e).sum(axis=0) for e in table.played]
     paths(axes, sums, "sum over players")
     line(axes, 0, "no regret")
     axes.set_ylabel("regret")
@@ -434,18 +440,18 @@ def _by_player(axes: Axes, table: Table) -> str:
     what = ACTIONS[table.rules.name]
     names = list(dict.fromkeys(table.seats))
     for name, colour in zip(names, canvas.colours(len(names)), strict=True):
-        seats = [seat for seat, sitting in enumerate(table.seats) if sitting == name]
-        paths(axes, [seats_mean(table, e, seats) for e in table.played], name[:40], colour)
+        runs = [seats_mean(e, e.of(name)) for e in table.played]
+        paths(axes, runs, name[:40], colour)
     axes.set_ylabel(what)
     return f"The same by player: {what} in each round{_thin(table)}."
 
 
-def seats_mean(table: Table, episode: Episode, seats: Sequence[int]) -> list[float]:
+def seats_mean(episode: Episode, seats: Sequence[int]) -> list[float]:
     """Return the mean action of these seats in each round, NaN where none of them acted.
 
     For the games of `ACTIONS`.
     """
-    unit = getattr(table.rules, "unit", 1)
+    unit = getattr(episode.rules, "unit", 1)
     moves = ([r["actions"][seat] for seat in seats] for r in episode.records)
     given = ([move for move in moved if move != MISSING] for moved in moves)
     return [float(np.mean(moved)) / unit if moved else np.nan for moved in given]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,10 +13,12 @@ from markupsafe import Markup
 
 from llm_games import __version__
 from llm_games.benchmarks.compare import compare
-from llm_games.benchmarks.report import export, figures, settings, tables
+from llm_games.benchmarks.report import canvas, export, figures, settings, tables
 from llm_games.benchmarks.report.data import Run, Table, load
 from llm_games.benchmarks.report.export import Files
-from llm_games.benchmarks.report.figures import Plot
+from llm_games.benchmarks.report.figures import Plot, Sketch
+from llm_games.benchmarks.report.paper import Paper
+from llm_games.benchmarks.report.papers import PAPERS
 from llm_games.benchmarks.scores import EDITIONS, GAMES, MARK
 from llm_games.errors import BadParameter, unknown
 
@@ -72,16 +75,19 @@ def html(runs: Sequence[Run], compared: Sequence[tables.ComparisonRow] = ()) -> 
     loader = PackageLoader("llm_games.benchmarks.report", ".")
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     css, _, _ = loader.get_source(env, "page.css")
-    board = tables.leaderboard(runs)
+    folders = [run.path.stem if len(runs) > 1 else "" for run in runs]
+    parts = [
+        _part(run, f"r{i}", files, folder)
+        for i, (run, folder) in enumerate(zip(runs, folders, strict=True))
+    ]
+    board = tables.leaderboard([part["rest"] for part in parts])
+    grids = [(part["run"], grid) for part in parts for p in part["papers"] for grid in p["grids"]]
     text = env.get_template("page.html.j2").render(
         title=runs[0].title if len(runs) == 1 else f"{len(runs)} runs",
         css=Markup(css),
-        parts=[
-            _part(run, f"r{i}", files, run.path.stem if len(runs) > 1 else "")
-            for i, run in enumerate(runs)
-        ],
+        parts=parts,
         compared=compared,
-        exported=export.tables(runs, files),
+        exported=export.tables(runs, files) + export.grids(grids, files),
         board=board if any(row.own for row in board) else [],
         games=[game.replace("_", " ") for game in GAMES],
         breaks=list(tables.BREAKS.values()),
@@ -93,31 +99,74 @@ def html(runs: Sequence[Run], compared: Sequence[tables.ComparisonRow] = ()) -> 
 
 
 def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
+    """Return what the page shows of a run: what belongs to a paper apart, and the rest of it."""
+
     def shown(plots: Sequence[Plot]) -> list[dict[str, Any]]:
         return [_figure(plot, files, folder) for plot in plots]
 
-    experiments = settings.experiments(run, prefix)
-    games = run.by_game()
+    papers, rest = by_paper(run)
+    experiments = settings.experiments(rest, prefix)
     return {
         "run": run,
+        "rest": rest,
+        "papers": [
+            {
+                "paper": paper,
+                "grids": paper.grids(own),
+                "plots": shown(
+                    figures.drawn(paper.figures(own), paper.title, f"{prefix}-paper-{i}")
+                ),
+            }
+            for i, (paper, own) in enumerate(papers)
+        ],
         "other": tables.other(run.edition),
         "long": len(run.tables) > LONG,
-        "matrix": settings.matrix(run),
+        "matrix": settings.matrix(rest),
         "experiments": [(e, shown([e.plot])[0]) for e in experiments],
-        "against": settings.against_fixed(run),
+        "against": settings.against_fixed(rest),
         "usage": tables.usage_rows(run),
         "facts": _facts(run),
         "warnings": _warnings(run),
-        "scores": tables.score_rows(run),
-        "total": tables.total(run),
+        "scores": tables.score_rows(run, rest),
+        "scored": any(table.rules.name in GAMES for table in rest.tables),
+        "total": tables.total(rest),
         "tables": [
-            _about(table) | {"plots": shown(figures.plots(table, f"{prefix}-{i}", only))}
-            for i, table in enumerate(run.tables)
-            for only in [len(games[table.rules.name]) == 1]
+            _about(table) | {"plots": shown(figures.drawn(sketches, table.label, f"{prefix}-{i}"))}
+            for i, (table, sketches) in enumerate(_moves(run, papers))
         ],
         "players": tables.player_rows(run),
+        "calls": tables.other_rows(run),
         "replies": shown(figures.replies(run, prefix)),
     }
+
+
+def by_paper(run: Run) -> tuple[list[tuple[Paper, Any]], Run]:
+    """Return papers with what they need of those tables that belong to them, and other tables."""
+    owners = [_owner(table) for table in run.tables]
+
+    def of(paper: Paper | None) -> Run:
+        pairs = zip(run.tables, owners, strict=True)
+        return replace(run, tables=[table for table, owner in pairs if owner is paper])
+
+    return [(paper, paper.read(of(paper))) for paper in PAPERS if paper in owners], of(None)
+
+
+def _owner(table: Table) -> Paper | None:
+    return next((paper for paper in PAPERS if paper.owns(table)), None)
+
+
+def _moves(
+    run: Run, papers: Sequence[tuple[Paper, Any]]
+) -> Iterator[tuple[Table, Sequence[Sketch]]]:
+    """Yield each table of a run with the figures of its moves."""
+    games, read = run.by_game(), {paper.title: own for paper, own in papers}
+    for table in run.tables:
+        sketches: list[Sketch] = []
+        if table.played:
+            owner = _owner(table)
+            sketches = owner.moves(read[owner.title], table) if owner else []
+            sketches = sketches or figures.moves(table, len(games[table.rules.name]) == 1)
+        yield table, sketches
 
 
 def _figure(plot: Plot, files: Files, folder: str) -> dict[str, Any]:
@@ -128,6 +177,7 @@ def _figure(plot: Plot, files: Files, folder: str) -> dict[str, Any]:
     )
     return {
         "title": plot.title,
+        "half": plot.size[0] == canvas.HALF[0],
         "inline": picture.inline,
         "sentence": picture.sentence,
         "files": [(Path(path).suffix[1:].upper(), quote(path)) for path in paths],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -143,20 +143,22 @@ def against_fixed(run: Run) -> list[Others]:
     """Return a row for each game in which some seats always do the same and others do not."""
     rows = []
     for table in run.tables:
-        fixed = [run.players[name].kind == "fixed" for name in table.seats]
-        if any(fixed) and not all(fixed) and table.rules.name in ACTIONS and table.played:
+        names = set(table.seats)
+        fixed = {name for name in names if run.players[name].kind == "fixed"}
+        if fixed and fixed != names and table.rules.name in ACTIONS and table.played:
             rows.append(_others(table, fixed))
     return rows
 
 
-def _others(table: Table, fixed: Sequence[bool]) -> Others:
-    seats = [seat for seat, same in enumerate(fixed) if not same]
-    mean = np.mean([seats_mean(table, e, seats) for e in table.done or table.played[:1]], axis=0)
+def _others(table: Table, fixed: Set[str]) -> Others:
+    episodes = table.done or table.played[:1]
+    others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
+    means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
+    mean = np.mean(means, axis=0)
     slope = np.polyfit(np.arange(len(mean)), mean, 1)[0] if len(mean) > 1 else 0.0
-    against = sorted({name for name, same in zip(table.seats, fixed, strict=True) if same})
     return Others(
         table.label,
-        " and ".join(against),
+        " and ".join(sorted(fixed)),
         ACTIONS[table.rules.name],
         [shown(mean[r - 1]) if r <= len(mean) else "–" for r in ROUNDS],
         f"{slope:+.2f}",

@@ -14,7 +14,7 @@ from llm_games.benchmarks import published
 from llm_games.benchmarks.compare import Comparison, Difference
 from llm_games.benchmarks.config import load as raw
 from llm_games.benchmarks.config import parse
-from llm_games.benchmarks.report.data import Episode, Player, Run, Table, regrets
+from llm_games.benchmarks.report.data import Episode, Player, Run, Table, regret
 from llm_games.benchmarks.scores import GAMES, MARK, Cell, cell, filled_in, interval, overall, shown
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
@@ -40,9 +40,13 @@ class ScoreRow(NamedTuple):
     regret: str
 
 
-def score_rows(run: Run) -> list[ScoreRow]:
-    """Return one row for each game of a run, in the order of its configuration."""
-    return [_score_row(table, run.edition) for table in run.tables]
+def score_rows(run: Run, scored: Run) -> list[ScoreRow]:
+    """Return one row for each game of a run, in the order of its configuration.
+
+    `scored` has those of its games that can have a score.
+    """
+    labels = {table.label for table in scored.tables}
+    return [_score_row(table, run.edition, table.label in labels) for table in run.tables]
 
 
 def other(edition: str) -> str:
@@ -50,14 +54,14 @@ def other(edition: str) -> str:
     return "corrected" if edition == "published" else "published"
 
 
-def _score_row(table: Table, edition: str) -> ScoreRow:
-    scores = table.scores(edition)
+def _score_row(table: Table, edition: str, scored: bool) -> ScoreRow:
+    scores = table.scores(edition) if scored else []
     return ScoreRow(
         label=table.label,
         runs=_runs(table),
         score=_pair(scores),
         interval=_interval([scores]),
-        other=_pair(table.scores(other(edition))),
+        other=_pair(table.scores(other(edition)) if scored else []),
         filled=f"{float(table.filled):.1%}" if table.played else "–",
         marked=table.filled > MARK,
         payoff=_pair([e.rewards.sum(axis=0).mean() for e in table.done], 2),
@@ -69,7 +73,7 @@ def _regret(table: Table) -> list[float]:
     """Return the mean seat's regret over each run; nothing if none is known for the game."""
     if table.rules.name not in DEVIATIONS:
         return []
-    return [float(regret.sum(axis=1).mean()) for regret in regrets(table, table.done)]
+    return [float(regret(e).sum(axis=1).mean()) for e in table.done]
 
 
 def _runs(table: Table) -> str:
@@ -316,10 +320,34 @@ def player_rows(run: Run) -> list[PlayerRow]:
     return [_player_row(player) for player in run.players.values()]
 
 
+class OtherRow(NamedTuple):
+    """A player's calls of one kind that were not to be moves, such as plans, written out."""
+
+    name: str
+    kind: str
+    calls: str
+    breaks: list[str]
+
+
+def other_rows(run: Run) -> list[OtherRow]:
+    """Return a row for each player and kind of its calls, moves apart; often there are none."""
+    return [
+        OtherRow(
+            player.name,
+            kind,
+            f"{outcomes.total():,}",
+            [str(outcomes[outcome]) for outcome in BREAKS],
+        )
+        for player in run.players.values()
+        for kind, outcomes in player.others.items()
+    ]
+
+
 def _player_row(player: Player) -> PlayerRow:
-    calls = len(player.latencies)
+    calls = player.outcomes.total()
     share = filled_in(player.filled, player.decisions)
-    middle, late = np.quantile(player.latencies, [0.5, 0.95]) if calls else (0.0, 0.0)
+    asked = bool(player.latencies)
+    middle, late = np.quantile(player.latencies, [0.5, 0.95]) if asked else (0.0, 0.0)
     return PlayerRow(
         player.name,
         player.kind,
@@ -329,8 +357,8 @@ def _player_row(player: Player) -> PlayerRow:
         [str(player.outcomes[outcome]) if calls else "–" for outcome in BREAKS],
         f"{float(share):.1%}",
         share > MARK,
-        f"{player.tokens_in:,} / {player.tokens_out:,}" if calls else "–",
-        f"{seconds(middle)} / {seconds(late)}" if calls else "–",
+        f"{player.tokens_in:,} / {player.tokens_out:,}" if asked else "–",
+        f"{seconds(middle)} / {seconds(late)}" if asked else "–",
     )
 
 

@@ -18,7 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 import llm_games
+from llm_games.baselines.players import make_player
 from llm_games.registry import GAMES, rulebook
+from llm_games.views import Sight
 
 RUNS = 7
 SECONDS = 0.4
@@ -118,6 +120,60 @@ def batched(name: str) -> Callable[[], int]:
     return step
 
 
+def ruled(name: str, player: str) -> Callable[[], int]:
+    """Return one episode of a batch of rule players; its unit is a seat's decision."""
+    game = rulebook(name)
+    policy = make_player(player, game)
+
+    def episode() -> int:
+        rng = np.random.default_rng(1)
+        state, decisions = game.reset(rng, (BATCH,)), 0
+        memories = [policy.start(game, seat, seat) for seat in range(game.players)]
+        while not state.over.all():
+            asked, sight = game.asked(state), Sight(game, state)
+            actions = np.zeros(asked.shape, np.int64)
+            for seat in np.flatnonzero(asked.any(axis=1)).tolist():
+                decision, memories[seat] = policy.act(sight.view(seat), memories[seat])
+                actions[seat] = decision.action
+            state, _ = game.step(state, actions, rng)
+            decisions += int(asked.sum())
+        return decisions
+
+    return episode
+
+
+def single(name: str, move: int) -> Callable[[], int]:
+    """Return one numeric episode in which all always do the same; its unit is a decision."""
+    env: Any = llm_games.make(f"{name}-v0", obs_mode="numeric", form="parallel")
+
+    def episode() -> int:
+        decisions = 0
+        _, infos = env.reset(seed=1)
+        while env.agents:
+            moves = {agent: move for agent in env.agents if infos[agent]["asked"]}
+            _, _, _, _, infos = env.step(moves)
+            decisions += len(moves)
+        return decisions
+
+    return episode
+
+
+RULED = (("water_allocation", "even"), ("english_auction", "rule:4"), ("english_auction", "naive"))
+SINGLE = (("water_allocation", 60, "bid 60"), ("english_auction", -1, "withdraw"))
+
+
+def challenges(table: Table) -> None:
+    """Add the rows of the water allocation challenge and the English auction."""
+    for name, player in RULED:
+        ours, _ = paired(ruled(name, player), None)
+        what = f"{name}, batch of {BATCH}, {player}"
+        table.add_row(what, "decisions", f"{ours / 1e6:,.2f} M", "-", "-", "1 M")
+    for name, move, meaning in SINGLE:
+        ours, _ = paired(single(name, move), None)
+        what = f"{name}, one table, numeric, all {meaning}"
+        table.add_row(what, "decisions", f"{ours:,.0f}", "-", "-", "20,000")
+
+
 def main() -> None:
     """Measure and print."""
     table = Table("what", "unit per CPU second", "rate", "peer", "ratio to it", "wanted")
@@ -137,6 +193,7 @@ def main() -> None:
             wanted = "100 M" if name in ("beauty_contest", "public_goods") else "20 M"
             what = f"{name}, batch of {BATCH}"
             table.add_row(what, "player actions", f"{ours / 1e6:,.0f} M", "-", "-", wanted)
+    challenges(table)
     Console(width=130).print(table)
 
 

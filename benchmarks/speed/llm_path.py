@@ -1,45 +1,63 @@
 """Speed of the way to a language model: ``python -m llm_games.benchmarks.speed.llm_path``.
 
 A server in a process of its own on this machine answers each call after 0.2 s. With 64 calls in
-flight no client can get more than 320 answers a second. Public goods with ten players is played
-as a run is: prompts, `LLMPolicy`, all layers, everything recorded. Printed are the answers a
-second and their share of 320, of the whole run and of its steady state (from 10 % to 90 % of the
-decisions: without the greeting, the start with fewer calls in flight, and the last tables), and
-this process's CPU time for each answer, once with the server and once with a client that answers
-at once (all that is ours: everything but the HTTP client).
+flight no client can get more than 320 answers a second. γ-Bench at its default settings (eight
+games, ten players) is played as a run is, 15 times for about a minute: prompts, `LLMPolicy`, all
+layers, everything recorded; no answer is taken from the cache and no calls are put together.
+Printed are the answers a second and their share of 320, of the whole run from greeting the server
+to the last answer, and of its steady state (from 10 % to 90 % of the decisions), and this
+process's CPU time for each answer, once with the server and once with a client that answers at
+once (all that is ours: everything but the HTTP client).
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from llm_games.baselines.players import PLAYERS, Entry
-from llm_games.benchmarks.config import parse
+from llm_games.benchmarks.config import load, parse
 from llm_games.benchmarks.plan import players, resolve
+from llm_games.benchmarks.records import Records
 from llm_games.benchmarks.run import Counters, play_run, start
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 DELAY, IN_FLIGHT = 0.2, 64
-TABLES, ROUNDS, SEATS = 32, 20, 10
-ANSWERS = TABLES * ROUNDS * SEATS
-REPLY = '{"tokens_contributed": 5}'
-_BODY = (
-    '{"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, '
-    '"finish_reason": "stop", "message": {"role": "assistant", "content": '
-    '"{\\"tokens_contributed\\": 5}"}}], "usage": {"prompt_tokens": 300, "completion_tokens": 9}}'
-)
-_ANSWER = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(_BODY)}\r\n"
+EPISODES = 15
+"""Of each game."""
+
+
+def reply(schema: dict[str, Any]) -> str:
+    """Return a legal answer of any γ-Bench game, whatever is asked."""
+    ((key, value),) = schema["properties"].items()
+    shares = value.get("properties", {})
+    if shares:  # all to the first
+        return json.dumps({key: {name: 100 * (i == 0) for i, name in enumerate(shares)}})
+    return json.dumps({key: value["enum"][0] if "enum" in value else value["minimum"]})
+
+
+def _response(body: bytes) -> bytes:
+    form = json.loads(body).get("response_format")
+    text = reply(form["json_schema"]["schema"]) if form else "Hello."
+    choice = {"index": 0, "finish_reason": "stop"}
+    choice["message"] = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 300, "completion_tokens": 9}
+    whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+    data = json.dumps(whole | {"choices": [choice], "usage": usage}).encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}"
+    return head.encode() + b"\r\n\r\n" + data
 
 
 class _Server(asyncio.Protocol):
-    """Answers every request with the same, after `DELAY`."""
+    """Answers every request after `DELAY`."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport, self.heard = transport, b""
@@ -50,11 +68,11 @@ class _Server(asyncio.Protocol):
         size = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if end and len(body) >= size:
             self.heard = body[size:]
-            asyncio.get_running_loop().call_later(DELAY, self._answer)
+            asyncio.get_running_loop().call_later(DELAY, self._answer, body[:size])
 
-    def _answer(self) -> None:
+    def _answer(self, body: bytes) -> None:
         assert isinstance(self.transport, asyncio.Transport)
-        self.transport.write(f"{_ANSWER}\r\n{_BODY}".encode())
+        self.transport.write(_response(body))
 
 
 async def serve() -> None:
@@ -70,7 +88,8 @@ class _AtOnce:
     name = "m"
 
     async def complete(self, request: Request) -> Completion:
-        return Completion(REPLY, "stop", 300, 9, DELAY, "m")
+        text = reply(request.schema() or {}) if request.question else "Hello."
+        return Completion(text, "stop", 300, 9, DELAY, "m")
 
     async def close(self) -> None:
         pass
@@ -83,15 +102,13 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
         Answers a second in the whole run and in its steady state, and milliseconds of CPU time
         an answer.
     """
-    game = {"game": "public_goods", "params": {"players": SEATS, "rounds": ROUNDS}}
     model = {"max_in_flight": IN_FLIGHT} | ({"base_url": address} if address else {})
-    raw = {"games": [game], "episodes": TABLES, "seats": [seat], "models": {"m": model}}
+    raw = load("gamma-bench") | {"episodes": EPISODES, "seats": [seat], "models": {"m": model}}
     raw |= {"budget": {"calls": 10**6}, "prices": {"m": {"input": 2.5, "output": 10.0}}}
-    steady: list[tuple[float, int]] = []
+    seen: list[tuple[float, int]] = []
 
     def watch(counters: Counters) -> None:
-        if 0.1 <= counters.decisions / ANSWERS <= 0.9:
-            steady.append((time.perf_counter(), counters.decisions))
+        seen.append((time.perf_counter(), counters.decisions))
 
     with tempfile.TemporaryDirectory() as folder:
         plan = resolve(parse(raw | {"cache": f"{folder}/replies.db"}, "speed"), "speed")
@@ -99,8 +116,11 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
         began, used = time.perf_counter(), time.process_time()
         play_run(lambda: start(plan, Path(folder) / "run.db"), plan, made, watch)
         wall, used = time.perf_counter() - began, time.process_time() - used
+        with Records.open_readonly(Path(folder) / "run.db") as records:
+            answers: int = records.usage()["outcomes"]["valid"]
+    steady = [(at, made) for at, made in seen if 0.1 <= made / answers <= 0.9]
     (first, before), (last, after) = steady[0], steady[-1]
-    return ANSWERS / wall, (after - before) / (last - first), 1000 * used / ANSWERS
+    return answers / wall, (after - before) / (last - first), 1000 * used / answers
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_games.rulebook import Array, Column
+from llm_games.rulebook import Array, Column, at
 
 if TYPE_CHECKING:
     from llm_games.games.english_auction import EnglishAuction, EnglishAuctionState
@@ -15,14 +15,11 @@ WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 
 
-def at(values: Array, place: Array) -> Array:
-    """Take each table's value at one place of ``(items, *batch)``, ``(*batch)``."""
-    return np.take_along_axis(values, np.asarray(place)[None], axis=0)[0]
-
-
 def of(values: Array, place: Array) -> Array:
     """Take each table's values at one place of ``(players, items, *batch)``."""
-    return np.take_along_axis(values, np.asarray(place)[None, None], axis=1)[:, 0]
+    if np.ndim(place) == 0:
+        return values[:, place]
+    return np.take_along_axis(values, place[None, None], axis=1)[:, 0]
 
 
 def columns(game: EnglishAuction) -> tuple[Column, ...]:
@@ -74,10 +71,9 @@ def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
     fresh = (state.item_round == 0) & (state.item > 0)
     tells = game.tells_step(state) & on_sale
     floor_told = on_sale & (tells | (state.high < 0))
-    places = np.arange(count).reshape(-1, *(1 for _ in np.shape(item)))
-    left = (places >= state.item) & on_sale
+    left, inside = (game.places(state) >= state.item) & on_sale, ~state.withdrawn
     reply = np.where(state.last_reply == WITHDRAW, -money, np.maximum(state.last_reply, 0))
-    # Each value, or block of values, with the unit it counts in.
+    # Each value, then each block of values, with the unit it counts in.
     own: tuple[tuple[Array, int], ...] = (
         (count - state.item, count),
         (state.item_round + 1, 1),
@@ -86,33 +82,34 @@ def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
         (game.increment(state) * tells, money),
         (np.maximum(state.high, 0), money),
         (game.seats(state) == state.leader, 1),
-        (~state.withdrawn, 1),
-        ((~state.withdrawn).sum(axis=0), 1),
+        (inside, 1),
+        (inside.sum(axis=0), 1),
         (game.floor(state) * floor_told, money),
         (state.budget, money),
         (state.bids_on_item, 1),
         (game.asked(state), 1),
         (state.leader, 1),
         (np.where(fresh, at(state.sold_to, last), NOBODY), 1),
-        (np.where(fresh, np.maximum(at(state.price, last), 0), 0), money),
-        (np.where(fresh & game.announces, of(state.values, last), 0), money),
+        (np.maximum(at(state.price, last), 0) * fresh, money),
+        (of(state.values, last) * (fresh & game.announces), money),
     )
-    blocks: tuple[tuple[Any, int], ...] = (
-        (state.starts * left, money),
-        (
-            (lot * here for lot, here in zip(state.estimates.swapaxes(0, 1), left, strict=True)),
-            money,
-        ),
-        (reply, money),
-        (state.won, 1),
-        (state.profit * game.announces, money),
-        (state.spent, money),
+    blocks: tuple[tuple[Array, int], ...] = (
+        ((state.starts * left)[:, None], money),
+        (state.estimates.swapaxes(0, 1) * left[:, None], money),
+        (reply[:, None], money),
+        (state.won[:, None], 1),
+        ((state.profit * game.announces)[:, None], money),
+        (state.spent[:, None], money),
     )
-    columns = (*own, *((column, unit) for block, unit in blocks for column in block))
-    rows = np.empty((len(columns), *state.budget.shape), np.float32)
-    for i, (column, unit) in enumerate(columns):
+    rows = np.empty((len(game.column_index), *state.budget.shape), np.float32)
+    for i, (column, unit) in enumerate(own):
         rows[i] = column if unit == 1 else column / unit
-    return np.moveaxis(rows, 0, -1)  # columns lie one after another: fast to write and to read
+    begin = len(own)
+    for block, unit in blocks:
+        rows[begin : begin + len(block)] = block if unit == 1 else block / unit
+        begin += len(block)
+    # Columns lie one after another: fast to write and to read.
+    return rows.transpose(*range(1, rows.ndim), 0)
 
 
 def told(game: EnglishAuction, state: EnglishAuctionState, player: int) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from llm_games.rulebook import (
     Outcome,
     Rulebook,
     State,
+    at,
     check_choice,
     check_integer,
+    fresh,
 )
 
 MISS = -1
@@ -151,9 +153,7 @@ class BattleRoyale(Rulebook):
         drawn = rng.integers(0, 100, (max((self.max_shots or 0) - len(given), 0), *batch))
         shape = (self.players, *batch)
         return BattleRoyaleState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             living=np.ones(shape, np.bool_),
             shooter=np.zeros(batch, np.int64),
             rolls=np.concatenate([given, drawn]),
@@ -181,10 +181,10 @@ class BattleRoyale(Rulebook):
         return self.asked(state)[..., None] & choices
 
     def breaks(self, state: BattleRoyaleState, actions: Array) -> Array:
-        at = np.clip(actions, MISS, self.players - 1)
-        legal = np.take_along_axis(self.mask(state), (at + 1)[..., None], axis=-1)[..., 0]
-        beyond = (actions > at) & (self.bad_target == "wasted_shot")
-        return self.asked(state) & ~np.where(actions == at, legal, beyond)
+        aim = np.clip(actions, MISS, self.players - 1)
+        legal = np.take_along_axis(self.mask(state), (aim + 1)[..., None], axis=-1)[..., 0]
+        beyond = (actions > aim) & (self.bad_target == "wasted_shot")
+        return self.asked(state) & ~np.where(actions == aim, legal, beyond)
 
     def fallback(self, state: BattleRoyaleState) -> Array:
         return np.full(state.living.shape, MISS, np.int64)
@@ -193,7 +193,7 @@ class BattleRoyale(Rulebook):
         self, state: BattleRoyaleState, actions: Array, rng: np.random.Generator, broke: Array
     ) -> tuple[BattleRoyaleState, Outcome]:
         asked, seats = self._seats(state) == state.shooter, self._seats(state)
-        target = np.minimum(_at(actions, state.shooter), self.players)
+        target = np.minimum(at(actions, state.shooter), self.players)
         rate = np.array(self.rates)[state.shooter]
         victim = (seats == target) & state.living
         hit = victim.any(axis=0) & (self._roll(state, rng) < rate)
@@ -228,7 +228,7 @@ class BattleRoyale(Rulebook):
         held = len(state.rolls)
         if held == 0:
             return rng.integers(0, 100, np.shape(state.round))
-        roll = np.take_along_axis(state.rolls, np.minimum(state.round, held - 1)[None], axis=0)[0]
+        roll = at(state.rolls, np.minimum(state.round, held - 1))
         if self.max_shots is not None:
             return roll
         return np.where(state.round < held, roll, rng.integers(0, 100, np.shape(state.round)))
@@ -236,7 +236,7 @@ class BattleRoyale(Rulebook):
     def _next(self, shooter: Array, living: Array) -> Array:
         steps = np.arange(1, self.players + 1).reshape(-1, *(1 for _ in np.shape(shooter)))
         order = (shooter + steps) % self.players
-        return _at(order, np.take_along_axis(living, order, axis=0).argmax(axis=0))
+        return at(order, np.take_along_axis(living, order, axis=0).argmax(axis=0))
 
     def _rewards(self, over: Array, living: Array, left: Array) -> Array:
         paid = over & ((left == 1) | (self.cap_outcome == "share"))
@@ -343,11 +343,6 @@ class BattleRoyale(Rulebook):
             shot = self._event(state, seat) if state.shot[seat] else None
             rows.append([name, f"{self.rates[seat]}%", state_of, "" if not shot else _said(shot)])
         return caption, ["seat", "hits", "state", "last shot"], rows
-
-
-def _at(values: Array, seat: Array) -> Array:
-    """Take each table's value at one seat, ``(*batch)``."""
-    return np.take_along_axis(values, np.asarray(seat)[None], axis=0)[0]
 
 
 def _said(shot: Mapping[str, Any]) -> str:

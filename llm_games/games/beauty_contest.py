@@ -23,6 +23,7 @@ from llm_games.rulebook import (
     check_choice,
     check_integer,
     exact_of,
+    fresh,
     ratio_of,
     side_by_side,
 )
@@ -256,9 +257,7 @@ class BeautyContest(Rulebook):
     def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> BeautyContestState:
         nothing = np.zeros((self.players, *batch), np.bool_)
         return BeautyContestState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             numbers=np.zeros((self.players, *batch), np.int64),
             legal=nothing,
             counted=nothing,

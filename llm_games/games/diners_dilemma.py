@@ -22,6 +22,7 @@ from llm_games.rulebook import (
     check_choice,
     check_integer,
     exact_of,
+    fresh,
     side_by_side,
 )
 
@@ -117,9 +118,7 @@ class DinersDilemma(Rulebook):
 
     def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> DinersDilemmaState:
         return DinersDilemmaState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             dishes=np.zeros((self.players, *batch), np.int64),
         )
 

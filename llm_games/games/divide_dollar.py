@@ -16,6 +16,7 @@ from llm_games.rulebook import (
     State,
     check_choice,
     check_integer,
+    fresh,
     side_by_side,
 )
 
@@ -68,9 +69,7 @@ class DivideDollar(Rulebook):
 
     def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> DivideDollarState:
         return DivideDollarState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             bids=np.zeros((self.players, *batch), np.int64),
         )
 

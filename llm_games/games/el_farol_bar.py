@@ -19,6 +19,7 @@ from llm_games.rulebook import (
     check_choice,
     check_integer,
     exact_of,
+    fresh,
     ratio_of,
     side_by_side,
 )
@@ -88,9 +89,7 @@ class ElFarolBar(Rulebook):
 
     def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> ElFarolBarState:
         return ElFarolBarState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             decisions=np.zeros((self.players, *batch), np.int64),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ from llm_games.errors import BadParameter
 from llm_games.games import auction_views
 from llm_games.games.auction_items import LARGEST, Item, catalogue, drawn_orders, order_of
 from llm_games.games.auction_ties import TIE_RULES, leader_of
-from llm_games.games.auction_views import NO_REPLY, NOBODY, WITHDRAW, at, of
+from llm_games.games.auction_views import NO_REPLY, NOBODY, WITHDRAW, of
 from llm_games.questions import MISSING, Bid, Question
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
@@ -23,8 +22,10 @@ from llm_games.rulebook import (
     Outcome,
     Rulebook,
     State,
+    at,
     check_choice,
     check_integer,
+    fresh,
 )
 
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
@@ -99,6 +100,12 @@ class EnglishAuction(Rulebook):
     source: ClassVar[str] = "AucArena"
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
+    personal: ClassVar[tuple[str, ...]] = (
+        "budgets",
+        "overestimate_pct",
+        "objective",
+        "private_values",
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "auc_arena": {},
         "auc_arena_20": {"players": 6, "items": "items_20", "item_order": "shuffled"},
@@ -268,7 +275,11 @@ class EnglishAuction(Rulebook):
         return super().terms() | more | {"announces": self.announces}
 
     def bounds(self) -> tuple[int, int]:
-        return WITHDRAW, int(self.purses.max())
+        return WITHDRAW, self._richest
+
+    @cached_property
+    def _richest(self) -> int:
+        return int(self.purses.max())
 
     def length(self) -> int:
         return sum(map(self._rounds_of, self.catalogue))
@@ -314,9 +325,7 @@ class EnglishAuction(Rulebook):
         first = rng.integers(self.players, size=batch) if self.first_bidder == "random" else (
             np.full(batch, self.first_bidder, np.int64))  # fmt: skip
         state = EnglishAuctionState(
-            round=zero,
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             budget=np.broadcast_to(self.purses.reshape(-1, *ones), seats).copy(),
             profit=np.zeros(seats, np.int64),
             won=np.zeros(seats, np.int64),
@@ -367,7 +376,19 @@ class EnglishAuction(Rulebook):
 
     def seats(self, state: EnglishAuctionState) -> Array:
         """Return the seats' numbers, int64 ``(players, 1, ...)``, as wide as a batch."""
-        return np.arange(self.players).reshape(-1, *(1 for _ in np.shape(state.round)))
+        return self._seats.reshape(-1, *(1,) * state.round.ndim)
+
+    @cached_property
+    def _seats(self) -> Array:
+        return np.arange(self.players)
+
+    def places(self, state: EnglishAuctionState) -> Array:
+        """Return the places in the order of sale, int64 ``(items, 1, ...)``, as wide as a batch."""
+        return self._places.reshape(-1, *(1,) * state.round.ndim)
+
+    @cached_property
+    def _places(self) -> Array:
+        return np.arange(len(self.catalogue))
 
     def increment(self, state: EnglishAuctionState) -> Array:
         """Return the smallest raise on the item on sale, int64 ``(*batch)``."""
@@ -375,11 +396,11 @@ class EnglishAuction(Rulebook):
 
     def floor(self, state: EnglishAuctionState) -> Array:
         """Return the smallest legal bid on the item on sale, int64 ``(*batch)``."""
-        return np.where(state.high < 0, state.start, state.high + self.increment(state))
+        return np.where(state.high < 0, state.start, state.high + self.increment(state))[()]
 
     def _rivals(self, state: EnglishAuctionState) -> Array:
         """Return who is still in and not leading, bool ``(players, *batch)``."""
-        return ~state.withdrawn & (self.seats(state) != state.leader) & ~state.over
+        return ~(state.withdrawn | (self.seats(state) == state.leader) | state.over)
 
     def asked(self, state: EnglishAuctionState) -> Array:
         asked = self._rivals(state)
@@ -397,10 +418,10 @@ class EnglishAuction(Rulebook):
     def break_kinds(self, state: EnglishAuctionState, actions: Array) -> Array:
         """Return the index into `BREAKS` of each asked seat's action, ``(players, *batch)``."""
         below = np.where(state.high < 0, BREAKS.index("below_start"), 3)
-        kinds = np.where((actions >= 0) & (actions < self.floor(state)), below, 0)
+        kinds = below * ((actions >= 0) & (actions < self.floor(state)))
         kinds = np.where(actions > state.budget, BREAKS.index("over_budget"), kinds)
         kinds = np.where(actions == MISSING, BREAKS.index("format"), kinds)
-        return np.where(self.asked(state), kinds, 0)
+        return kinds * self.asked(state)
 
     def breaks(self, state: EnglishAuctionState, actions: Array) -> Array:
         return self.break_kinds(state, actions) > 0
@@ -443,62 +464,67 @@ class EnglishAuction(Rulebook):
             "profit": after.profit,
             "won": after.won,
         }
-        return after, Outcome(rewards, np.broadcast_to(after.over, asked.shape), record)
+        return after, Outcome(rewards, self.everybody(after.over), record)
 
     def _round(self, state: EnglishAuctionState, replies: Array) -> tuple[Any, Array]:
         """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
         bids, leaves = replies >= 0, replies == WITHDRAW
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
-        high, leader = self._lead(state, np.where(bids, replies, -1))
+        offers, heard = np.maximum(replies, WITHDRAW), bids | leaves
+        high, leader = self._lead(state, offers, replies != NO_REPLY)
         withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
-        unsold = done & (leader < 0)
-        cut = unsold & (self.discount is not None) & (state.discounts < self.max_discounts)
-        sold, closed = done & (leader >= 0), done & ~cut
+        sold = done & (leader >= 0)
+        cut = (done ^ sold) & (self.discount is not None) & (state.discounts < self.max_discounts)
+        closed = done ^ cut
         item = np.minimum(state.item, len(self.catalogue) - 1)
         won = leads & sold
-        gain = np.where(won, of(state.values, item) - high, 0)
-        here = np.arange(len(self.catalogue)).reshape(-1, *(1 for _ in np.shape(item))) == item
-        latest = np.where(leaves, WITHDRAW, np.where(bids, replies, state.last_reply))
-        after = dataclasses.replace(
-            state,
+        paid, gain = high * won, (of(state.values, item) - high) * won
+        here = self.places(state) == item
+        sale = here & sold
+        after = state.but(
             round=state.round + 1,
-            budget=state.budget - np.where(won, high, 0),
-            spent=state.spent + np.where(won, high, 0),
+            budget=state.budget - paid,
+            spent=state.spent + paid,
             profit=state.profit + gain,
             won=state.won + won,
             withdrawn=withdrawn & ~done,
-            bids_on_item=np.where(closed, 0, state.bids_on_item + bids),
-            last_reply=np.where(done, NO_REPLY, latest),
-            sold_to=np.where(here & sold, leader, state.sold_to),
-            price=np.where(here & sold, high, state.price),
+            bids_on_item=(state.bids_on_item + bids) * ~closed,
+            last_reply=np.where(done, NO_REPLY, np.where(heard, offers, state.last_reply)),
+            sold_to=np.where(sale, leader, state.sold_to),
+            price=np.where(sale, high, state.price),
             engagement=state.engagement + (here & bids[:, None]),
-            turn=np.where(bids | leaves, self.seats(state) + 1, 0).max(axis=0) % self.players
+            turn=np.where(heard, self.seats(state) + 1, 0).max(axis=0) % self.players
             if self.bidding == "cyclic" else state.turn,
         )  # fmt: skip
         after = self._next(after, high, leader, closed, cut)
-        items = np.array([o == "items" for o in self.objectives])
-        pays = np.where(items.reshape(-1, *(1 for _ in np.shape(item))), won, gain)
+        pays = np.where(self._paid_for_items.reshape(-1, *(1,) * state.round.ndim), won, gain)
         return after, pays.astype(np.float64)
+
+    @cached_property
+    def _paid_for_items(self) -> Array:
+        return np.array([objective == "items" for objective in self.objectives])
 
     def _next(
         self, after: EnglishAuctionState, high: Array, leader: Array, closed: Array, cut: Array
     ) -> EnglishAuctionState:
         """Go on to the next round, or where the item is closed to the next item."""
         item = after.item + closed
-        start = np.where(cut, after.start * (100 - (self.discount or 0)) // 100, after.start)
+        start = after.start
+        if self.discount is not None:
+            start = np.where(cut, start * (100 - self.discount) // 100, start)
         upcoming = at(after.starts, np.minimum(item, len(self.catalogue) - 1))
-        return dataclasses.replace(
-            after,
+        # Indexed by (), the values of one table are numbers: much faster than arrays of one.
+        return after.but(
             over=after.over | (item == len(self.catalogue)),
             item=item,
-            item_round=np.where(closed, 0, after.item_round + 1),
-            start=np.where(closed, upcoming, start),
-            high=np.where(closed, -1, high),
-            leader=np.where(closed, NOBODY, leader),
-            discounts=np.where(closed, 0, after.discounts + cut),
-            turn=np.where(closed, after.first, after.turn),
+            item_round=(after.item_round + 1) * ~closed,
+            start=np.where(closed, upcoming, start)[()],
+            high=np.where(closed, -1, high)[()],
+            leader=np.where(closed, NOBODY, leader)[()],
+            discounts=(after.discounts + cut) * ~closed,
+            turn=np.where(closed, after.first, after.turn)[()],
         )
 
     def _skip(self, state: EnglishAuctionState, rewards: Array) -> tuple[Any, Array]:
@@ -507,15 +533,16 @@ class EnglishAuction(Rulebook):
         while (idle := ~self.asked(state).any(axis=0) & ~state.over).any():
             after, more = self._round(state, nobody)
             kept = {k: np.where(idle, getattr(after, k), v) for k, v in state.arrays().items()}
-            state, rewards = dataclasses.replace(state, **kept), rewards + np.where(idle, more, 0)
+            state, rewards = state.but(**kept), rewards + np.where(idle, more, 0)
         return state, rewards
 
-    def _lead(self, state: EnglishAuctionState, bids: Array) -> tuple[Array, Array]:
-        """Return the highest bid and its bidder after these bids (-1: none)."""
+    def _lead(self, state: EnglishAuctionState, bids: Array, asked: Array) -> tuple[Array, Array]:
+        """Return the highest bid and its bidder after these bids (-1: none) of those asked."""
         top = bids.max(axis=0)
-        tied = (bids == top) & (top >= 0)
-        leader = leader_of(tied, self.tie_rule, self.asked(state), state.key, state.round)
-        return np.where(top >= 0, top, state.high), np.where(top >= 0, leader, state.leader)
+        bid = top >= 0
+        tied = (bids == top) & bid
+        leader = leader_of(tied, self.tie_rule, asked, state.key, state.round)
+        return np.where(bid, top, state.high)[()], np.where(bid, leader, state.leader)[()]
 
     # -- what bidders know ------------------------------------------------------------------------
 
@@ -536,7 +563,8 @@ class EnglishAuction(Rulebook):
         if not self.asked(state)[player]:
             return None
         floor, budget = int(self.floor(state)), int(state.budget[player])
-        return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules)
+        item = self.catalogue[int(at(state.order, state.item))].name
+        return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
 
     def picture(self, state: EnglishAuctionState) -> tuple[str, list[str], list[list[str]]]:
         return auction_views.picture(self, state)

@@ -18,6 +18,7 @@ from llm_games.rulebook import (
     State,
     check_choice,
     check_integer,
+    fresh,
     ratio_of,
     side_by_side,
 )
@@ -95,9 +96,7 @@ class PublicGoods(Rulebook):
             order = rng.random((self.tokens - self.rand_min + 1, *batch)).argsort(axis=0)
             start = self.rand_min + order[: self.players]
         return PublicGoodsState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             endowment=start if self.endowment == "reset" else start.astype(np.float64),
             contributions=np.zeros(shape, np.int64),
             tokens=np.zeros(shape),
@@ -106,7 +105,7 @@ class PublicGoods(Rulebook):
     def asked(self, state: PublicGoodsState) -> Array:
         return self.alive(state)
 
-    @property
+    @cached_property
     def same_limits(self) -> bool:
         fixed = self.endowment == "reset" and self.initial_tokens == "fixed"
         return fixed or self.contribution_range == "unbounded"
@@ -124,11 +123,11 @@ class PublicGoods(Rulebook):
         pot = actions.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
         tokens = (share * (state.endowment - actions) + p * pot) / share
-        over = state.round + 1 >= self.rounds
-        after = PublicGoodsState(
-            round=state.round + 1,
+        done = state.round + 1
+        over = done >= self.rounds
+        after = state.but(
+            round=done,
             over=over,
-            void=state.void,
             endowment=tokens if self.endowment == "carry" else state.endowment,
             contributions=actions,
             tokens=tokens,

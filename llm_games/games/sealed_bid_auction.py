@@ -25,6 +25,7 @@ from llm_games.rulebook import (
     check_integer,
     check_number,
     exact_of,
+    fresh,
 )
 
 LARGEST = 2**53
@@ -285,9 +286,7 @@ class SealedBidAuction(Rulebook):
 
     def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> SealedBidAuctionState:
         return SealedBidAuctionState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             valuations=self._draw(rng, batch),
             lots=rng.random((self.rounds, *batch)),
             bids=np.zeros((self.players, *batch), np.int64),

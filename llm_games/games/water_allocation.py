@@ -20,8 +20,10 @@ from llm_games.rulebook import (
     Outcome,
     Rulebook,
     State,
+    at,
     check_choice,
     check_integer,
+    fresh,
 )
 
 
@@ -83,6 +85,9 @@ PERSONAS = (
     ),
 )
 """Personas of `RESIDENTS`, after the paper's, in other words."""
+
+UNSOLD = np.iinfo(np.int64).max
+"""Above all prices."""
 
 _SUPPLIES = {"low": (10, 20), "medium": (15, 25), "high": (20, 30)}
 
@@ -267,7 +272,7 @@ class WaterAllocation(Rulebook):
         return 10**self.money_decimals
 
     def _column(self, values: Any, batch: tuple[int, ...]) -> Array:
-        return np.array(values, np.int64).reshape(-1, *(1 for _ in batch))
+        return np.asarray(values).reshape(-1, *(1,) * len(batch))
 
     @cached_property
     def requirements(self) -> Array:
@@ -308,8 +313,11 @@ class WaterAllocation(Rulebook):
         return self.days
 
     def bounds(self) -> tuple[int, int]:
-        richest = int(self.salaries.max()) * self.days
-        return NO_BID, self.balance_start * self.unit + richest
+        return NO_BID, self._richest
+
+    @cached_property
+    def _richest(self) -> int:
+        return self.balance_start * self.unit + int(self.salaries.max()) * self.days
 
     @property
     def masked(self) -> bool:  # type: ignore[override]
@@ -324,9 +332,7 @@ class WaterAllocation(Rulebook):
         else:
             drawn = np.broadcast_to(self._column(self.supplies, batch), (self.days, *batch))
         return WaterAllocationState(
-            round=np.zeros(batch, np.int64),
-            over=np.zeros(batch, np.bool_),
-            void=np.zeros(batch, np.bool_),
+            **fresh(batch),
             supplies=drawn,
             balance=np.full(shape, self.balance_start * self.unit, np.int64),
             hp=np.full(shape, self.hp_start, np.int64),
@@ -339,13 +345,15 @@ class WaterAllocation(Rulebook):
         )
 
     def supply(self, state: WaterAllocationState, ago: int = 0) -> Array:
-        """Return the water of this day, or of `ago` days before, int64 ``(*batch)``."""
-        day = np.clip(state.round - ago, 0, self.days - 1)
-        return np.take_along_axis(state.supplies, day[None], axis=0)[0]
+        """Return the water of this day, or of `ago` days before, int64 ``(*batch)``.
+
+        Where fewer than `ago` days are over, it means nothing.
+        """
+        return at(state.supplies, np.minimum(state.round - ago, self.days - 1))
 
     def purse(self, state: WaterAllocationState) -> Array:
         """Return what each seat can spend today, salary included, int64 ``(players, *batch)``."""
-        return state.balance + self._column(self.salaries, np.shape(state.round)) * state.living
+        return state.balance + self._column(self.salaries, state.round.shape) * state.living
 
     def asked(self, state: WaterAllocationState) -> Array:
         return state.living & ~state.over
@@ -355,7 +363,7 @@ class WaterAllocation(Rulebook):
 
     def legal(self, state: WaterAllocationState) -> tuple[Array, Array]:
         high = np.where(state.living, self.purse(state), NO_BID)
-        return np.full_like(high, NO_BID), high
+        return np.full(high.shape, NO_BID, np.int64), high
 
     def breaks(self, state: WaterAllocationState, actions: Array) -> Array:
         broke = actions < NO_BID
@@ -377,79 +385,77 @@ class WaterAllocation(Rulebook):
         rng: np.random.Generator,
         broke: Array,
     ) -> tuple[WaterAllocationState, Outcome]:
-        bids = np.where(state.living, actions, NO_BID)
-        effective = self._effective(state, bids)
-        won, left = self._allocate(effective, self.supply(state))
-        spent = np.where(won, effective, 0)
-        announced = self.purse(state) - spent
-        dry = np.where(won, 0, state.dry + state.living)
-        hp = np.where(won, np.minimum(self.hp_max, state.hp + self.hp_gain), state.hp - dry)
-        hp = np.where(state.living, hp, state.hp)
-        living = state.living & (hp > 0)
-        poor = state.living & ~living & self.reset_balance_on_death
-        after = WaterAllocationState(
+        alive, purse, supply = state.living, self.purse(state), self.supply(state)
+        bids = np.where(alive, actions, NO_BID)
+        over_budget = bids > purse
+        effective = self._effective(bids, purse, alive, over_budget)
+        won, left = self._allocate(effective, supply)
+        announced = purse - effective * won
+        dry = (state.dry + alive) * ~won
+        hp = state.hp - dry * alive
+        hp = np.where(won, np.minimum(self.hp_max, hp + self.hp_gain), hp)
+        living = alive & (hp > 0)
+        died = alive ^ living
+        after = state.but(
             round=state.round + 1,
             over=(state.round + 1 >= self.days) | ~living.any(axis=0),
-            void=state.void,
-            supplies=state.supplies,
-            balance=np.where(poor, 0, announced),
+            balance=announced * ~died if self.reset_balance_on_death else announced,
             hp=hp,
             dry=dry,
             living=living,
-            took_part=state.living,
+            took_part=alive,
             bids=bids,
             won=won,
             announced=announced,
         )
-        prices = np.where(won, effective, np.iinfo(np.int64).max).min(axis=0)
+        price = np.where(won, effective, UNSOLD).min(axis=0)
         record = {
             "actions": bids,
             "effective": effective,
-            "supply": self.supply(state),
+            "supply": supply,
             "won": won,
             "left": left,
-            "price": np.where(won.any(axis=0), prices, NO_BID),
-            "over_budget": bids > self.purse(state),
+            "price": np.where(price < UNSOLD, price, NO_BID),
+            "over_budget": over_budget,
             "balance": announced,
             "hp": hp,
             "dry": dry,
-            "alive": state.living,
-            "died": state.living & ~living,
+            "alive": alive,
+            "died": died,
         }
         rewards = (after.over & living).astype(np.float64)
         return after, Outcome(rewards, ~living | after.over, record)
 
-    def _effective(self, state: WaterAllocationState, bids: Array) -> Array:
+    def _effective(self, bids: Array, purse: Array, alive: Array, over_budget: Array) -> Array:
         """Return the bids that are ranked, `NO_BID` for none, int64 ``(players, *batch)``."""
         if self.no_bid == "zero":
-            bids = np.where(state.living & (bids == NO_BID), 0, bids)
-        purse = self.purse(state)
+            bids = np.where(alive & (bids == NO_BID), 0, bids)
         if self.over_budget == "clip":
             return np.minimum(bids, purse)
-        return np.where(bids > purse, NO_BID, bids)
+        return np.where(over_budget, NO_BID, bids)
 
     def _allocate(self, bids: Array, supply: Array) -> tuple[Array, Array]:
         """Return who is served, bool ``(players, *batch)``, and the water left over."""
         first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
-        needs, prices = self.requirements[ranked], np.take_along_axis(bids, ranked, axis=0)
-        served, left = np.zeros(bids.shape, np.bool_), supply
-        serving = np.ones(supply.shape, np.bool_)
+        where = (ranked, *np.indices(supply.shape, sparse=True))
+        needs, prices = self.requirements[ranked], bids[where]
+        served, left = prices > NO_BID, supply
         for place, need in enumerate(needs):
-            fits = serving & (prices[place] > NO_BID) & (need <= left)
-            served[place] = fits
+            fits = served[place] = served[place] & (need <= left)
             left = left - need * fits
             if self.allocation == "stop":
-                serving = fits
+                served[place + 1 :] &= fits
         won = np.empty_like(served)
-        np.put_along_axis(won, ranked, served, axis=0)
+        won[where] = served
         return won, left
 
     def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
         """Turn an action of the space into one of the rules; a finer bid is rounded down."""
-        value = np.asarray(action)
-        if self.unit > 1 and value.size == 1 and value.dtype.kind in "iuf" and np.isfinite(value):
-            action = floor(Fraction(repr(value.item())) * self.unit) / self.unit
+        if self.unit > 1:
+            value = np.asarray(action)
+            if value.size == 1 and value.dtype.kind in "iuf" and np.isfinite(value):
+                action = floor(Fraction(repr(value.item())) * self.unit) / self.unit
         return super().decode(state, seat, action)
 
     def columns(self) -> tuple[Column, ...]:
@@ -483,28 +489,29 @@ class WaterAllocation(Rulebook):
         return (*own, *each)
 
     def observe(self, state: WaterAllocationState) -> Array:
-        n, batch = self.players, np.shape(state.round)
+        n, batch = self.players, state.round.shape
         rows = np.empty((len(self.column_index), n, *batch), np.float32)
-        asked, heard = self.asked(state), state.took_part
+        asked, heard, unit = self.asked(state), state.took_part, self.unit
         notice = (
             self.supply(state),
-            self.purse(state) / self.unit,
+            self.purse(state) / unit,
             state.hp,
             state.dry,
             self._column(self.requirements, batch),
-            self._column(self.salaries / self.unit, batch),
+            self._column(self.salaries / unit, batch),
         )
         rows[0] = state.round * (asked | heard)
         for place, value in enumerate(notice, start=1):
-            np.multiply(value, asked, out=rows[place], casting="unsafe")
-        np.multiply(self.supply(state, ago=1), heard, out=rows[7], casting="unsafe")
-        bids = np.minimum(state.bids, self.bounds()[1])  # a larger one nobody can ever pay
-        news = (heard, bids / self.unit, state.won, state.announced / self.unit)
-        for block, value in enumerate((*news, state.hp, state.dry)):
-            for seat in range(n):  # all who took part hear the same of every one who did
-                told = (value[seat] * heard[seat]).astype(np.float32)
-                np.multiply(told, heard, out=rows[8 + block * n + seat])
-        return np.moveaxis(rows, 0, -1)
+            rows[place] = value * asked
+        rows[7] = self.supply(state, ago=1) * heard
+        bids = np.minimum(state.bids, self._richest)  # a larger one nobody can ever pay
+        news = (heard, bids / unit, state.won, state.announced / unit, state.hp, state.dry)
+        told = np.empty((len(news), n, *batch), np.float32)
+        for place, value in enumerate(news):
+            told[place] = value * heard
+        # All who took part hear the same of every one who did.
+        np.multiply(told[:, :, None], heard, out=rows[8:].reshape(len(news), n, n, *batch))
+        return rows.transpose(*range(1, rows.ndim), 0)
 
     def _money(self, units: Any) -> int | str:
         """Write money for the players: whole dollars, or with all its decimals."""

@@ -22,6 +22,7 @@ class Request:
         temperature, max_tokens: sampling; None leaves it to the server.
         seed: sampling seed, for servers that take one.
         seat: who asks, such as ``"public_goods/3/player_0"``; for logs and scripted clients.
+        kind: what for, see `Attempt`.
     """
 
     messages: tuple[Message, ...]
@@ -31,6 +32,7 @@ class Request:
     max_tokens: int | None = None
     seed: int = 0
     seat: str = ""
+    kind: str = "move"
 
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of a legal reply, if a question is known."""

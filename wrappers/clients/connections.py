@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 PATH = "/chat/completions"
 
@@ -12,9 +14,9 @@ PATH = "/chat/completions"
 class Connections:
     """Connections of one event loop, one for each call in flight. Headers and errors are openai's.
 
-    Each is an HTTP client of its own: the pool inside a client looks through all its connections
-    twice a call, which with 64 of them takes longer than the rest. Nor is
-    ``chat.completions.create`` called: its checks of both sides' types cost as much again.
+    ``chat.completions.create`` is not called, since its checks of both sides' types and the layers
+    of its HTTP client take more time than everything else of a call. Only where there is a proxy
+    or the server sends elsewhere, that client does the rest.
 
     Args:
         base_url: the server.
@@ -23,21 +25,31 @@ class Connections:
     """
 
     def __init__(self, base_url: str, key: str, timeout: float) -> None:
+        import httpcore2
         import httpx2
         import openai
 
         self.timeout = timeout
         self._url = httpx2.URL(base_url + PATH)
+        self._request = httpx2.Request("POST", self._url)  # what responses and errors are of
+        self._target = httpcore2.URL(str(self._url))
         self._certificates = httpx2.create_ssl_context()
-        self._all: list[httpx2.AsyncClient] = []
-        self._idle = [self._connection()]
-        session = openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=self._idle[0])
+        anyhow = httpx2.Limits(max_connections=None)
+        self._client = httpx2.AsyncClient(
+            verify=self._certificates, timeout=None, follow_redirects=True, limits=anyhow
+        )
+        session = openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=self._client)
         headers = session.default_headers | session.auth_headers
         self._headers = {
             name.lower(): value
             for name, value in headers.items()
             if isinstance(value, str) and not name.startswith("X-Stainless")  # usage statistics
         }
+        host = self._url.netloc
+        self._raw = [(b"host", host), *((k.encode(), v.encode()) for k, v in self._headers.items())]
+        self._proxied = _has_proxy(base_url)
+        self._all: set[httpcore2.AsyncHTTPConnection] = set()
+        self._idle: list[httpcore2.AsyncHTTPConnection] = []
 
     async def post(self, body: dict[str, Any]) -> Any:
         """Send a request and return the response, read to its end.
@@ -47,19 +59,21 @@ class Connections:
             TimeoutError: there is no answer in time.
             ValueError: the request cannot be written as JSON.
         """
+        import httpcore2
         import httpx2
         import openai
 
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        request = httpx2.Request("POST", self._url, headers=self._headers, content=text.encode())
-        connection = self._idle.pop() if self._idle else self._connection()
+        content = text.encode()
         try:
             async with asyncio.timeout(self.timeout):
-                response = await connection.send(request)
-        except httpx2.HTTPError as error:
-            raise openai.APIConnectionError(request=request) from error
-        finally:
-            self._idle.append(connection)
+                response = None if self._proxied else await self._direct(content)
+                if response is None or response.has_redirect_location:
+                    response = await self._client.post(
+                        self._url, headers=self._headers, content=content
+                    )
+        except (httpx2.HTTPError, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
+            raise openai.APIConnectionError(request=self._request) from error
         if response.is_success:
             return response
         raise openai.APIStatusError("refused", response=response, body=_body(response))
@@ -68,14 +82,53 @@ class Connections:
         """Close them all, those in use too."""
         for connection in self._all:
             await connection.aclose()
+        await self._client.aclose()
 
-    def _connection(self) -> Any:
+    async def _direct(self, content: bytes) -> Any:
+        """Send over a connection of our own; one that fails is not used again."""
+        import httpcore2
         import httpx2
 
-        self._all.append(
-            httpx2.AsyncClient(verify=self._certificates, timeout=None, follow_redirects=True)
+        connection = await self._connection()
+        headers = [*self._raw, (b"content-length", str(len(content)).encode())]
+        request = httpcore2.Request("POST", self._target, headers=headers, content=content)
+        try:
+            answer = await connection.handle_async_request(request)
+            data = await answer.aread()
+            await answer.aclose()
+        except BaseException:
+            self._all.discard(connection)
+            raise
+        self._idle.append(connection)
+        response = httpx2.Response(
+            answer.status,
+            headers=answer.headers,
+            stream=httpx2.ByteStream(data),
+            request=self._request,
         )
-        return self._all[-1]
+        response.read()  # and decode, if it is packed
+        return response
+
+    async def _connection(self) -> Any:
+        """Return a connection that nobody uses and that the server has not closed."""
+        import httpcore2
+
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed() and not connection.has_expired():
+                return connection
+            self._all.discard(connection)
+            await connection.aclose()
+        connection = httpcore2.AsyncHTTPConnection(self._target.origin, self._certificates)
+        self._all.add(connection)
+        return connection
+
+
+def _has_proxy(url: str) -> bool:
+    """Return whether the environment names a proxy for an address."""
+    parts, proxies = urlsplit(url), getproxies()
+    named = parts.scheme in proxies or "all" in proxies
+    return named and not proxy_bypass(parts.hostname or "")
 
 
 def _body(response: Any) -> Any:

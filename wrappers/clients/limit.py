@@ -13,7 +13,7 @@ from llm_games.wrappers.clients.base import Client, ClientError, Completion, Lay
 from llm_games.wrappers.clients.retry import LONGEST_PAUSE
 from llm_games.wrappers.clients.tokens import Estimator
 
-FIRST = 20
+FIRST = 32
 """Calls in flight at the start, unless fewer are allowed."""
 COOLDOWN = 15.0
 """Seconds after a cut in which further refusals cut nothing: they are of the same crowd."""

@@ -323,9 +323,10 @@ def _cause(error: BaseException) -> str:
 
 def _was_sent(error: BaseException) -> bool:
     """Return whether a call that failed on its way had got as far as a connection."""
+    import httpcore2
     import httpx2
 
-    return not isinstance(error.__cause__, httpx2.ConnectError)
+    return not isinstance(error.__cause__, httpx2.ConnectError | httpcore2.ConnectError)
 
 
 def _count(value: Any) -> int:

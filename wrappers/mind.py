@@ -1,0 +1,206 @@
+"""What a planning player thinks about in a game: the questions, and what is kept of answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from llm_games.errors import unknown
+from llm_games.prompting import Words
+from llm_games.questions import Question
+from llm_games.rulebook import Rulebook, check_choice, check_integer
+from llm_games.views import View
+from llm_games.wrappers.forms import Text
+from llm_games.wrappers.llm_policy import ChatMemory, Turn
+from llm_games.wrappers.policy import Attempt
+from llm_games.wrappers.replies import Reply
+
+STRATEGIES = ("none", "static", "adaptive")
+
+
+@dataclass(frozen=True)
+class Planning:
+    """How a player plans, keeps track and learns. Source: AucArena (arXiv 2310.05746), §3.2.
+
+    Raises:
+        BadParameter, UnknownName: a value is not one of these.
+    """
+
+    strategy: str = "adaptive"
+    """``none``: no plan; ``static``: one before the first move; ``adaptive``: again after every
+    chapter of the game (item of an auction, else own decision)"""
+    learning: bool = False
+    """lessons are written down after a game and recalled in the next one of a series"""
+    correct_belief: bool = True
+    """beliefs that are wrong are sent back and in the end corrected"""
+    belief_checks: int = 4
+    """replies that are read in one update of a belief, at most"""
+    plan_reasks: int = 2
+    """how often a plan, or lessons, that cannot be used are asked for again, at most"""
+    belief_fallback: str = "truth"
+    """after the last wrong reply: the ``truth`` is stored, or the ``last_reply``, one more that is
+    requested then and stored unchecked"""
+    none_sees_estimates: bool = True
+    """a bidder without a plan is shown its estimates when an item is called"""
+    replan_shows_old_plan: bool = True
+    """the request for a new plan shows the old one"""
+    bidder_names: str = "exact"
+    """names in beliefs are compared whole, or ``substring``: also match longer ones"""
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise unknown("strategy", self.strategy, STRATEGIES)
+        for name in ("learning", "correct_belief", "none_sees_estimates", "replan_shows_old_plan"):
+            check_choice(name, getattr(self, name), (False, True))
+        check_integer("belief_checks", self.belief_checks, 1)
+        check_integer("plan_reasks", self.plan_reasks, 0)
+        check_choice("belief_fallback", self.belief_fallback, ("truth", "last_reply"))
+        check_choice("bidder_names", self.bidder_names, ("exact", "substring"))
+
+    @property
+    def most_updates(self) -> int:
+        """Return how many replies one update of a belief takes at most."""
+        return self.belief_checks + (self.belief_fallback == "last_reply")
+
+
+@dataclass(frozen=True)
+class PlanningMemory(ChatMemory):
+    """What a planning seat remembers of one episode beside the dialogue.
+
+    Attributes:
+        log: what its mind heard, see `Mind.hear`.
+        plan: the plan in force; None if there is none.
+        planned: the last request for a plan, and the plan.
+        belief: what it holds to be true.
+        reviewed: how many chapters it has updated its belief on.
+        scene: what the dialogue is about, see `Mind.scene`.
+        lessons: from earlier games.
+    """
+
+    log: Any = None
+    plan: Any = None
+    planned: Turn | None = None
+    belief: Any = None
+    reviewed: int = 0
+    scene: Any = None
+    lessons: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> tuple[Turn, ...]:
+        """The turns that the dialogue shows: the plan, and the moves."""
+        return (self.planned, *self.turns) if self.planned else self.turns
+
+
+class Mind(ABC):
+    """What there is to think about in one game.
+
+    A game has chapters. After each the belief is updated, and after each but the last the plan.
+    """
+
+    chapter: ClassVar[str]
+    """what a chapter is called in notes"""
+
+    def __init__(self, words: str, planning: Planning, folder: str | Path | None = None) -> None:
+        self.words, self.planning = Words(words, folder), planning
+
+    def begin(self, game: Rulebook, seat: int) -> tuple[Any, Any]:
+        """Return the log and the belief at the start."""
+        return None, None
+
+    def hear(self, view: View, log: Any) -> Any:
+        """Return the log after a step."""
+        return log
+
+    def scene(self, view: View) -> Any:
+        """Return what the dialogue of moves is about: it begins anew when that changes."""
+        return None
+
+    @abstractmethod
+    def closed(self, memory: PlanningMemory) -> int:
+        """Return how many chapters are over."""
+
+    @abstractmethod
+    def status(self, view: View, memory: PlanningMemory) -> str:
+        """Return the belief in words."""
+
+    @abstractmethod
+    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str] | None:
+        """Return what happened and what is asked before a move; None: as other players hear it."""
+
+    @abstractmethod
+    def plan(self, view: View, memory: PlanningMemory) -> tuple[Question, dict[str, Any]]:
+        """Return what is asked for a plan, and values for its words."""
+
+    @abstractmethod
+    def planned(
+        self, view: View, memory: PlanningMemory, question: Any, reply: Reply
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the plan in force after a reply, whatever it was, and what to note down."""
+
+    @abstractmethod
+    def belief(
+        self, view: View, memory: PlanningMemory, chapter: int
+    ) -> tuple[Question, dict[str, Any]]:
+        """Return what is asked to update the belief, and values for its words."""
+
+    @abstractmethod
+    def believed(
+        self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the belief after some replies, whatever they were, and what to note down."""
+
+    @abstractmethod
+    def look_back(self, view: View, memory: PlanningMemory) -> dict[str, Any]:
+        """Return values for the words that ask for lessons."""
+
+
+class OpenMind(Mind):
+    """For any game: plans and beliefs are in words, and every own decision is a chapter."""
+
+    chapter = "decision"
+
+    def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
+        super().__init__("any", planning, folder)
+
+    def closed(self, memory: PlanningMemory) -> int:
+        return memory.decisions
+
+    def status(self, view: View, memory: PlanningMemory) -> str:
+        return self.words.say("status", belief=memory.belief)
+
+    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> None:
+        return None
+
+    def plan(self, view: View, memory: PlanningMemory) -> tuple[Question, dict[str, Any]]:
+        shown = memory.plan if self.planning.replan_shows_old_plan else None
+        return Text("plan", "your plan in a few sentences"), {"plan": shown} | _me(view)
+
+    def planned(
+        self, view: View, memory: PlanningMemory, question: Any, reply: Reply
+    ) -> tuple[Any, dict[str, Any]]:
+        plan = reply.action if reply.outcome == "valid" else memory.plan or ""
+        return plan, {"decision": memory.decisions, "plan": plan}
+
+    def belief(
+        self, view: View, memory: PlanningMemory, chapter: int
+    ) -> tuple[Question, dict[str, Any]]:
+        question = Text("summary", "what you know in a few sentences")
+        return question, {"status": self.status(view, memory)} | _me(view)
+
+    def believed(
+        self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
+    ) -> tuple[Any, dict[str, Any]]:
+        belief = reply.action if reply.outcome == "valid" else memory.belief
+        return belief, {"belief": belief}
+
+    def look_back(self, view: View, memory: PlanningMemory) -> dict[str, Any]:
+        told = [part for turn in memory.turns for part in dataclasses.astuple(turn)]
+        return {"told": "\n".join(filter(None, told))} | _me(view)
+
+
+def _me(view: View) -> dict[str, Any]:
+    return {"me": view.game.names()[view.seat]}

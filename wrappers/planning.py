@@ -1,0 +1,208 @@
+"""A language model that plans, keeps track and learns beside its moves: belief, desire, intention.
+
+`PlanningPolicy` asks four questions (plan, move, belief update, replan) and takes a learning step.
+What they are about is the game's `Mind`; a game without one of its own is planned in words.
+Source: AucArena (arXiv 2310.05746), §3.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llm_games.prompting import Words
+from llm_games.questions import MISSING, Question
+from llm_games.rulebook import Rulebook
+from llm_games.views import View
+from llm_games.wrappers.bidder import AuctionMind
+from llm_games.wrappers.clients.base import Client, Message
+from llm_games.wrappers.forms import Lessons
+from llm_games.wrappers.llm_policy import ChatMemory, LLMPolicy, Turn, caller, dialogue, seeds
+from llm_games.wrappers.mind import Mind, OpenMind, Planning, PlanningMemory
+from llm_games.wrappers.policy import Attempt, Decision, Note
+from llm_games.wrappers.replies import Reply
+
+MINDS: dict[str, type[AuctionMind]] = {"english_auction": AuctionMind}
+"""Games with a mind of their own; any other has an `OpenMind`."""
+
+
+@dataclass
+class _Thoughts:
+    """The calls and notes of one decision, as they come."""
+
+    view: View
+    seeds: Iterator[int]
+    attempts: list[Attempt] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, kind: str, **content: Any) -> None:
+        self.notes.append(Note(kind, content))
+
+
+class PlanningPolicy(LLMPolicy):
+    """A player that plans, updates its belief, plans again, and learns from game to game.
+
+    A move is asked for in a dialogue that begins with the latest plan; everything else is one
+    request of its own. Each note of a decision says what was kept and what could not be used.
+
+    Args:
+        client: where completions come from.
+        planning: how it plans, see there.
+        settings: of `LLMPolicy`.
+    """
+
+    def __init__(self, client: Client, planning: Planning | None = None, **settings: Any) -> None:
+        super().__init__(client, **settings)
+        self.planning = planning or Planning()
+        self._minds: dict[str, Mind] = {}
+        self._common = Words("any", self.prompt_folder)
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> PlanningMemory:
+        """Return the memory of a seat that has just heard the rules."""
+        chat = super().start(game, seat, seed)
+        log, belief = self._mind(game).begin(game, seat)
+        return PlanningMemory(chat.seed, chat.system, log=log, belief=belief)
+
+    def recall(self, memory: PlanningMemory, notes: Sequence[Note]) -> PlanningMemory:
+        """Add the lessons of the game before to the rules, if it is to learn."""
+        lessons = [note.content["lessons"] for note in notes if note.kind == "lessons"]
+        if not self.planning.learning or not lessons or not lessons[-1]:
+            return memory
+        words = self._common.say("lessons", lessons=lessons[-1])
+        system = f"{memory.system}\n\n{words}"
+        return dataclasses.replace(memory, system=system, lessons=tuple(lessons[-1]))
+
+    def hear(self, view: View, memory: PlanningMemory) -> PlanningMemory:
+        """Write down what was said."""
+        return dataclasses.replace(memory, log=self._mind(view.game).hear(view, memory.log))
+
+    async def decide(self, view: View, memory: Any) -> tuple[Decision, ChatMemory]:
+        """Think of what is due, then move."""
+        mind, thoughts = self._mind(view.game), _Thoughts(view, seeds(memory, 1))
+        if memory.log is None:  # nobody lets it hear: it knows what it is told when it moves
+            memory = self.hear(view, memory)
+        if memory.plan is None and self.planning.strategy != "none":
+            memory = await self._plan(memory, thoughts, "plan")
+        memory = await self._review(memory, thoughts)
+        if memory.scene != mind.scene(view):
+            memory = dataclasses.replace(memory, turns=(), scene=mind.scene(view))
+        decision, after = await super().decide(view, memory)
+        attempts = (*thoughts.attempts, *decision.attempts)
+        return Decision(decision.action, attempts, tuple(thoughts.notes)), after
+
+    async def finish(self, view: View, memory: PlanningMemory) -> Decision:
+        """Update the belief a last time, and learn."""
+        thoughts = _Thoughts(view, seeds(memory, 1))
+        memory = await self._review(memory, thoughts, last=True)
+        if self.planning.learning:
+            await self._learn(memory, thoughts)
+        return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
+
+    def words(self, view: View, memory: Any) -> tuple[str, str]:
+        """Return what is told before a move, in the words of the game's mind."""
+        said = self._mind(view.game).move(view, memory, self.reasoning)
+        if said is None:
+            return super().words(view, memory)
+        return said[0], self._with_cue(said[1])
+
+    async def _plan(self, memory: PlanningMemory, thoughts: _Thoughts, kind: str) -> PlanningMemory:
+        view, mind = thoughts.view, self._mind(thoughts.view.game)
+        question, values = mind.plan(view, memory)
+        request = self._say(thoughts, memory, kind, values, question)
+        most = self.planning.plan_reasks + 1
+        reply, attempts = await self._ask(memory, thoughts, request, question, kind, most)
+        plan, note = mind.planned(view, memory, question, reply)
+        unusable = [attempt.why for attempt in attempts if attempt.outcome != "valid"]
+        thoughts.note("plan", **note, unusable=unusable, again=kind == "replan")
+        return dataclasses.replace(memory, plan=plan, planned=Turn(request, question.reply(plan)))
+
+    async def _review(
+        self, memory: PlanningMemory, thoughts: _Thoughts, last: bool = False
+    ) -> PlanningMemory:
+        """Update the belief on every chapter that is over; then think the plan over."""
+        due = range(memory.reviewed, self._mind(thoughts.view.game).closed(memory))
+        for chapter in due:
+            memory = await self._believe(memory, thoughts, chapter)
+        if due and not last and self.planning.strategy == "adaptive":
+            memory = await self._plan(memory, thoughts, "replan")
+        return memory
+
+    async def _believe(
+        self, memory: PlanningMemory, thoughts: _Thoughts, chapter: int
+    ) -> PlanningMemory:
+        view, mind = thoughts.view, self._mind(thoughts.view.game)
+        question, values = mind.belief(view, memory, chapter)
+        request = self._say(thoughts, memory, "belief", values, question)
+        most = self.planning.most_updates
+        reply, attempts = await self._ask(memory, thoughts, request, question, "belief", most)
+        belief, note = mind.believed(memory, question, reply, attempts)
+        thoughts.note("belief", **{mind.chapter: chapter}, **note)
+        return dataclasses.replace(memory, belief=belief, reviewed=chapter + 1)
+
+    async def _learn(self, memory: PlanningMemory, thoughts: _Thoughts) -> None:
+        question, mind = Lessons("lessons"), self._mind(thoughts.view.game)
+        values = mind.look_back(thoughts.view, memory) | {"lessons": memory.lessons}
+        request = self._say(thoughts, memory, "learn", values, question)
+        most = self.planning.plan_reasks + 1
+        reply, _ = await self._ask(memory, thoughts, request, question, "learn", most)
+        kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
+        thoughts.note("lessons", lessons=kept)
+
+    def _say(
+        self,
+        thoughts: _Thoughts,
+        memory: PlanningMemory,
+        block: str,
+        values: Mapping[str, Any],
+        question: Question,
+    ) -> str:
+        view = thoughts.view
+        mind = self._mind(view.game)
+        common = {
+            "status": mind.status(view, memory),
+            "report": self._prompts(view.game).report(view),
+            "form": question.form(self.reasoning),
+        }
+        return self._with_cue(mind.words.say(block, **{**common, **values}))
+
+    def _with_cue(self, request: str) -> str:
+        if not self.reasoning:
+            return request
+        return f"{request}\n{self._common.say('reasoning')}"
+
+    async def _ask(
+        self,
+        memory: PlanningMemory,
+        thoughts: _Thoughts,
+        request: str,
+        question: Question,
+        kind: str,
+        most: int,
+    ) -> tuple[Reply, tuple[Attempt, ...]]:
+        """Ask one question outside the dialogue of the moves."""
+        prompts = self._prompts(thoughts.view.game)
+        alone = dataclasses.replace(memory, turns=(), planned=None)
+
+        def messages(why: str) -> tuple[Message, ...]:
+            again = prompts.again(why, question, self.reasoning) if why else ""
+            return dialogue(alone, request, again)
+
+        reply, attempts = await self.ask(
+            messages,
+            question,
+            seat=caller(thoughts.view, memory),
+            seeds=thoughts.seeds,
+            max_attempts=most,
+            reasoning=self.reasoning,
+            kind=kind,
+        )
+        thoughts.attempts += attempts
+        return reply, attempts
+
+    def _mind(self, game: Rulebook) -> Mind:
+        if game.name not in self._minds:
+            make = MINDS.get(game.name, OpenMind)
+            self._minds[game.name] = make(self.planning, self.prompt_folder)
+        return self._minds[game.name]
