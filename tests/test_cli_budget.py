@@ -53,8 +53,8 @@ def spent(path):
 
 
 def most_calls(path, flag):
-    """Give the calls that a budget of this flag counts together: a seat's, or all."""
-    counts = [usage.calls for usage in spent(path).values()]
+    """Give the calls that a budget of this flag counts together: a seat's, or all seats'."""
+    counts = [usage.calls for (_, seat), usage in spent(path).items() if seat]
     return max(counts) if "seat" in flag else sum(counts)
 
 

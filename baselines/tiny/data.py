@@ -172,14 +172,14 @@ ALWAYS: dict[str, dict[str, Any]] = {
 """Parameters of every training game that the players are not told: more states occur."""
 
 SHARES = {
-    "beauty_contest": 1.5,
+    "beauty_contest": 4.0,
     "sealed_bid_auction": 5.0,
     "battle_royale": 4.0,
     "pirate_game": 3.0,
     "water_allocation": 2.0,
     "english_auction": 8.0,
     "planning": 8.0,
-    "drills": 3.0,
+    "drills": 6.0,
 }
 """Shares of the samples, more for games that take more practice or have more settings; else 0.8."""
 DEFAULT = {

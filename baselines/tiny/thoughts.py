@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,17 @@ from llm_games.baselines.players import make_player
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.data import PLAIN, Sample, persona_of
 from llm_games.games.english_auction import EnglishAuction
-from llm_games.prompting import Prompts, versions
-from llm_games.questions import Bid
+from llm_games.prompting import Prompts, Words, versions
+from llm_games.questions import Bid, Question
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.wrappers.bidder import ClosedItem
 from llm_games.wrappers.clients.base import Completion, Request
-from llm_games.wrappers.forms import Beliefs, Priorities
+from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import STRATEGIES, Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
+from llm_games.wrappers.replies import read_reply
 from llm_games.wrappers.table import play_table
 
 DEAR = ("Equipment E", "Mechanism J", "Machine P", "Element R")
@@ -81,12 +83,8 @@ class Script:
             return question.reply(_bid(question, rng))
         if isinstance(question, Priorities):
             return question.reply({item: 3 if item in DEAR else 2 for item in question.items})
-        if isinstance(question, Beliefs):  # nothing of the others: sums are beyond a tiny model
-            known = {"remaining_budget": question.truth["remaining_budget"]}
-            return question.reply(
-                {"summary": "One more item is closed.", "total_profits": {}, "winning_bids": {}}
-                | known
-            )
+        if isinstance(question, Beliefs):
+            return question.reply(_belief(question))
         count = int(rng.integers(1, 4))
         return question.reply(rng.choice(LESSONS, count, replace=False).tolist())
 
@@ -99,6 +97,18 @@ class Script:
         elif key == "bid":
             wrong[key] = self.rng.choice([1, 99_999]).item()
         return wrong
+
+
+def _belief(question: Beliefs) -> Belief:
+    """Believe nothing of the others; the summary has both numbers of the only sum that is left."""
+    left, won = question.truth["remaining_budget"], question.truth["winning_bids"][question.me]
+    paid = won.get(question.items[-1], 0)
+    return {
+        "summary": f"I had {left + paid} and paid {paid or 'nothing'}.",
+        "remaining_budget": left,
+        "total_profits": {},
+        "winning_bids": {},
+    }
 
 
 def _bid(question: Bid, rng: np.random.Generator) -> int:
@@ -135,16 +145,50 @@ def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def drills(rng: np.random.Generator) -> Iterator[Sample]:
-    """Yield requests for plans that are little more than a list to copy: it takes most practice."""
+    """Yield requests with little to them but a list to copy, or a price to take from one's money.
+
+    These take most practice.
+    """
     game, script = _auction(rng), Script(rng)
+    prompts = Prompts(game.name, str(rng.choice(versions(game.name))))
+    rules = {"role": "system", "content": prompts.rules(game, 0)}
+    for _ in range(12):
+        for question, words in (_list(rng), _sum(rng, game.names(), prompts)):
+            messages = [rules, {"role": "user", "content": words}]
+            yield Sample(*render(messages), script.answer(question))
+
+
+def _list(rng: np.random.Generator) -> tuple[Question, str]:
     names = [item.name for item in EnglishAuction(items="items_20").catalogue]
-    rules = Prompts(game.name, str(rng.choice(versions(game.name)))).rules(game, 0)
-    for _ in range(16):
-        left = rng.choice(names, int(rng.integers(2, 16)), replace=False).tolist()
-        question = Priorities("priorities", tuple(left))
-        words = f"Reply only with JSON of this form: {question.form()}"
-        messages = [{"role": "system", "content": rules}, {"role": "user", "content": words}]
-        yield Sample(*render(messages), script.answer(question))
+    left = rng.choice(names, int(rng.integers(2, 16)), replace=False).tolist()
+    question = Priorities("priorities", tuple(left))
+    return question, f"Reply only with JSON of this form: {question.form()}"
+
+
+def _sum(rng: np.random.Generator, names: Sequence[str], prompts: Prompts) -> tuple[Question, str]:
+    """Return a request for a belief after one short sale; at times it says what was wrong."""
+    me, other = rng.choice(names, 2, replace=False).tolist()
+    winner, loser = (me, other) if rng.random() < 0.6 else (other, me)
+    start = int(rng.choice([1_000, 2_000, 5_000]))
+    price = start * int(rng.integers(10, 19)) // 10
+    money = price + int(rng.integers(0, 201)) * 100
+    item = ClosedItem("Item", start, ({winner: price, loser: None},), winner, price, 2 * start)
+    before = {"remaining_budget": money, "total_profits": {}, "winning_bids": {}}
+    won = {me: {item.name: price} if winner == me else {}}
+    left = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
+    question = Beliefs("remaining_budget", me, before | left, (item.name,))
+    words = Words(EnglishAuction.name).say(
+        "belief",
+        me=me,
+        belief=json.dumps(before),
+        item=Words(EnglishAuction.name).say("item", item=item, names=names),
+        won=winner == me,
+        form=question.form(),
+    )
+    if rng.random() < 0.4:
+        wrong = question.reply(before | {"summary": "", "remaining_budget": -1})
+        words += "\n\n" + prompts.again(read_reply(Completion(wrong), question).why, question)
+    return question, words
 
 
 def _auction(rng: np.random.Generator) -> Rulebook:
