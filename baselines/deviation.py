@@ -79,7 +79,7 @@ def deviation(game: Rulebook, record: Record) -> Deviation:
 
 
 def _beauty_contest(game: Any, record: Record) -> tuple[Array, Array]:
-    """Seats that broke a rule count as absent; their regret includes the fee."""
+    """Seats that broke a rule are treated as the game does; their regret includes the fee."""
     contest, limit = models.contest(game), record.get("limit")
     if limit is None:
         return _contest(game, contest, record["actions"], record["legal"])
@@ -95,9 +95,14 @@ def _beauty_contest(game: Any, record: Record) -> tuple[Array, Array]:
 def _contest(
     game: Any, contest: beauty_contest.Contest, actions: Array, legal: Array
 ) -> tuple[Array, Array]:
-    numbers = np.where(legal, actions, contest.low)
-    regret = beauty_contest.regret(numbers, contest, legal) * float(game.prize)
-    far = beauty_contest.distance(numbers, contest)
+    low, high = (contest.low, contest.high) if game.bounds_check != "none" else game.bounds()
+    played = dataclasses.replace(contest, low=low, high=high)
+    numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))
+    counted = actions != MISSING if game.rule_breaker == "include" else legal
+    regret = beauty_contest.regret(numbers, played, legal, counted) * float(game.prize)
+    if game.rule_breaker == "void_round":  # whatever one does, nobody wins where others broke one
+        regret *= (~legal).sum(axis=0) == ~legal
+    far = beauty_contest.distance(np.where(legal, actions, contest.low), contest)
     share = far / (contest.players * (contest.high - contest.low))
     defined = (far >= 0) & legal.all(axis=0)
     return regret + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)

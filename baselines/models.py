@@ -27,9 +27,14 @@ from llm_games.rulebook import Array
 
 
 def contest(game: BeautyContest) -> Contest:
-    """Return the contest in units of actions. Distances are exact whatever ``game.distance``."""
+    """Return the contest in units of actions. Distances are exact whatever ``game.distance``.
+
+    Where any number is legal, equilibrium and level 0 still go by the game's `min` and `max`.
+    """
     first = game.tie_rule == "first_number"
-    return Contest(game.players, game.ratio, *game.bounds(), game.prize_rule, first)
+    bounds = (int(game.min * game.unit), int(game.max * game.unit))
+    low, high = bounds if game.bounds_check == "none" else game.bounds()
+    return Contest(game.players, game.ratio, low, high, game.prize_rule, first)
 
 
 def bar(game: ElFarolBar) -> Bar:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from llm_games.baselines.policies import (
     english_auction,
     level_k,
     rational,
+    sealed_bid_auction,
     water_allocation,
 )
 from llm_games.baselines.policies.base import RulePolicy, not_defined
@@ -25,7 +27,7 @@ from llm_games.baselines.policies.fixed import FixedPolicy, meaning
 from llm_games.baselines.policies.uniform import UniformPolicy
 from llm_games.errors import BadParameter, unknown
 from llm_games.registry import GAMES, rulebook
-from llm_games.rulebook import Rulebook
+from llm_games.rulebook import Rulebook, ratio_of
 from llm_games.wrappers.policy import Policy
 
 if TYPE_CHECKING:
@@ -74,7 +76,25 @@ def _dp(value: str) -> Policy:
 
 def _thumb(name: str, summary: str) -> Entry:
     rules = water_allocation.thumb(name)
+    if name in sealed_bid_auction.THUMB:
+        rules[sealed_bid_auction.GAME] = sealed_bid_auction.THUMB[name]
     return Entry(summary, lambda _: RulePolicy(name, rules), tuple(rules))
+
+
+def _truthful(_: str) -> Policy:
+    bid = sealed_bid_auction.share(Fraction(1))
+    rules = {sealed_bid_auction.GAME: bid, english_auction.GAME: english_auction.naive}
+    return RulePolicy("truthful", rules)
+
+
+def _shade(value: str) -> Policy:
+    try:
+        part = ratio_of("shade", value)
+    except BadParameter:
+        part = Fraction(-1)
+    if not 0 <= part <= 1:
+        raise BadParameter(f"shade needs a share from 0 to 1, as in shade:0.9, got {value!r}")
+    return RulePolicy(f"shade:{value}", {sealed_bid_auction.GAME: sealed_bid_auction.share(part)})
 
 
 def _rule(value: str) -> Policy:
@@ -186,6 +206,18 @@ PLAYERS: dict[str, Entry] = {
         name: Entry(summary, partial(_bidder, name), (english_auction.GAME,))
         for name, summary in english_auction.SUMMARIES.items()
     },
+    "truthful": Entry(
+        "bids its valuation, or raises up to it",
+        _truthful,
+        (sealed_bid_auction.GAME, english_auction.GAME),
+    ),
+    "shade": Entry(
+        "bids a share of its valuation",
+        _shade,
+        (sealed_bid_auction.GAME,),
+        "<share>",
+        needs_value=True,
+    ),
     "random": Entry("draws any legal action", lambda _: UniformPolicy()),
     "fixed": Entry(
         "always does the same: a number, or a word of the game", FixedPolicy, ALL, "<action>", True

@@ -181,6 +181,39 @@ def indicators(game: WaterAllocation, played: Sequence[Days]) -> Indicators:
     )
 
 
+class Ending(NamedTuple):
+    """What one resident came to in one game.
+
+    Attributes:
+        days_survived: days that it completed alive.
+        water_days: days on which it was served.
+        spent: on water, dollars.
+        balance: money at the end, dollars.
+        over_budget: its bids above its balance, which were void or clipped, as the rules say.
+    """
+
+    days_survived: int
+    water_days: int
+    spent: float
+    balance: float
+    over_budget: int
+
+
+def ending(game: WaterAllocation, days: Days, seat: int) -> Ending:
+    """Return what a resident came to."""
+    own = [day for day in days if day["alive"][seat]]
+    served = [day["effective"][seat] for day in own if day["won"][seat]]
+    died = own[-1]["died"][seat]
+    left = 0 if died and game.reset_balance_on_death else own[-1]["balance"][seat]
+    return Ending(
+        days_survived=len(own) - bool(died),
+        water_days=len(served),
+        spent=sum(served) / game.unit,
+        balance=left / game.unit,
+        over_budget=sum(bool(day["over_budget"][seat]) for day in own),
+    )
+
+
 def _finished(game: WaterAllocation, days: Days) -> bool:
     return bool(days) and (len(days) == game.days or not any(living(days)))
 
@@ -225,7 +258,8 @@ def recorded(run: Records) -> dict[str, list[Played]]:
         days = [step.record for step in run.steps(episode.id)]
         replies: list[dict[int, str]] = [{} for _ in days]
         for attempt in run.attempts(episode.id):
-            replies[attempt.step][attempt.seat] = attempt.text
+            if attempt.kind == "move":
+                replies[attempt.step][attempt.seat] = attempt.text
         played = Played(game, episode.seats, days, replies)
         found.setdefault(episode.game.label, []).append(played)
     return found

@@ -114,8 +114,12 @@ def case_of(name: str, played: Played, seat: int) -> Case:
 
 def _day(played: Played, seat: int, number: int, day: Mapping[str, Any]) -> list[str]:
     game, names = played.game, [resident.name for resident in played.game.cast]
+
+    def money(units: int) -> str:
+        return f"${game.money_in_words(units)}"
+
     bids = [
-        f"{name} {'none' if bid < 0 else f'${bid / game.unit:g}'}{' (served)' if won else ''}"
+        f"{name} {'none' if bid < 0 else money(bid)}{' (served)' if won else ''}"
         for name, bid, won, alive in zip(
             names, day["actions"], day["won"], day["alive"], strict=True
         )
@@ -124,7 +128,7 @@ def _day(played: Played, seat: int, number: int, day: Mapping[str, Any]) -> list
     reply = played.replies[number - 1].get(seat, "").strip()
     told = [f"Day {number}: {day['supply']} units of water. Bids: {', '.join(bids)}."]
     told += [f"Reply: {reply}"] if reply else []
-    after = f"{names[seat]} has ${day['balance'][seat] / game.unit:g}, health {day['hp'][seat]}"
+    after = f"{names[seat]} has {money(day['balance'][seat])}, health {day['hp'][seat]}"
     end = ", and dies." if day["died"][seat] else f", {day['dry'][seat]} dry days in a row."
     return [*told, f"After it {after}{end}"]
 

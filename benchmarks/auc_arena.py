@@ -539,16 +539,17 @@ def _lots(game: EnglishAuction, steps: Sequence[StepRow]) -> Iterator[Lot]:
 def _failed(attempts: Sequence[AttemptRow]) -> Counter[str]:
     """Return a bidder's refused bids by kind; what is no bid at all breaks the form."""
     bids = [attempt for attempt in attempts if attempt.kind == "move"]
-    refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed")]
+    refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
     return Counter(bid.detail or "format" for bid in refused)
 
 
 def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator[Plan]:
     usable = {(a.step, a.kind) for a in attempts if a.outcome == "valid"}
+    read = {(a.step, a.kind) for a in attempts if a.outcome != "failed"}
     for note in notes:
         if note.kind == "plan":
             said, again = note.content, note.content["again"]
-            lost = (note.step, "replan" if again else "plan") not in usable
+            lost = (note.step, "replan" if again else "plan") in read - usable
             yield Plan(said["item"], said["priorities"], again, lost)
 
 

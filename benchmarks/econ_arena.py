@@ -19,6 +19,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from llm_games.benchmarks.records import Records
 from llm_games.benchmarks.scores import Cell
 from llm_games.errors import BadParameter, unknown
@@ -80,7 +82,8 @@ def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
         raise unknown(
             "game of the arena", game.name, ("beauty_contest", "sealed_bid_auction with assets")
         )
-    return [_RUNS[game.name](game, record, measure) for record in session.records]
+    plain = [{key: np.asarray(x).tolist() for key, x in r.items()} for r in session.records]
+    return [_RUNS[game.name](game, record, measure) for record in plain]
 
 
 def _contest(game: Any, record: Record, measure: str) -> list[Turn]:
@@ -296,7 +299,9 @@ def convergence_run(
     """Return the first run, from 1, from which on a path stays within `tolerance` of `goal`."""
     first = None
     for run, place in enumerate(places, 1):
-        near = place is not None and abs(place - goal) <= tolerance
+        # As the numbers are written: 0.95 is 0.05 from 1, though not in doubles.
+        far = None if place is None else abs(Fraction(repr(place)) - Fraction(repr(goal)))
+        near = far is not None and far <= Fraction(repr(tolerance))
         first = (first or run) if near else None
     return first
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from llm_games.benchmarks.plan import Plan
-from llm_games.questions import MISSING
+from llm_games.questions import MISSING, NO_BID, Bid
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
@@ -20,10 +23,15 @@ REPLY = 20
 THOUGHT = 200
 """Tokens of a reply, without and with an explanation, for the estimate."""
 
+LONGEST: dict[str, dict[str, Any]] = {"water_allocation": {"hp_start": 10**6, "hp_max": 10**6}}
+"""Parameters that keep a game of mute players going."""
+STAYS = 0.75
+"""Chance to bid on in an auction."""
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """How much one game asks of language models at most, if no reply breaks a rule.
+    """About how much one game asks of language models, if no reply breaks a rule.
 
     Calls of tools come on top.
     """
@@ -39,14 +47,16 @@ class Estimate:
 def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
     """Estimate decisions, calls and tokens of each game, all episodes together.
 
-    One table of each game is played by mute players, which makes the longest games, and the
-    prompts on the way are measured at four characters a token.
+    One table of each game is played by players who make it long: mute ones, who in water
+    allocation do not die of it, and in an auction bid the least, three times of four. The prompts
+    on the way are measured at four characters a token.
     """
     found = []
     for game in plan.games:
         meter = _Meter()
         seats = [_muted(made[seat.key], meter) for seat in game.seats]
-        rules = rulebook(game.game, **(game.params | {"failed_reply": "fallback"}))
+        longest = LONGEST.get(game.game, {})
+        rules = rulebook(game.game, **(game.params | longest | {"failed_reply": "fallback"}))
         episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps)
         count = len(game.seeds)
         decisions = sum(len(step.decisions) for step in episode.steps)
@@ -62,11 +72,14 @@ class _Meter:
 
     def __init__(self) -> None:
         self.calls = self.characters = self.tokens_out = 0
+        self.chance = np.random.default_rng(0)
 
     async def complete(self, request: Request) -> Completion:
         self.calls += 1
         self.characters += sum(len(message["content"]) for message in request.messages)
         self.tokens_out += THOUGHT if request.reasoning else REPLY
+        if isinstance(request.question, Bid):
+            return Completion(request.question.reply(_bid(request.question, self.chance)))
         raise ClientError("one reply a decision")
 
     async def close(self) -> None:
@@ -74,20 +87,29 @@ class _Meter:
 
 
 class _Mute(Policy):
-    """A player that never answers."""
+    """A player that never answers, but in an auction."""
 
     name = "mute"
+
+    def __init__(self) -> None:
+        self.chance = np.random.default_rng(0)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> None:
         return None
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
-        return Decision(MISSING), None
+        bids = isinstance(view.question, Bid)
+        return Decision(_bid(view.question, self.chance) if bids else MISSING), None
 
 
 def _muted(policy: Policy, meter: _Meter) -> Policy:
     if not isinstance(policy, LLMPolicy):
         return _Mute()
     muted = copy.copy(policy)
-    muted.client = meter
+    muted.client, muted.structured = meter, True
     return muted
+
+
+def _bid(question: Any, rng: np.random.Generator) -> int:
+    stays = question.floor <= question.budget and rng.random() < STAYS
+    return question.floor if stays else NO_BID

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
@@ -24,8 +24,9 @@ NO_BID = -1
 """The action of a seat that declines to bid, null in a reply."""
 
 Action = int | tuple[int, ...]
-_INTEGER = re.compile(r"[+-]?\d{1,30}")
-_NUMBER = re.compile(r"[+-]?\d{1,30}(\.\d{1,60})?")
+_LONGEST = 400  # digits before the point; a larger number is as far out of range as any
+_NUMBER = re.compile(rf"[+-]?\d{{1,{_LONGEST}}}(\.\d{{1,{_LONGEST}}})?")
+_EXACTLY = Context(prec=3 * _LONGEST)
 
 
 class BadReply(Exception):
@@ -217,7 +218,7 @@ class Bid(Question):
     def read(self, value: Any) -> int:
         if value is None:
             return -1
-        plain = not isinstance(value, str) or _INTEGER.fullmatch(value.strip())
+        plain = not isinstance(value, str) or re.fullmatch(r"[+-]?\d+", value.strip())
         number = read_integer(value) if plain else None
         if number is None:
             raise BadReply("format", f"{_show(value)} is not a whole number or null")
@@ -272,11 +273,13 @@ class Real(Question):
         number = read_number(value)
         if number is None:
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
-        unit = Decimal(10) ** -self.decimals
-        units = int((number / unit).to_integral_value(ROUND_HALF_EVEN))
-        if not self.low <= number / unit <= self.high:  # the exact number, before it is rounded
-            raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
-        return units
+        exact = number.scaleb(self.decimals, _EXACTLY)
+        units = int(exact.to_integral_value(ROUND_HALF_EVEN))
+        if self.low <= exact <= self.high:
+            return units
+        # One that is out of range by less than a unit is not to be rounded into it.
+        units = min(units, self.low - 1) if exact < self.low else max(units, self.high + 1)
+        raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
 
     def sample(self, rng: np.random.Generator) -> int:
         return int(rng.integers(self.low, self.high, endpoint=True))
@@ -329,7 +332,8 @@ class SealedBid(Real):
         number = read_number(value)
         if number is None:
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
-        units = _within_int64(int(number.scaleb(self.decimals).to_integral_value(ROUND_FLOOR)))
+        exact = number.scaleb(self.decimals, _EXACTLY)
+        units = _within_int64(int(exact.to_integral_value(ROUND_FLOOR)))
         if not self.low <= units <= self.high:
             why = f"{_show(value)} is not {self.wanted()}"
             raise BadReply("range", why, MISSING if number < 0 else units)
@@ -597,18 +601,16 @@ def read_integer(value: Any, truncate: bool = False) -> int | None:
         return int(value) if truncate else None
     if isinstance(value, int):
         return value
-    if isinstance(value, str):
-        text = value.strip()
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        value = read_number(text)
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < 30:
-        return int(value) if truncate or value == value.to_integral_value() else None
-    return None
+    number = read_number(value)
+    whole = number is not None and (truncate or number == number.to_integral_value())
+    return int(number) if whole else None  # type: ignore[arg-type]
 
 
 def read_number(value: Any) -> Decimal | None:
-    """Read a finite number from a JSON number or a string of just one plain number, or None."""
+    """Read a finite number from a JSON number or a string of just one plain number, or None.
+
+    One of too many digits is cut to a power of ten that is beyond all limits.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
         return None
     if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
@@ -617,7 +619,10 @@ def read_number(value: Any) -> Decimal | None:
         number = Decimal(value.strip() if isinstance(value, str) else value)
     except InvalidOperation:
         return None
-    return number if number.is_finite() and number.adjusted() < 30 else None
+    if not number.is_finite():
+        return None
+    beyond = Decimal(10).scaleb(_LONGEST).copy_sign(number)
+    return beyond if number.adjusted() > _LONGEST else number
 
 
 def _within_int64(number: int) -> int:

@@ -289,10 +289,10 @@ class Rulebook(ABC):
         kinds = "iuf" if self.unit > 1 else "iu"
         if value.size != 1 or value.dtype.kind not in kinds or not np.isfinite(value.item()):
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
-        whole = round(Fraction(repr(value.item())) * self.unit)
-        if not low <= whole <= high:
+        exact = Fraction(repr(value.item())) * self.unit
+        if not low <= exact <= high:
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
-        return whole
+        return round(exact)
 
     def _span(self) -> str:
         low, high = self.bounds()
@@ -326,6 +326,19 @@ class Rulebook(ABC):
     def terms(self) -> dict[str, Any]:
         """Return the values that the rules' wording needs: the parameters and what they imply."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    @property
+    def shown_last(self) -> str | int:
+        """How many past rounds a player is shown before a decision: ``all`` or a number."""
+        return "all"
+
+    def attempts(self, own: int) -> int | None:
+        """Return how many replies to one question are read at most, None for no limit.
+
+        Args:
+            own: how many the player would have read.
+        """
+        return own
 
     def length(self) -> int | None:
         """Return the largest number of steps an episode can take, or None if there is none."""

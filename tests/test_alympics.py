@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import dataclasses
 import json
 from fractions import Fraction
 from importlib.resources import files
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.baselines.players import make_player
+from llm_games.baselines.players import llm_player, make_player
 from llm_games.baselines.solutions.water_allocation import efficiency, price_ratio
 from llm_games.benchmarks import alympics, alympics_ratings
 from llm_games.benchmarks.alympics import (
@@ -456,3 +457,34 @@ def test_the_question_of_a_judge():
     assert question.form() == '{"scores": {"IU": <1 to 5>, "LR": <1 to 5>}}'
     assert Case("x", "story", False).criteria == CRITERIA[:5]
     assert living(ended("AD")) == [True, False, False, True, False]
+
+
+def test_what_a_resident_came_to():
+    game = WaterAllocation(players=2, days=2, hp_start=2, supply_low=10, supply_high=10)
+    first = {
+        "alive": [True, True], "died": [False, False], "won": [True, False],
+        "effective": [50, 40], "balance": [20, 75], "over_budget": [False, True],
+    }  # fmt: skip
+    second = first | {"died": [False, True], "effective": [30, -1], "balance": [10, 150]}
+    days = [first, second]
+    assert alympics.ending(game, days, 0) == (2, 2, 80, 10, 0)
+    assert alympics.ending(game, days, 1) == (1, 0, 0, 0, 2)
+    kept = dataclasses.replace(game, reset_balance_on_death=False)
+    assert alympics.ending(kept, days, 1).balance == 150
+
+
+def test_replies_of_players_that_look_back_are_not_moves(tmp_path):
+    seats = [{"player": "openai:m", "learning": True}] * 2
+    game = {"game": "water_allocation", "params": {"players": 2, "days": 2}}
+    models = {"m": {"base_url": "http://127.0.0.1:9/v1"}}
+    raw = {"seats": seats, "models": models, "games": [game], "episodes": 1}
+    plan, path = resolve(parse(raw, "test"), "test"), tmp_path / "a.db"
+    client = ScriptedClient(
+        lambda request: '{"bid": 5}' if request.kind == "move" else '{"lessons": ["Wait."]}'
+    )
+    made = {key: llm_player(client, {"learning": True}) for key in players(plan)}
+    play_run(lambda: start(plan, path), plan, made)
+    with Records.open_readonly(path) as run:
+        [[played]] = alympics.recorded(run).values()
+    assert [len(day) for day in played.replies] == [2, 2]
+    assert set(played.replies[0].values()) == {'{"bid": 5}'}

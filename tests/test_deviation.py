@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from llm_games.baselines.deviation import DEVIATIONS, deviation
+from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import GAMES, rulebook
+from llm_games.views import View
 
 SIMULTANEOUS = [
     ("beauty_contest", {"players": 4, "max": 12, "prize_rule": "split"}),
@@ -141,3 +143,35 @@ def test_every_game_has_one_and_others_are_refused():
 
     with pytest.raises(UnknownName, match="poker"):
         deviation(Other(), {})
+
+
+@pytest.mark.parametrize("rule_breaker", ["exclude", "include", "void_round"])
+def test_regret_where_rules_were_broken_is_what_the_rules_pay(rule_breaker):
+    params = {"players": 3, "max": 9, "prize_rule": "split", "foul_fee": 1}
+    game = rulebook("beauty_contest", rule_breaker=rule_breaker, **params)
+    rng = np.random.default_rng(4)
+    state = game.reset(rng)
+    for _ in range(80):
+        actions = rng.integers(-6, 16, 3)
+        actions[rng.random(3) < 0.1] = MISSING
+        outcome = game.step(state, actions, rng)[1]
+        best = outcome.rewards.copy()
+        for seat in range(3):
+            for other in range(10):
+                tried = np.where(np.arange(3) == seat, other, actions)
+                best[seat] = max(best[seat], game.step(state, tried, rng)[1].rewards[seat])
+        found = deviation(game, outcome.record).regret
+        assert found == pytest.approx(best - outcome.rewards), actions.tolist()
+
+
+def test_without_limits_players_and_distance_go_by_the_parameters():
+    game = rulebook("beauty_contest", players=3, bounds_check="none")
+    state = game.reset(np.random.default_rng(0))
+    numbers = {"level_k:0": 50, "level_k:1": 33, "cooperative": 50, "rational": 0}
+    for name, number in numbers.items():
+        player = make_player(name, game)
+        decision, _ = player.act(View.of(game, state, 0), player.start(game, 0, 1))
+        assert decision.action == number
+    record = game.step(state, np.array([5, 60, 70]), np.random.default_rng(0))[1].record
+    bounded = rulebook("beauty_contest", players=3)
+    assert deviation(game, record).distance == deviation(bounded, record).distance > 0

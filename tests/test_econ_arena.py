@@ -20,6 +20,8 @@ from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
 from llm_games.views import View
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.table import plain, play
 
 RNG = np.random.default_rng(0)
@@ -184,6 +186,42 @@ def test_convergence():
 def test_convergence_at_the_edges(places, run, rate):
     assert econ_arena.convergence_run(places, 0) == run
     assert econ_arena.convergence_rate(places, 0) == rate
+
+
+def test_a_tolerance_is_as_it_is_written():
+    assert econ_arena.convergence_run([0.95], 1) == 1
+    assert econ_arena.convergence_run([0.9499], 1) is None
+
+
+@pytest.mark.parametrize("group", "LMH")
+@pytest.mark.parametrize("name", ["beauty_contest", "sealed_bid_auction"])
+def test_records_of_a_game_just_played_are_sessions(name, group):
+    game = rulebook(name, preset=f"econ_arena_{group}", players=3, rounds=2)
+    sessions = []
+    for seed in (1, 2):
+        episode = play(game, [make_player("random", game)] * 3, seed)
+        live = [step.outcome.record for step in episode.steps]
+        stored = [plain(step.outcome) for step in episode.steps]
+        sessions.append(Session(game, "abc", live))
+        assert turns(sessions[-1]) == turns(Session(game, "abc", stored))
+    assert all(type(t.won) is bool for run in turns(sessions[0]) for t in run)
+    assert len(standings(sessions)) == 3
+
+
+def test_given_valuations_need_no_law():
+    game = rulebook("sealed_bid_auction", preset="econ_arena", assets=100,
+                    valuations=[[48, 60, 55, 41, 52]])  # fmt: skip
+    _, outcome = game.step(game.reset(RNG), np.array([4800, 6000, 5500, 4100, 5200]), RNG)
+    assert outcome.record["final"].tolist() == [10000, 10500, 10000, 10000, 10000]
+
+
+@pytest.mark.parametrize("name", ["beauty_contest", "sealed_bid_auction"])
+def test_the_arena_asks_nobody_again(name):
+    params = {"preset": "econ_arena", "players": 3}
+    for more, asked in (({}, 1), ({"reasks": True}, 3)):
+        client = ScriptedClient(lambda request: "no idea")
+        episode = play(name, [LLMPolicy(client)] * 3, **params, **more)
+        assert len(episode.steps[0].decisions[0].attempts) == asked
 
 
 def test_an_auction_converges_to_its_valuations():
@@ -396,7 +434,7 @@ def test_first_price_bids_of_normal_values(value, bid):
     game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
     assert models.private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
     certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
-    assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 9
+    assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 5
 
 
 @pytest.mark.parametrize("group", ["L", "M", "H"])
@@ -428,7 +466,7 @@ def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
 @pytest.mark.parametrize("more", [{}, {"price": "first", "reveal": "bids", "rounds": 6}])
 def test_players_finish_sessions_without_breaking_a_rule(name, more):
     game = rulebook("sealed_bid_auction", preset="econ_arena_L", **more)
-    episode = play(game, [make_player(name, game)] * 9, 3)
+    episode = play(game, [make_player(name, game)] * 5, 3)
     assert not any(step.outcome.broke.any() for step in episode.steps)
     assert len(episode.steps) == game.rounds
 

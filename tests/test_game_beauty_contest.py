@@ -273,7 +273,7 @@ def test_reading_numbers(options, value, action):
         ({}, True, "format", MISSING),
         ({}, None, "format", MISSING),
         ({}, 101, "range", 101),
-        ({"domain": "real", "max": 1, "decimals": 2}, "1.001", "range", 100),
+        ({"domain": "real", "max": 1, "decimals": 2}, "1.001", "range", 101),
         ({"bounds_check": "0_100", "min": 50, "max": 300}, 200, "range", 200),
     ],
 )

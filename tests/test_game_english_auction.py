@@ -510,9 +510,9 @@ def test_bad_parameters_name_the_way_out(parameters, message):
 
 
 def test_how_often_a_bidder_is_asked_again():
-    assert llm_games.rules("english_auction").max_attempts == 4
-    assert llm_games.rules("english_auction", max_reasks=0).max_attempts == 1
-    assert llm_games.rules("english_auction", reask_limit="unlimited").max_attempts is None
+    assert llm_games.rules("english_auction").attempts(9) == 4
+    assert llm_games.rules("english_auction", max_reasks=0).attempts(9) == 1
+    assert llm_games.rules("english_auction", reask_limit="unlimited").attempts(9) is None
 
 
 BIG = {"items": tuple((f"Item {i}", i, 3 * i) for i in range(100)), "players": 20, "budgets": 900}
@@ -688,7 +688,7 @@ def test_a_model_is_asked_again_and_then_withdraws():
     game = auction([10000] * 3, **LOWEST)
     replies = [['{"bid": 1200}'], ['{"bid": 1200}'] + ['{"bid": 1299}'] * 9, ['{"bid": 1000}']]
     replies[2] += ['{"bid": null}']
-    players = [LLMPolicy(ScriptedClient(r), max_attempts=game.max_attempts) for r in replies]
+    players = [LLMPolicy(ScriptedClient(r), max_attempts=9) for r in replies]
     episode = play_table(game, players)
     assert episode.payoffs.tolist() == [800, 0, 0]
     attempts = episode.steps[1].decisions[1].attempts
@@ -716,7 +716,7 @@ def test_presets(preset, players, count, budget, step):
     state = game.reset(np.random.default_rng(0))
     assert (game.players, len(game.catalogue), int(game.purses[0])) == (players, count, budget)
     assert step in (None, int(game.increment(state)))
-    assert game.max_attempts == (1 if count == 1 else 4)
+    assert game.attempts(9) == (1 if count == 1 else 4)
     assert game.masked == (budget < 10000)
 
 
@@ -753,3 +753,41 @@ def test_a_table_to_look_at():
         "player_0        1500    8800      1     800",
         "player_1  1600 leads   10000      0       0",
     ]
+
+
+def test_any_negative_number_withdraws():
+    game = auction([100, 100], items=[("A", 10, 20)])
+    state = game.reset(np.random.default_rng(0))
+    after, outcome = game.step(state, np.array([-5, -2]), np.random.default_rng(0))
+    assert bool(after.over)
+    assert outcome.record["actions"].tolist() == [-1, -1]
+    state, _ = game.step(state, np.array([15, -3]), np.random.default_rng(0))
+    assert state.sold_to.tolist() == [0]
+
+
+def test_the_turn_goes_on_behind_who_was_asked_and_not_behind_who_is_broke():
+    game = auction(
+        [100, 100, 100, 15, 100], items=[("A", 10, 20)], bidding="cyclic", skip_broke=True
+    )
+    rng = np.random.default_rng(0)
+    state = game.reset(rng)
+    for seat, bid in ((0, 16), (1, 20)):  # seat 3 cannot pay 17
+        assert np.flatnonzero(game.asked(state)).tolist() == [seat]
+        state, _ = game.step(state, np.where(game.asked(state), bid, -1), rng)
+    assert np.flatnonzero(game.asked(state)).tolist() == [2]
+
+
+def test_in_turns_everybody_hears_of_a_sale_on_its_first_turn():
+    game = auction([100] * 3, items=[("A", 10, 20), ("B", 10, 20)], bidding="cyclic")
+    rng = np.random.default_rng(0)
+    state, heard = game.reset(rng), []
+    while not state.over:
+        [seat] = np.flatnonzero(game.asked(state))
+        told = game.told(state, seat)
+        if told["number"] == 2:
+            heard.append((int(seat), told["sale"] is not None))
+            sold = game.observe(state)[seat, game.column_index["sale_price"]]
+            assert (sold > 0) == (told["sale"] is not None)
+        bid = 10 if state.high < 0 else 11 if state.high < 11 else -1
+        state, _ = game.step(state, np.where(game.asked(state), bid, -1), rng)
+    assert [seat for seat, sale in heard if sale] == [0, 1, 2]

@@ -519,3 +519,29 @@ def test_money_health_and_life_stay_in_their_ranges(seed, options):
             assert (rows[..., place] >= low).all()
             assert (rows[..., place] <= high).all()
     assert ((outcome.rewards > 0) <= state.living).all()
+
+
+def test_personas_may_be_named_and_must_be_text():
+    row = {"profession": "baker", "personality": "calm", "background": "none"}
+    plain, named = (
+        WaterAllocation(players=2, persona=[row | more] * 2) for more in ({}, {"name": "Alex"})
+    )
+    assert plain == named
+    with pytest.raises(BadParameter, match="personality of persona must be text, got 3"):
+        WaterAllocation(players=2, persona=[row | {"personality": 3}] * 2)
+
+
+@pytest.mark.parametrize(("decimals", "action"), [(0, -7), (2, -1.0), (2, -0.001)])
+def test_any_negative_number_is_no_bid(decimals, action):
+    game = WaterAllocation(players=2, money_decimals=decimals)
+    state = game.reset(np.random.default_rng(0))
+    assert game.decode(state, 0, action) == NO_BID
+
+
+def test_the_dead_have_no_bid_left_in_their_mask():
+    game = WaterAllocation(players=2, days=8)
+    rng, state = np.random.default_rng(0), None
+    state = game.reset(rng)
+    while state.living.all():
+        state, _ = game.step(state, np.array([state.balance[0] + game.salaries[0], NO_BID]), rng)
+    assert game.mask(state)[1].tolist() == [True] + [False] * game.bounds()[1] + [False]

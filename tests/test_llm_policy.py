@@ -111,9 +111,9 @@ def test_memory_is_the_number_of_past_decisions_in_the_dialogue(memory, turns):
 def test_a_game_may_cap_how_many_past_rounds_are_shown(shown, turns):
     @dataclasses.dataclass(frozen=True)
     class Forgetful(PublicGoods):
-        reveal_last: int | str = "all"
+        shown_last: int | str = "all"
 
-    decisions, _ = play(LLMPolicy(ScriptedClient(five)), Forgetful(3, rounds=5, reveal_last=shown))
+    decisions, _ = play(LLMPolicy(ScriptedClient(five)), Forgetful(3, rounds=5, shown_last=shown))
     assert len(chats(decisions)[-1]) == 2 + 2 * turns
 
 

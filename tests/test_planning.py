@@ -187,15 +187,18 @@ ITEMS = Priorities("priorities", ("Widget A", "Gadget B"))
         ('{"priorities": {"Widget A": 2.5, "Gadget B": 1}}', "out_of_range", {"Gadget B": 1}),
         ('{"priorities": {"Widget A": 2, "Gadget B": 1, "Yacht": 3}}', "out_of_range",
          {"Widget A": 2, "Gadget B": 1}),
-        ('{"priorities": [2, 1]}', "unparsable", {}),
-        ("", "unparsable", None),
-        ("A first, then B.", "unparsable", None),
+        ('{"reasoning": "why", "Widget A": 1, "Gadget B": 1}', "valid",
+         {"Widget A": 1, "Gadget B": 1}),
+        ('{"priorities": [2, 1]}', "unparsable", MISSING),
+        ('{"priorities": {"Yacht": 3}}', "out_of_range", MISSING),
+        ("", "unparsable", MISSING),
+        ("A first, then B.", "unparsable", MISSING),
     ],
 )  # fmt: skip
 def test_priorities_are_read(text, outcome, kept):
     reply = read_reply(Completion(text), ITEMS)
     assert reply.outcome == outcome
-    assert reply.action == kept or kept is None
+    assert reply.action == kept
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,18 @@ def test_strategies(strategy, plans):
     assert len(notes(episode, "belief")) == 3
     first = client.said("move")[0]
     assert "Your estimate: 2200" in first
-    assert '"remaining_budget": 10000' in first
+    assert ('"remaining_budget": 10000' in first) == (strategy != "adaptive")  # it is in its plan
+    assert ("Gadget B 1000/2200" in first) == (strategy == "none")  # the others' is in their plan
+
+
+def test_a_call_of_an_item_stays_in_the_dialogue():
+    client = Spy()
+    auction(client, seats=2, strategy="none")
+    rounds = [r.messages for r in client.seen if r.kind == "move" and len(r.messages) > 2]
+    assert rounds
+    for messages in rounds:
+        assert "Your estimate: 2200" in messages[1]["content"]
+        assert "is called" not in messages[-1]["content"]
 
 
 def test_options_of_what_is_shown():

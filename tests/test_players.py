@@ -273,11 +273,37 @@ def test_fixed_moves():
         ("level_k:x", None, "from 0 to 999"),
         ("level_k", None, "level_k:<level>"),
         ("rational:2", None, "takes no value"),
+        ("shade:1.2", None, "a share from 0 to 1"),
+        ("shade:half", None, "a share from 0 to 1"),
+        ("shade", None, "shade:<share>"),
+        ("truthful", "public_goods", "sealed_bid_auction, english_auction"),
     ],
 )
 def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
     with pytest.raises(BadParameter, match=".*".join(words.split("\n"))):
         make_player(player, game and small(game))
+
+
+@pytest.mark.parametrize(
+    ("kind", "bids"),
+    [
+        ("truthful", [48, 60, 55, 41, 52]),
+        ("shade:0.95", [45.6, 57, 52.25, 38.95, 49.4]),
+        ("shade:1/3", [16, 20, 18.33, 13.66, 17.33]),
+        ("all_in", [100, 90, 100, 100, 100]),
+        ("zero", [0, 0, 0, 0, 0]),
+    ],
+)
+def test_bidders_of_thumb(kind, bids):
+    params = {"assets": [100, 90, 100, 100, 100], "valuations": [[48, 60, 55, 41, 52]]}
+    game = rulebook("sealed_bid_auction", preset="econ_arena", **params)
+    [(moves, outcome, _)] = play(game, everybody(kind, game))
+    assert moves == {seat: round(100 * bid) for seat, bid in enumerate(bids)}
+    assert not outcome.broke.any()
+    plain = rulebook("sealed_bid_auction", players=3, rounds=1, valuations=[[10, 20, 30]])
+    [(moves, _, _)] = play(plain, everybody(kind, plain))
+    part = {"truthful": 1, "all_in": 1, "shade:0.95": 0.95, "shade:1/3": 1 / 3, "zero": 0}[kind]
+    assert moves == {0: int(10 * part), 1: int(20 * part), 2: int(30 * part)}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_alympics_stands_beside_its_table(tmp_path):
     assert "γ-Bench scores" not in shown.text
     assert "leaderboard" not in shown.text
     assert not re.search(r"\bnan\b", shown.text)
-    assert len(check_figures(tmp_path, shown)) == 2 + 6
+    assert len(check_figures(tmp_path, shown)) == 2 + 7
 
 
 def test_files_of_alympics(tmp_path):
@@ -230,4 +230,4 @@ def test_runs_of_several_papers_share_files(tmp_path):
     assert shown.text.count("Alympics The water") == 0
     rows = table(tmp_path, "alympics_table2")
     assert [row["run"] for row in rows] == ["one", "", "two"]
-    assert len({link for link in shown.loads if link.endswith(".png")}) == 2 * (2 + 6 + 3 + 1 + 1)
+    assert len({link for link in shown.loads if link.endswith(".png")}) == 2 * (2 + 7 + 3 + 1 + 1)

@@ -363,3 +363,10 @@ def test_cooperative_players_do_as_well_as_the_planner(supply, survivors):
 def test_levels_that_there_are(name):
     with pytest.raises(BadParameter, match=r"needs a (level|value)"):
         make_player(name)
+
+
+def test_a_response_values_money_that_there_is_from_the_start():
+    rich = dataclasses.replace(LOW, balance_start=2000)
+    alone = response(rich, 4, 1)
+    assert 0 <= alone.value <= 1
+    assert survival(rich, [even] * 4 + [alone], 2000, 1)[4] > 0.5  # even alone: 0.35

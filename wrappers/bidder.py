@@ -14,11 +14,10 @@ from typing import Any
 
 from llm_games.questions import Bid, Question
 from llm_games.views import View
-from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt
-from llm_games.wrappers.replies import Reply, read_reply
+from llm_games.wrappers.replies import Reply
 
 MIDDLE = 2
 """The priority of an item that no plan has named."""
@@ -144,12 +143,19 @@ class AuctionMind(Mind):
         assert isinstance(question, Bid)
         # The limits of a bid would tell the true budget, which the bidder has to keep track of.
         form = dataclasses.replace(question, limits=False).form(reasoning)
-        sees = self.planning.strategy != "none" or self.planning.none_sees_estimates
+        unplanned = self.planning.strategy == "none"
+        sees = not unplanned or self.planning.none_sees_estimates or known["private"]
+        listed = unplanned and sees  # the others have this list in the request for their plan
         values = told | known | {
             "first": not memory.turns,
             "count": len(view.game.catalogue),  # type: ignore[attr-defined]
             "estimate": told["estimate"] if sees else None,
-            "later": [item["name"] for item in told["ahead"]],
+            "adaptive": self.planning.strategy == "adaptive",
+            "later": [
+                f"{item['name']} {item['start']}/{item['estimate']}" if listed else item["name"]
+                for item in told["ahead"]
+            ],
+            "listed": listed,
             "money": memory.belief["remaining_budget"],
             "status": self.status(view, memory),
             "goal": self._goal(view),
@@ -200,6 +206,7 @@ class AuctionMind(Mind):
             "belief": _shown(memory.belief),
             "item": self.words.say("item", item=item, names=names),
             "won": item.winner == known["me"],
+            "goal": self._goal(view),
         }
 
     def believed(
@@ -208,10 +215,10 @@ class AuctionMind(Mind):
         """Store a belief that is right, else the truth or the last reply, as `Planning` says."""
         checks, unusable = [], []
         said: Belief | None = None
-        for attempt in attempts[: self.planning.belief_checks]:
-            found = read_reply(Completion(attempt.text), question)
-            if isinstance(found.action, dict):
-                said = found.action
+        answered = [attempt for attempt in attempts if attempt.outcome != "failed"]
+        for attempt in answered[: self.planning.belief_checks]:
+            if isinstance(attempt.action, dict):
+                said = attempt.action
                 checks.append(_counts(question.checks(said)))
             else:
                 unusable.append(attempt.why)

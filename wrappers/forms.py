@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.questions import BadReply, Question, read_integer
+from llm_games.questions import MISSING, BadReply, Question, read_integer
 from llm_games.schemas import begins
 
 LONGEST_TEXT = 4000
@@ -111,12 +111,12 @@ class Priorities(Form):
         return self.key in whole or any(item in whole for item in self.items)
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
-        beside = {key: value for key, value in whole.items() if key != "explanation"}
+        beside = {k: v for k, v in whole.items() if k not in ("explanation", "reasoning")}
         return self.read(whole.get(self.key, beside))
 
     def read(self, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise BadReply("format", f'"{self.key}" is no object of items and numbers', {})
+            raise BadReply("format", f'"{self.key}" is no object of items and numbers')
         found: dict[str, int] = {}
         for item in self.items:
             number = read_integer(value.get(item))
@@ -132,7 +132,9 @@ class Priorities(Form):
         ):
             if names:
                 kind = "format" if what == "has no priority" else "range"
-                raise BadReply(kind, f"{', '.join(map(json.dumps, names))} {what}", found)
+                raise BadReply(
+                    kind, f"{', '.join(map(json.dumps, names))} {what}", found or MISSING
+                )
         return found
 
     def _value_form(self) -> str:

@@ -76,7 +76,7 @@ class LLMPolicy(Policy):
         reasoning: ask for an explanation before the answer.
         persona: one of ``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own.
         memory: how many past decisions the dialogue holds: ``"full"``, a number, or ``"none"``.
-            What happened since the last decision is told in any case. A game's ``reveal_last``
+            What happened since the last decision is told in any case. A game's ``shown_last``
             caps it.
         reading: how answers are found in the text, see `read_reply`.
         temperature, max_tokens: sampling; None leaves it to the server.
@@ -186,8 +186,8 @@ class LLMPolicy(Policy):
 
         Where the rules say that there is no limit, it is `MOST_ATTEMPTS`.
         """
-        own: int | None = getattr(game, "max_attempts", self.max_attempts)
-        return MOST_ATTEMPTS if own is None else own
+        most = game.attempts(self.max_attempts)
+        return MOST_ATTEMPTS if most is None else most
 
     async def ask(
         self,
@@ -268,13 +268,14 @@ class LLMPolicy(Policy):
             model=completion.model,
             detail=reply.detail,
             kind=request.kind,
+            action=reply.action,
         )
         return attempt, reply, final
 
     def _remember(self, memory: ChatMemory, view: View, report: str, answer: str) -> ChatMemory:
         turns = (*memory.turns, Turn(report, answer))
         # A dialogue of k turns shows k + 1 reports, the latest among them.
-        shown: Any = getattr(view.game, "reveal_last", "all")
+        shown: Any = view.game.shown_last
         limits = [self.memory, None if shown == "all" else max(0, shown - 1)]
         keep = min((limit for limit in limits if limit is not None), default=len(turns))
         turns = turns[len(turns) - min(keep, len(turns)) :]

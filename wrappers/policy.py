@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from llm_games.questions import Action
+from llm_games.questions import MISSING, Action
 from llm_games.rulebook import Rulebook
 from llm_games.views import View
 
@@ -32,6 +32,7 @@ class Attempt:
         model: the model's name as the server gave it.
         detail: which of the game's rules a reply broke, where a game counts them apart.
         kind: what it was asked for: a ``"move"``, or something that a player thinks of beside it.
+        action: the answer as it was read, legal or not; `MISSING` if there is none. Not recorded.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -45,6 +46,7 @@ class Attempt:
     model: str = ""
     detail: str = ""
     kind: str = "move"
+    action: Any = MISSING
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from llm_games.views import View
 
 
 def _guess(view: View, rng: np.random.Generator) -> Array:
-    return (view.low + view.high) // 2
+    contest = models.contest(view.game)  # type: ignore[arg-type]
+    return (np.maximum(view.low, contest.low) + np.minimum(view.high, contest.high)) // 2
 
 
 def _go(view: View, rng: np.random.Generator) -> Array:

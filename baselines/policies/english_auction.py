@@ -6,8 +6,8 @@
 ``knap``: buying at it also leaves no better use of the money, if later items go at their start.
 ``mc``: the same, if later items go at prices that the money in the room suggests.
 
-A bidder that pursues items counts each as a gain of 1. Private values are known, so that there
-is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
+Pursuing items, ``knap`` and ``mc`` count each as a gain of 1. Private values are known, so that
+there is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
 """
 
 from __future__ import annotations
@@ -61,16 +61,20 @@ def naive(view: View, rng: np.random.Generator) -> Array:
 
 def debiased(view: View, rng: np.random.Generator) -> Array:
     """Bid below the true value, or up to a private one."""
-    return bid_while(view, _gains(view))
+    return bid_while(view, _profits(view))
+
+
+def _profits(view: View) -> Array:
+    """Return whether the item at its price is worth more than it costs."""
+    game: Any = view.game
+    floor, value = money(view, "floor"), worth(view, money(view, "estimate"))
+    return floor <= value if game.values == "private" else floor < value
 
 
 def _gains(view: View) -> Array:
-    """Return whether the item at its price is a gain by itself, whatever the money is for."""
+    """Return whether the item at its price serves the bidder's objective by itself."""
     game: Any = view.game
-    floor, value = money(view, "floor"), worth(view, money(view, "estimate"))
-    if game.objectives[view.seat] == "items":
-        return np.ones_like(floor, np.bool_)
-    return floor <= value if game.values == "private" else floor < value
+    return _profits(view) | (game.objectives[view.seat] == "items")
 
 
 def prudent(prices: Prices, view: View, rng: np.random.Generator) -> Array:

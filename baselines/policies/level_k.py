@@ -32,10 +32,10 @@ def rules(level: int) -> dict[str, Rule]:
 
     def guess(view: View, rng: np.random.Generator) -> Array:
         contest = models.contest(view.game)  # type: ignore[arg-type]
-        number = np.zeros(shape(view), np.int64)
-        for high in np.unique(view.high):  # of each table
+        number, highest = np.zeros(shape(view), np.int64), np.minimum(view.high, contest.high)
+        for high in np.unique(highest):  # of each table
             of_table = dataclasses.replace(contest, high=int(high))
-            number[view.high == high] = beauty_contest.level_k(level, of_table)
+            number[highest == high] = beauty_contest.level_k(level, of_table)
         return number
 
     def go(view: View, rng: np.random.Generator) -> Array:

@@ -52,11 +52,17 @@ class Contest:
         return wins * PRIZES[self.prize_rule](np.maximum(wins.sum(axis=0), 1).astype(float))
 
 
-def winners(numbers: Array, contest: Contest, valid: Array | None = None) -> Array:
-    """Return who wins, bool ``(players, *batch)``; seats that are not `valid` are left out."""
+def winners(
+    numbers: Array, contest: Contest, valid: Array | None = None, counted: Array | None = None
+) -> Array:
+    """Return who wins, bool ``(players, *batch)``.
+
+    Only seats that are `valid` can. The mean is of those that are `counted`, else of the valid.
+    """
     valid = np.ones(np.shape(numbers), bool) if valid is None else valid
-    numbers = np.where(valid, numbers, 0)
-    scaled = contest.ratio.denominator * valid.sum(axis=0) * numbers
+    counted = valid if counted is None else counted
+    numbers = np.where(counted, numbers, 0)
+    scaled = contest.ratio.denominator * counted.sum(axis=0) * numbers
     far = np.abs(scaled - contest.ratio.numerator * numbers.sum(axis=0))
     far = np.where(valid, far, np.iinfo(np.int64).max)
     if not contest.first_number:
@@ -64,16 +70,16 @@ def winners(numbers: Array, contest: Contest, valid: Array | None = None) -> Arr
     return valid & (numbers == np.take_along_axis(numbers, far.argmin(axis=0)[None], axis=0))
 
 
-def _candidates(others: Array, valid: Array, contest: Contest) -> Array:
+def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
     """Return replies of which one is best, ``(candidates, *batch)``.
 
     A seat stops or starts to beat a rival only at the rival's number or at its mirror image in
     the target, which moves with the reply; next to these every case is met.
     """
     p, q = contest.ratio.numerator, contest.ratio.denominator
-    scale = q * (valid.sum(axis=0) + 1)
+    scale = q * (counted.sum(axis=0) + 1)
     slope = 2 * p - scale
-    total = np.where(valid, others, 0).sum(axis=0)
+    total = np.where(counted, others, 0).sum(axis=0)
     mirror = (scale * others - 2 * p * total) // np.where(slope == 0, 1, slope)
     points = np.concatenate([others, np.where(slope == 0, others, mirror)])
     ends = np.broadcast_to(np.reshape([contest.low, contest.high], (2,) + (1,) * total.ndim),
@@ -84,7 +90,7 @@ def _candidates(others: Array, valid: Array, contest: Contest) -> Array:
 
 
 def best_response(
-    numbers: Array, contest: Contest, valid: Array | None = None
+    numbers: Array, contest: Contest, valid: Array | None = None, counted: Array | None = None
 ) -> tuple[Array, Array]:
     """Return each seat's best reply to the others and its payoff in prizes.
 
@@ -92,24 +98,28 @@ def best_response(
     """
     numbers = np.asarray(numbers)
     valid = np.ones(numbers.shape, bool) if valid is None else valid
+    counted = valid if counted is None else counted
     replies, values = np.empty(numbers.shape, np.int64), np.empty(numbers.shape)
     for seat in range(len(numbers)):
-        tried = _candidates(np.delete(numbers, seat, 0), np.delete(valid, seat, 0), contest)
+        tried = _candidates(np.delete(numbers, seat, 0), np.delete(counted, seat, 0), contest)
         shape = (len(numbers), *tried.shape)
         profile = np.broadcast_to(numbers[:, None], shape).copy()
         allowed = np.broadcast_to(valid[:, None], shape).copy()
-        profile[seat], allowed[seat] = tried, True
-        paid = contest.pay(winners(profile, contest, allowed))[seat]
+        taken = np.broadcast_to(counted[:, None], shape).copy()
+        profile[seat], allowed[seat], taken[seat] = tried, True, True
+        paid = contest.pay(winners(profile, contest, allowed, taken))[seat]
         best = paid.argmax(axis=0)[None]
         replies[seat] = np.take_along_axis(tried, best, axis=0)[0]
         values[seat] = np.take_along_axis(paid, best, axis=0)[0]
     return replies, values
 
 
-def regret(numbers: Array, contest: Contest, valid: Array | None = None) -> Array:
+def regret(
+    numbers: Array, contest: Contest, valid: Array | None = None, counted: Array | None = None
+) -> Array:
     """Return what each seat could have gained by another number, in prizes."""
-    _, best = best_response(numbers, contest, valid)
-    return best - contest.pay(winners(numbers, contest, valid))
+    _, best = best_response(numbers, contest, valid, counted)
+    return best - contest.pay(winners(numbers, contest, valid, counted))
 
 
 def nash_conv(numbers: Array, contest: Contest) -> Array:

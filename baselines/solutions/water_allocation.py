@@ -201,8 +201,9 @@ class Grid:
 
     @classmethod
     def of(cls, game: WaterAllocation) -> Grid:
-        """Return a grid for four of the game's largest salaries."""
-        return cls(max(1, -(-4 * int(game.salaries.max()) // STEPS[-1][0])))
+        """Return a grid for the money at the start and four of the game's largest salaries."""
+        most = 4 * int(game.salaries.max()) + game.balance_start * game.unit
+        return cls(max(1, -(-most // STEPS[-1][0])))
 
     @property
     def levels(self) -> Array:
@@ -307,7 +308,8 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
                 choice[day, :, hp, dry], best = _best_bids(gain, chances[day])
                 value[hp, dry] = fails + best
     purse = min(game.balance_start * game.unit // grid.unit + salary, grid.most)
-    return Response(choice, float(value[game.hp_start, 0, purse]), grid, game.supply_low)
+    chance = min(1.0, float(value[game.hp_start, 0, purse]))  # without the worth of the money
+    return Response(choice, chance, grid, game.supply_low)
 
 
 def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:

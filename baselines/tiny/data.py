@@ -58,6 +58,7 @@ FIXED: dict[str, list[dict[str, Any]]] = {
         {},
         {
             "preset": "econ_arena_M",
+            "players": 9,
             "rounds": 3,
             "reveal": "bids_and_private",
             "valuations": [[500, 410, 620, 333, 480, 555, 701, 290, 450]],
@@ -139,7 +140,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"preset": f"econ_arena_{group}", "rounds": rounds, "reveal": reveal} | others
         for group in ("L", "M", "H")
         for rounds, reveal in ((1, "none"), (6, "none"), (6, "bids"), (6, "bids_and_private"))
-        for others in ({}, {"players": 5, "told_rational": True})
+        for others in ({"players": 9}, {"told_rational": True})
     ],
     "battle_royale": [{"base_hit_rate": 51, "interval": 1}, {"base_hit_rate": 10, "interval": 10}],
     "pirate_game": [{"gold": g} for g in (4, 5, 400)],
@@ -193,7 +194,7 @@ SEATS = 3  # most seats that are asked for a sample at each step
 STEPS = {"english_auction": 0.2}
 """Share of the steps that are sampled, where it is not 1."""
 AGAIN = 0.06  # share of questions asked again
-PLAIN = 0.8  # share of prompts without a call for reasons
+PLAIN = 0.6  # share of prompts without a call for reasons
 BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"KEY": "player_99"}')
 
 

@@ -177,12 +177,15 @@ def _sum(rng: np.random.Generator, names: Sequence[str], prompts: Prompts) -> tu
     won = {me: {item.name: price} if winner == me else {}}
     left = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
     question = Beliefs("remaining_budget", me, before | left, (item.name,))
-    words = Words(EnglishAuction.name).say(
+    said = Words(EnglishAuction.name)
+    goal = said.say("goal", objective=str(rng.choice(["profit", "items"])))
+    words = said.say(
         "belief",
         me=me,
         belief=json.dumps(before),
-        item=Words(EnglishAuction.name).say("item", item=item, names=names),
+        item=said.say("item", item=item, names=names),
         won=winner == me,
+        goal=goal,
         form=question.form(),
     )
     if rng.random() < 0.4:

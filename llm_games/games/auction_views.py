@@ -68,7 +68,7 @@ def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
     """Return what each seat knows, float32 ``(players, *batch, columns)``."""
     count, on_sale, money = len(game.catalogue), ~state.over, game.scale
     item, last = np.minimum(state.item, count - 1), np.maximum(state.item - 1, 0)
-    fresh = (state.item_round == 0) & (state.item > 0)
+    fresh = _fresh(game, state)
     tells = game.tells_step(state) & on_sale
     floor_told = on_sale & (tells | (state.high < 0))
     left, inside = (game.places(state) >= state.item) & on_sale, ~state.withdrawn
@@ -112,10 +112,18 @@ def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
     return rows.transpose(*range(1, rows.ndim), 0)
 
 
+def _fresh(game: EnglishAuction, state: EnglishAuctionState) -> Array:
+    """Return who has heard nothing since the last sale, bool ``(players, *batch)``."""
+    first = np.broadcast_to(state.item_round == 0, state.last_reply.shape)
+    if game.bidding == "cyclic":  # a seat's first turn on an item comes rounds later
+        first = first | ((state.last_reply == NO_REPLY) & (state.discounts == 0))
+    return first & (state.item > 0)
+
+
 def told(game: EnglishAuction, state: EnglishAuctionState, player: int) -> dict[str, Any]:
     """Return what one seat of one table knows, as plain values."""
     names, place, on_sale = game.names(), int(state.item), not state.over
-    fresh = int(state.item_round) == 0 and place > 0
+    fresh = bool(_fresh(game, state)[player])
     ahead = [lot(game, state, player, i) for i in range(place, len(game.catalogue))]
     return {
         "number": place + 1 if on_sale else None,

@@ -38,6 +38,7 @@ _ECON_ARENA: dict[str, Any] = {
     "reveal": ("all_choices",),
     "reveal_last": 3,
     "reply_key": "answer",
+    "reasks": False,
 }
 
 
@@ -135,7 +136,8 @@ class BeautyContest(Rulebook):
     """what is told after a round: any of these and ``all_choices`` (with the seats' names, the
     own one included)"""
     reveal_last: str | int = "all"
-    """how many past rounds are shown before a choice: ``all`` or a number, 0 for none"""
+    """how many past rounds are shown before a choice: ``all`` or a number, 0 for none. An
+    observation tells of the last one alone; the dialogue with a language model keeps the others"""
     told_rational: bool = False
     """players are told that all others are perfectly rational"""
     told_equal: bool = False
@@ -157,6 +159,9 @@ class BeautyContest(Rulebook):
     """``parameters``: `min` to `max`; ``0_100``: always 0 to 100; ``none``: any number"""
     distance: str = "exact"
     """``exact``: in integers; ``float``: in doubles, as the papers' programs do"""
+    reasks: bool = True
+    """a language model is asked again after a broken reply, as often as its settings say; False:
+    never"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,6 +185,7 @@ class BeautyContest(Rulebook):
         check_choice("bounds_check", self.bounds_check, ("parameters", "0_100", "none"))
         check_choice("distance", self.distance, ("exact", "float"))
         check_choice("told_equal", self.told_equal, (False, True))
+        check_choice("reasks", self.reasks, (False, True))
         if not re.fullmatch("[a-z_]{1,40}", str(self.reply_key)) or self.reply_key == "explanation":
             raise BadParameter(
                 'reply_key must be of small letters and underscores, such as "answer", and not '
@@ -373,6 +379,13 @@ class BeautyContest(Rulebook):
     def shown(self) -> tuple[str, ...]:
         """What of `REVEAL` a player sees before a choice."""
         return self.reveal if self.reveal_last != 0 else ()
+
+    @property
+    def shown_last(self) -> str | int:
+        return self.reveal_last
+
+    def attempts(self, own: int) -> int:
+        return own if self.reasks else 1
 
     def _limits(self, counted: str) -> tuple[float, float]:
         """Return the smallest and largest number shown, 0 (for none) among them."""

@@ -164,7 +164,8 @@ class EnglishAuction(Rulebook):
     max_reasks: int = 3
     """how often a bidder is asked again after an illegal reply, at least 0"""
     reask_limit: str = "bounded"
-    """``bounded``: `max_reasks` times; ``unlimited``: until the reply is legal"""
+    """``bounded``: `max_reasks` times; ``unlimited``: until the reply is legal (a language model
+    at most 100 times)"""
     skip_broke: bool = False
     """a bidder who cannot afford the smallest bid is withdrawn without being asked"""
     tie_rule: str = "uniform"
@@ -259,9 +260,7 @@ class EnglishAuction(Rulebook):
         """Whether true values, and with them profits, are announced."""
         return self.reveal_value == "after_sale" and self.values == "common"
 
-    @property
-    def max_attempts(self) -> int | None:
-        """How many replies to one question are read at most; None for no limit."""
+    def attempts(self, own: int) -> int | None:
         return self.max_reasks + 1 if self.reask_limit == "bounded" else None
 
     @property
@@ -441,12 +440,13 @@ class EnglishAuction(Rulebook):
         self, state: EnglishAuctionState, actions: Array, rng: np.random.Generator, broke: Array
     ) -> tuple[EnglishAuctionState, Outcome]:
         asked = self.asked(state)
-        after, rewards = self._round(state, np.where(asked, actions, NO_REPLY))
+        replies = np.maximum(actions, WITHDRAW)  # any negative number withdraws
+        after, rewards = self._round(state, np.where(asked, replies, NO_REPLY))
         if self.skip_broke:
             after, rewards = self._skip(after, rewards)
         item = np.minimum(state.item, len(self.catalogue) - 1)
         record = {
-            "actions": np.where(asked, np.maximum(actions, WITHDRAW), MISSING),
+            "actions": np.where(asked, replies, MISSING),
             "asked": asked,
             "item": state.item,
             "lot": at(state.order, item),
@@ -471,8 +471,8 @@ class EnglishAuction(Rulebook):
         bids, leaves = replies >= 0, replies == WITHDRAW
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
-        offers, heard = np.maximum(replies, WITHDRAW), bids | leaves
-        high, leader = self._lead(state, offers, replies != NO_REPLY)
+        offers, heard, spoke = np.maximum(replies, WITHDRAW), bids | leaves, replies != NO_REPLY
+        high, leader = self._lead(state, offers, spoke)
         withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
         sold = done & (leader >= 0)
@@ -495,7 +495,7 @@ class EnglishAuction(Rulebook):
             sold_to=np.where(sale, leader, state.sold_to),
             price=np.where(sale, high, state.price),
             engagement=state.engagement + (here & bids[:, None]),
-            turn=np.where(heard, self.seats(state) + 1, 0).max(axis=0) % self.players
+            turn=np.where(spoke.any(axis=0), spoke.argmax(axis=0) + 1, state.turn) % self.players
             if self.bidding == "cyclic" else state.turn,
         )  # fmt: skip
         after = self._next(after, high, leader, closed, cut)

@@ -31,7 +31,13 @@ from llm_games.rulebook import (
 LARGEST = 2**53
 """Where bids have no other limit: the largest integer that a double holds exactly."""
 REVEAL = ("none", "bids", "bids_and_private")
-_ECON_ARENA: dict[str, Any] = {"players": 9, "price": "second", "rounds": 1, "reveal_last": 3}
+_ECON_ARENA: dict[str, Any] = {
+    "players": 5,
+    "price": "second",
+    "rounds": 1,
+    "reveal_last": 3,
+    "reasks": False,
+}
 
 
 @dataclass(frozen=True)
@@ -113,9 +119,9 @@ class SealedBidAuction(Rulebook):
     """money of all bidders, or of each: makes it a session, which takes the parameters below and
     leaves those above from `valuation_min` on alone, but for `valuations`; None: no session"""
     mu: int | float = 500
-    """mean of the valuations before they are cut, at least 1 and at most the assets"""
+    """mean of the valuations before they are cut, at least 1 and at most the assets (drawn ones)"""
     sigma: int | float = 100
-    """their standard deviation, from 0 to the assets"""
+    """their standard deviation, from 0 to the assets (drawn ones)"""
     value_rounding: str = "truncate"
     """``truncate``: whole numbers, fractions cut; ``none``: to `decimals`. What is then not above
     0, or above the own assets, is drawn again"""
@@ -131,11 +137,15 @@ class SealedBidAuction(Rulebook):
     """what is told after a round: ``none``; ``bids``: all bids by name, and the own payoff;
     ``bids_and_private``: all bids, valuations, assets and payoffs by name"""
     reveal_last: str | int = "all"
-    """how many past rounds are shown before a bid: ``all`` or a number, 0 for none"""
+    """how many past rounds are shown before a bid: ``all`` or a number, 0 for none. An
+    observation tells of the last one alone; the dialogue with a language model keeps the others"""
     told_rational: bool = False
     """players are told that all others are perfectly rational"""
     told_equal: bool = False
     """players are told that all others are as rational and able as they are"""
+    reasks: bool = True
+    """a language model is asked again after a broken reply, as often as its settings say; False:
+    never"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,7 +185,7 @@ class SealedBidAuction(Rulebook):
         least = min(self._assets)
         for name, low in (("mu", 1), ("sigma", 0)):
             check_number(name, getattr(self, name), low)
-            if getattr(self, name) > least:
+            if self.valuations is None and getattr(self, name) > least:
                 raise BadParameter(
                     f"{name} must be from {low} to the assets ({least}), got {getattr(self, name)}"
                 )
@@ -192,10 +202,9 @@ class SealedBidAuction(Rulebook):
         check_choice("reveal", self.reveal, REVEAL)
         if self.reveal_last != "all":
             check_integer('reveal_last must be "all", or it', self.reveal_last, 0)
-        if self.reveal == "none":  # nor do players see their own past bids
-            object.__setattr__(self, "reveal_last", 0)
         check_choice("told_rational", self.told_rational, (False, True))
         check_choice("told_equal", self.told_equal, (False, True))
+        check_choice("reasks", self.reasks, (False, True))
 
     def _money_of_each(self, assets: Any) -> int | tuple[int, ...]:
         each = tuple(assets) if isinstance(assets, (list, tuple)) else (assets,)
@@ -411,6 +420,15 @@ class SealedBidAuction(Rulebook):
     def shown(self) -> str:
         """What of `REVEAL` a bidder in a session sees before a bid."""
         return self.reveal if self.reveal_last != 0 else "none"
+
+    @property
+    def shown_last(self) -> str | int:
+        if self.assets is not None and self.reveal == "none":
+            return 0  # nor do players see their own past bids
+        return self.reveal_last
+
+    def attempts(self, own: int) -> int:
+        return own if self.reasks else 1
 
     def terms(self) -> dict[str, Any]:
         return super().terms() | {"shown": self.shown}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import floor
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -451,12 +451,18 @@ class WaterAllocation(Rulebook):
         return won, left
 
     def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
-        """Turn an action of the space into one of the rules; a finer bid is rounded down."""
-        if self.unit > 1:
-            value = np.asarray(action)
-            if value.size == 1 and value.dtype.kind in "iuf" and np.isfinite(value):
-                action = floor(Fraction(repr(value.item())) * self.unit) / self.unit
+        """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
+        value = np.asarray(action)
+        kinds = "iuf" if self.unit > 1 else "iu"
+        if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
+            exact = max(NO_BID, floor(Fraction(repr(value.item())) * self.unit))
+            action = exact if self.unit == 1 else exact / self.unit
         return super().decode(state, seat, action)
+
+    def mask(self, state: WaterAllocationState) -> Array:
+        mask = super().mask(state)
+        mask[..., 0] = True  # the dead have nothing but "no bid"
+        return mask
 
     def columns(self) -> tuple[Column, ...]:
         n = self.players
@@ -513,7 +519,7 @@ class WaterAllocation(Rulebook):
         np.multiply(told[:, :, None], heard, out=rows[8:].reshape(len(news), n, n, *batch))
         return rows.transpose(*range(1, rows.ndim), 0)
 
-    def _money(self, units: Any) -> int | str:
+    def money_in_words(self, units: Any) -> int | str:
         """Write money for the players: whole dollars, or with all its decimals."""
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
@@ -527,7 +533,7 @@ class WaterAllocation(Rulebook):
             today = {
                 "day": int(state.round) + 1,
                 "supply": int(self.supply(state)),
-                "balance": self._money(self.purse(state)[player]),
+                "balance": self.money_in_words(self.purse(state)[player]),
                 "hp": int(state.hp[player]),
                 "dry": self._shown(state.dry[player]),
             }
@@ -540,9 +546,11 @@ class WaterAllocation(Rulebook):
             "residents": [
                 {
                     "name": self.cast[seat].name,
-                    "bid": None if state.bids[seat] == NO_BID else self._money(state.bids[seat]),
+                    "bid": None
+                    if state.bids[seat] == NO_BID
+                    else self.money_in_words(state.bids[seat]),
                     "won": bool(state.won[seat]),
-                    "balance": self._money(state.announced[seat]),
+                    "balance": self.money_in_words(state.announced[seat]),
                     "hp": int(state.hp[seat]),
                     "dry": self._shown(state.dry[seat]),
                     "died": not state.living[seat],
@@ -563,21 +571,31 @@ class WaterAllocation(Rulebook):
             caption += f", {int(self.supply(state, ago=1))} units of water"
         rows = []
         for seat, resident in enumerate(self.cast):
-            bid = "" if state.bids[seat] == NO_BID else str(self._money(state.bids[seat]))
+            bid = "" if state.bids[seat] == NO_BID else str(self.money_in_words(state.bids[seat]))
             water = "yes" if state.won[seat] else ""
             life = str(int(state.hp[seat])) if state.living[seat] else "dead"
-            money = str(self._money(state.balance[seat]))
+            money = str(self.money_in_words(state.balance[seat]))
             rows.append([self.names()[seat], resident.name, bid, water, money, life])
         return caption, ["seat", "resident", "bid", "water", "balance", "health"], rows
 
 
 def _rows(name: str, rows: Any, kind: Any, players: int) -> tuple[Any, ...]:
-    """Read a table with a row for each player, as sequences or mappings."""
+    """Read a table with a row for each player, as sequences or mappings (persona: named or not)."""
     fields: tuple[str, ...] = kind._fields
     shape = f"{players} rows ({', '.join(fields)}), one for each player"
     if not isinstance(rows, (tuple, list)) or len(rows) != players:
         raise BadParameter(f"{name} must be {shape}, got {rows!r}")
     try:
-        return tuple(kind(**row) if isinstance(row, Mapping) else kind(*row) for row in rows)
+        made = tuple(
+            kind(**{k: v for k, v in row.items() if k in fields or k != "name"})
+            if isinstance(row, Mapping)
+            else kind(*row)
+            for row in rows
+        )
     except TypeError:
         raise BadParameter(f"{name} must be {shape}, got {rows!r}") from None
+    for row in made:
+        for field, value in zip(fields, row, strict=True):
+            if get_type_hints(kind)[field] is str and not isinstance(value, str):
+                raise BadParameter(f"{field} of {name} must be text, got {value!r}")
+    return made

@@ -87,6 +87,21 @@ class Day(NamedTuple):
     balance: float | None
 
 
+class Life(NamedTuple):
+    """What one resident of a setting came to: shares and means over its games."""
+
+    game: str
+    resident: str
+    player: str
+    games: int
+    survived: float
+    days_survived: float
+    water_days: float
+    spent: float
+    final_balance: float
+    over_budget: float
+
+
 class Price(NamedTuple):
     """The lowest successful bid of one day, in dollars: its distribution over the games."""
 
@@ -100,6 +115,10 @@ class Price(NamedTuple):
     high: float
 
 
+LIVES = (
+    "Means over the finished games: days completed alive, days with water, dollars spent on it, "
+    "money at the end, and bids above the balance (void or clipped, as the rules of the game say)."
+)
 ENDS = ["N survivor", "RSR start", "RSR end", "mean daily median price", "no survivor"]
 
 
@@ -123,6 +142,7 @@ def grids(run: Run) -> list[Grid]:
     digits = {"RSR start": 3, "RSR end": 3, "mean daily median price": 1, "N survivor": 1}
     return [
         Grid("Survival and scarcity", "alympics_table2", head, rows, note, digits),
+        Grid("Residents", "alympics_residents", heads(Life), [*_each_life(tables)], LIVES),
         Grid("", "alympics_days", heads(Day), [*_each_day(tables)]),
         Grid("", "alympics_prices", heads(Price), [*_each_price(tables)]),
     ]
@@ -148,6 +168,15 @@ def _rows(
         ends = (paper.survivors, *ratios, paper.mean_median, 0)
         rates = map(paper.survival.get, names)
         yield [f"setting {paper.setting}", PUBLISHED, len(paper.ratio_end), *rates, *ends]
+
+
+def _each_life(tables: Sequence[Table]) -> Iterator[Life]:
+    for table in tables:
+        game, found = _game(table), _found(table)
+        for seat, (resident, player) in enumerate(zip(game.cast, _players(table), strict=True)):
+            ends = [alympics.ending(game, _days(table, e), seat) for e in table.done]
+            means = np.mean(ends, axis=0).tolist()
+            yield Life(table.label, resident.name, player, len(ends), found.survival[seat], *means)
 
 
 def _each_day(tables: Sequence[Table]) -> Iterator[Day]:
@@ -239,6 +268,7 @@ def moves(run: Run, table: Table) -> list[Sketch]:
         Sketch("Lowest successful bid", partial(_prices, table=table)),
     ]
     lines = [Sketch(t, partial(_lines, table=table, key=key, what=what)) for t, key, what in days]
+    lines.append(Sketch("Supply to requirement by day", partial(_scarcity, table=table)))
     return [*(sketches if table.done else []), *lines]
 
 
@@ -329,12 +359,25 @@ def _lines(axes: Axes, table: Table, key: str, what: str) -> str:
         means = _means(curves, key, seat)
         days = np.arange(1, len(means) + 1)
         axes.plot(days, means, color=colour, marker=mark, ms=4.5, label=name)
+        axes.plot(days, _stack(curves, key, seat).T, color=colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
     axes.set_ylabel(what)
     axes.set_ylim(bottom=0)
     many = f"mean over the {len(curves)} games" if len(curves) > 1 else "of the game"
     left = ", bids above the balance included" if key == "bids" else ""
-    return f"Each resident, {many} in which it is alive on that day{left}."
+    return f"Each resident, {many} in which it is alive on that day{left}; thin: single games."
+
+
+def _scarcity(axes: Axes, table: Table) -> str:
+    ratios = _filled([found.ratio for found in _curves(table)])
+    days = np.arange(1, ratios.shape[1] + 1)
+    axes.plot(days, ratios.T, color=BLUE, linewidth=0.6, alpha=0.35)
+    axes.plot(days, canvas.moments(ratios)[0], "o-", color=BLUE, ms=4.5, label="mean")
+    line(axes, 1, "water for all who live", canvas.INK, ":")
+    canvas.over_rounds(axes, "day")
+    axes.set_ylabel("RSR after the day")
+    axes.set_ylim(bottom=0)
+    return "Mean supply to the daily need of the living; thin: single games, until nobody lives."
 
 
 def _curves(table: Table) -> list[Curves]:
@@ -343,7 +386,10 @@ def _curves(table: Table) -> list[Curves]:
 
 def _stack(curves: Sequence[Curves], key: str, seat: int) -> Array:
     """Return a resident's values, float64 ``(games, days)``, NaN where there is none."""
-    rows = [getattr(found, key)[seat] for found in curves]
+    return _filled([getattr(found, key)[seat] for found in curves])
+
+
+def _filled(rows: Sequence[Sequence[float | None]]) -> Array:
     days = zip_longest(*rows)
     return np.array([[np.nan if x is None else x for x in day] for day in days], np.float64).T
 

@@ -37,11 +37,13 @@ class Sold:
         auctions: by label.
         series: the labels of those that were played in a row.
         players: all players, in the order of the configuration.
+        definition: of the failure rates of beliefs: ``authors`` with the published scoring.
     """
 
     auctions: Mapping[str, Sequence[Auction]]
     series: frozenset[str]
     players: list[str]
+    definition: str
 
     @cached_property
     def looks(self) -> dict[str, tuple[str, str]]:
@@ -59,7 +61,7 @@ class Sold:
         return self._standings([one for found in self.auctions.values() for one in found])
 
     def _standings(self, auctions: Sequence[Auction]) -> list[Standing]:
-        found = auc_arena.standings(auctions)
+        found = auc_arena.standings(auctions, self.definition)
         return sorted(found, key=lambda standing: self.players.index(standing.player))
 
     def names(self, label: str) -> list[str]:
@@ -79,7 +81,8 @@ def read(run: Run) -> Sold:
         found = auc_arena.recorded(records)
     series = (game.get("label") for game in run.config.get("games", []) if game.get("series"))
     names = dict.fromkeys(name for table in run.tables for name in table.seats)
-    return Sold(found, frozenset(series), list(names))
+    definition = "authors" if run.edition == "published" else "paper"
+    return Sold(found, frozenset(series), list(names), definition)
 
 
 # -- result tables ---------------------------------------------------------------------------------
