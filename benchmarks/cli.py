@@ -203,6 +203,7 @@ def run(
 
     path = db or _fresh(source)
     check_free(path)
+    _check_report(report_to, open_it)
     shared = plan.shared(use_cache=not no_cache)
     _play(lambda: start(plan, path), path, plan, shared, quiet or as_json)
     _finish(path, as_json, quiet, report_to, open_it)
@@ -229,6 +230,7 @@ def resume(
     from llm_games.benchmarks.run import planned
     from llm_games.benchmarks.store import Records, Store
 
+    _check_report(report_to, open_it)
     with Records.open_readonly(db) as records:
         plan = _with_costs(planned(records), context)
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
@@ -278,6 +280,8 @@ def compare(
     console = _console()
     console.print(f"A: {a}\nB: {b}", **PLAIN)
     console.print(comparison_table(found))
+    if all(game.score is None and game.payoff is None for game in found):
+        console.print("A and B have no finished episode of the same game in common", **PLAIN)
     for game in found:
         for note in (*game.notes, *game.alone):
             console.print(f"{game.label}: {note}", **PLAIN)
@@ -471,8 +475,8 @@ def serve_tiny(
     """Serve the embedded tiny model to OpenAI-compatible clients until interrupted."""
     from llm_games.baselines.tiny.server import serve
 
-    _say(f"tiny, a toy model, answers at http://{host}:{port}/v1 (Ctrl-C stops it)")
-    serve(host=host, port=port)
+    says = f"tiny, a toy model, answers at http://{host}:{port}/v1 (Ctrl-C stops it)"
+    serve(host, port, ready=lambda: _say(says))
 
 
 # -- parts of the commands ------------------------------------------------------------------------
@@ -512,7 +516,8 @@ def _dry_run(plan: Plan, as_json: bool) -> None:
     from llm_games.benchmarks.plan import players
     from llm_games.benchmarks.tables import estimate_table
 
-    rows = estimate(plan, players(plan, plan.shared(use_cache=False)))
+    unasked = plan.without_keys()
+    rows = estimate(unasked, players(unasked, unasked.shared(use_cache=False)))
     if as_json:
         print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
         return
@@ -565,6 +570,19 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
     with Records.open_readonly(path) as records:
         games, usage, spent = summary(records), records.usage(), spending(records.spent())
     page = None
+    if not as_json and not quiet:
+        from llm_games.benchmarks.tables import players_table, spending_table, summary_table
+
+        console = _console()
+        console.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
+        console.print(summary_table(games, total(games)))
+        if (payoffs := players_table(games)) is not None:
+            console.print(payoffs)
+        for table in (spending_table(kind, named) for kind, named in spent.items() if named):
+            console.print(table)
+        console.print(
+            f"recorded in {path}; a report: llm-games report {path}", soft_wrap=True, **PLAIN
+        )
     if report_to is not None or open_it:
         page = _report([path], report_to or path.with_suffix(".html"), open_it, quiet or as_json)
     if as_json:
@@ -584,17 +602,14 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
                 }
             )
         )
-    elif not quiet:
-        from llm_games.benchmarks.tables import spending_table, summary_table
 
-        console = _console()
-        console.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
-        console.print(summary_table(games, total(games)))
-        for table in (spending_table(kind, named) for kind, named in spent.items() if named):
-            console.print(table)
-        console.print(
-            f"recorded in {path}; a report: llm-games report {path}", soft_wrap=True, **PLAIN
-        )
+
+def _check_report(report_to: Path | None, open_it: bool) -> None:
+    """Learn before anything is played and paid for whether the report can be written."""
+    if report_to is not None or open_it:
+        from llm_games.benchmarks.report import check_out
+
+        check_out(report_to or Path("report.html"))
 
 
 def _report(

@@ -230,7 +230,7 @@ def named(name: str) -> Path | None:
     """
     group, _, experiment = name.partition("/")
     folder = PAPERS / group.replace("-", "_")
-    if group.replace("_", "-") != group or not group or not folder.is_dir() or Path(name).is_file():
+    if group not in experiments() or Path(name).is_file():
         return None
     path = folder / f"{experiment or 'vanilla'}.toml"
     if not path.exists():

@@ -25,7 +25,7 @@ THOUGHT = 200
 
 LONGEST: dict[str, dict[str, Any]] = {"water_allocation": {"hp_start": 10**6, "hp_max": 10**6}}
 """Parameters that keep a game of mute players going."""
-STAYS = 0.75
+STAYS = 0.95
 """Chance to bid on in an auction."""
 
 
@@ -48,7 +48,7 @@ def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
     """Estimate decisions, calls and tokens of each game, all episodes together.
 
     One table of each game is played by players who make it long: mute ones, who in water
-    allocation do not die of it, and in an auction bid the least, three times of four. The prompts
+    allocation do not die of it, and in an auction bid the least, nearly always. The prompts
     on the way are measured at four characters a token.
     """
     found = []

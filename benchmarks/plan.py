@@ -124,6 +124,16 @@ class Plan(Section):
         given = self.budget.model_dump() | limits
         return self.model_copy(update={"budget": checked(Budget, given, "budget")})
 
+    def without_keys(self) -> Plan:
+        """Return the plan for players that shall ask nobody: servers get no key."""
+        plan = self.model_copy(deep=True)
+        for seat in (seat for game in plan.games for seat in game.seats):
+            if seat.player.startswith("openai:"):
+                kept = {k: v for k, v in seat.client.items() if not k.startswith("api_key")}
+                seat.client.clear()
+                seat.client.update(kept | {"api_key": "none"})
+        return plan
+
     def shared(self, use_cache: bool = True) -> Shared:
         """Return what all players of the run have in common: ledger, cache, gates.
 
@@ -192,6 +202,7 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         for i, game in _chosen(config.games, overrides.games)
         for change in config.vary or [Talk()]
     ]
+    _check_heard(games, [*overrides.settings], source)
     labels = [game.label for game in games]
     double = next((label for label in labels if labels.count(label) > 1), None)
     if double is not None:
@@ -207,6 +218,22 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         prices=config.prices,
         games=games,
     )
+
+
+def _check_heard(games: Sequence[PlannedGame], settings: Sequence[str], source: str) -> None:
+    """Check that what the command line sets reaches a player."""
+    asked = {seat.player for game in games for seat in game.seats if is_model(seat.player)}
+    for key in settings:
+        if key == "base_url" and not any(player.startswith("openai:") for player in asked):
+            raise ConfigError(
+                f"{source}: --base-url is for players behind a server, and there is none; give "
+                "one: --seat openai:MODEL"
+            )
+        if not asked:
+            raise ConfigError(
+                f"{source}: {key} is for players that ask a language model, and there is none; "
+                "give one: --seat tiny, or --seat openai:MODEL"
+            )
 
 
 def episode_seed(run: int, game: str, number: int) -> int:

@@ -292,8 +292,8 @@ def _complete(game: Any, records: Sequence[Record]) -> bool:
 
 
 def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
-    if game.max_draw is not None:  # sessions of Economics Arena have measures of their own
-        return None
+    if game.max_draw is not None or not game.reasks:
+        return None  # sessions of Economics Arena have measures of their own
     rounds = [
         [x for x, counts in zip(r["actions"], r["counted"], strict=True) if counts] for r in records
     ]

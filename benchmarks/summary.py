@@ -24,9 +24,13 @@ class GameSummary:
         players: the players' names, each once.
         episodes: how many there are in each status.
         scores: of the finished episodes, 0 to 100; empty where no score is defined.
-        payoffs: of each seat, summed over an episode, mean over the finished episodes.
+        payoffs: of each seat as configured, wherever it sat, summed over an episode, mean over the
+            finished episodes.
+        payoff_of: the mean of that over each player's seats.
         decisions: made in all episodes.
-        bad_replies: completions that were not legal answers, by outcome.
+        bad_replies: completions that were not legal moves, by outcome.
+        bad_thoughts: the same of what players think of beside their moves; a belief that does not
+            agree with the facts is one of them.
         filled_in: decisions for which the declared treatment was played.
     """
 
@@ -36,8 +40,10 @@ class GameSummary:
     episodes: dict[str, int]
     scores: list[float]
     payoffs: list[float]
+    payoff_of: dict[str, float]
     decisions: int
     bad_replies: dict[str, int]
+    bad_thoughts: dict[str, int]
     filled_in: int
 
     @property
@@ -88,25 +94,34 @@ def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:
     rules = rulebook(game.game, **game.params)
     edition = records.config.get("scoring", "corrected")
     scores, payoffs, decisions, filled_in = [], [], 0, 0
-    bad: Counter[str] = Counter()
+    bad: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}  # by whether it is a move
     for episode in episodes:
         made = records.decisions(episode.id)
         decisions += len(made)
         filled_in += sum(decision.broke for decision in made)
-        bad.update(a.outcome for a in records.attempts(episode.id) if a.outcome)
+        for attempt in records.attempts(episode.id):
+            if attempt.outcome not in (None, "valid", "tool"):
+                bad[attempt.kind == "move"][attempt.outcome] += 1
         if episode.status == "done":
             steps = records.steps(episode.id)
-            payoffs.append(np.sum([step.rewards for step in steps], axis=0))
+            by_chair = np.sum([step.rewards for step in steps], axis=0)
+            payoffs.append(by_chair[np.argsort(episode.seating)])
             score = score_episode(rules, [step.record for step in steps], edition)
             scores += [] if score is None else [score]
+    means = np.mean(payoffs, axis=0).tolist() if payoffs else []
+    of_each: dict[str, list[float]] = {}
+    for name, payoff in zip(game.seats, means, strict=False):
+        of_each.setdefault(name, []).append(payoff)
     return GameSummary(
         label=game.label,
         game=game.game,
         players=list(dict.fromkeys(game.seats)),
         episodes=dict(Counter(episode.status for episode in episodes)),
         scores=scores,
-        payoffs=np.mean(payoffs, axis=0).tolist() if payoffs else [],
+        payoffs=means,
+        payoff_of={name: float(np.mean(found)) for name, found in of_each.items()},
         decisions=decisions,
-        bad_replies={k: count for k, count in bad.items() if k not in ("valid", "tool")},
+        bad_replies=dict(bad[True]),
+        bad_thoughts=dict(bad[False]),
         filled_in=filled_in,
     )

@@ -47,14 +47,33 @@ def estimate_table(rows: Sequence[Estimate]) -> Table:
 
 def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Table:
     """Return the table of a run's scores, payoffs and rule breaks."""
-    columns = ("game", "score", "episodes", "payoff of a seat", "bad replies", "filled in")
+    columns = ["game", "score", "episodes", "payoff of a seat", "bad moves", "filled in"]
     lines = [_summary(game) for game in games]
     if overall is not None:
         lines.append(("overall", _score(overall), *[""] * 4))
-    table = columns_table(columns, lines, right=5)
+    if any(game.bad_thoughts for game in games):
+        columns.append("bad thoughts")
+        thoughts = [str(sum(game.bad_thoughts.values())) for game in games] + [""]
+        lines = [(*line, more) for line, more in zip(lines, thoughts, strict=False)]
+    table = columns_table(columns, lines, right=len(columns) - 1)
+    captions = []
     if any(game.marked for game in games):
-        table.caption = "! more than 5 % of the decisions were filled in"
+        captions.append("! more than 5 % of the decisions were filled in")
+    if not any(game.scores for game in games):
+        captions.append("scores are γ-Bench's; the report has this paper's own measures")
+    table.caption = "\n".join(captions) or None
     return table
+
+
+def players_table(games: Sequence[GameSummary]) -> Table | None:
+    """Return the table of each player's payoff where several sit at a table; None if nowhere."""
+    lines = [
+        (game.label, name, f"{payoff:.2f}")
+        for game in games
+        if len(game.payoff_of) > 1
+        for name, payoff in game.payoff_of.items()
+    ]
+    return columns_table(("game", "player", "payoff"), lines, right=1) if lines else None
 
 
 def spending_table(kind: str, spent: Mapping[str, Usage]) -> Table:
@@ -106,7 +125,8 @@ def comparison_table(found: Sequence[Comparison]) -> Table:
 
 def _difference(found: Difference) -> tuple[str, ...]:
     ends = "-" if found.low is None else f"{found.low:.1f} to {found.high:.1f}"
-    sides = f"{found.a:.1f}", f"{found.b:.1f}", f"{found.mean:+.1f}"
+    a, b, mean = np.round((found.a, found.b, found.mean), 1)  # halves to even, as scores are
+    sides = f"{a:.1f}", f"{b:.1f}", f"{mean:+.1f}"
     return str(found.pairs), *sides, ends, f"{found.p:.3g}"
 
 

@@ -88,10 +88,12 @@ class Prompts:
 
     Raises:
         UnknownName: there is no such wording.
-        BadParameter: the template has a syntax error or lacks a block.
+        BadParameter: there is no such folder, or the template has a syntax error or lacks a block.
     """
 
     def __init__(self, game: str, version: str = "v1", folder: str | Path | None = None) -> None:
+        if folder is not None and not Path(folder).is_dir():
+            raise BadParameter(f"there is no folder of prompts {str(folder)!r} in {Path.cwd()}")
         self.game, self.version, self.folder = game, version, folder
         self._template = _template(game, version, str(folder) if folder else None)
         self._common = _template("", "common", str(folder) if folder else None)

@@ -35,6 +35,8 @@ def game_class(name: str) -> type[Rulebook]:
     Raises:
         UnknownName: there is no such game; names the nearest.
     """
+    if not isinstance(name, str):
+        raise unknown("game", str(name), GAMES)
     bare = name.removeprefix("llm_games/").removesuffix(f"-{VERSION}").removesuffix(f"_{VERSION}")
     if bare not in GAMES:
         raise unknown("game", name, GAMES)

@@ -181,6 +181,13 @@ BAD = [
     (["run", "small.toml", "--db", "taken.db"], "taken.db exists already"),
     (["run", "small.toml", "--db", "no/where.db"], "there is no folder no"),
     (["run", "dead.toml"], "does not answer, nothing was run"),
+    (["run", "."], ". cannot be read"),
+    (["run", "./gamma-bench"], "there is no file ./gamma-bench"),
+    (["run", "small.toml", "--report", "taken.db/page"], "the report cannot be written"),
+    (["run", "small.toml", "--persona", "selfish"], "persona is for players that ask a language"),
+    (["run", "small.toml", "--base-url", "http://x/v1"], "--base-url is for players behind"),
+    (["run", "folder.toml"], "there is no folder of prompts 'nofolder'"),
+    (["serve-tiny", "--host", "203.0.113.1"], "cannot listen at 203.0.113.1, port 8000"),
     (["resume", "nowhere.db"], "there is no file nowhere.db"),
     (["resume", "small.toml"], "not a SQLite database"),
     (["resume", "taken.db"], "not a SQLite database"),
@@ -200,6 +207,7 @@ def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_pat
         "range.toml": goods + "params = {tokens = 0}",
         "dead.toml": goods + f'seats = ["openai:m"]\n[models.m]\nbase_url = "{dead_address()}"\n'
         "retries = 0",
+        "folder.toml": goods + 'seats = ["tiny"]\n[player]\nprompt_folder = "nofolder"',
         "taken.db": "something of the user's",
     }
     for name, text in files.items():
@@ -212,6 +220,62 @@ def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_pat
     assert says in err
     assert "Traceback" not in err
     assert before == {file: file.read_bytes() for file in tmp_path.iterdir() if file.is_file()}
+
+
+def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path):
+    (tmp_path / "two.toml").write_text("""
+        episodes = 6
+        seats = ["fixed:90", "fixed:10"]
+        [[games]]
+        game = "divide_dollar"
+        order = "shuffled"
+        params = { players = 2, rounds = 1 }
+    """)
+    code, out, _ = llm_games("run", "two.toml", "--db", "two.db")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert ["divide_dollar", "fixed:90", "90.00"] in lines
+    assert ["divide_dollar", "fixed:10", "10.00"] in lines
+    [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
+    assert game["payoffs"] == [90, 10]
+    assert game["payoff_of"] == {"fixed:90": 90, "fixed:10": 10}
+
+
+def test_runs_without_a_common_episode_are_said_to_have_none(llm_games, small):
+    assert llm_games("run", small, "--db", "a.db")[0] == 0
+    assert llm_games("run", small, "--db", "b.db", "--seed", 9)[0] == 0
+    assert "have no finished episode of the same game in common" in llm_games(
+        "compare", "a.db", "b.db"
+    )[1].replace("\n", " ")
+
+
+def test_a_new_report_leaves_nothing_of_the_old_one(llm_games, small, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert llm_games("run", small, "--db", "a.db", "--quiet")[0] == 0
+    assert llm_games("report", "a.db", "-o", "page")[0] == 0
+    before = {file.name for file in (tmp_path / "page").rglob("*") if file.is_file()}
+    (tmp_path / "page" / "figures" / "mine.png").write_text("of the user")
+    assert llm_games("run", small, "--db", "b.db", "--game", "public_goods", "--quiet")[0] == 0
+    assert llm_games("report", "b.db", "-o", "page")[0] == 0
+    after = {file.name for file in (tmp_path / "page").rglob("*") if file.is_file()}
+    assert "mine.png" in after
+    assert any("battle" in name for name in before)
+    assert not any("battle" in name for name in after)
+
+
+def test_a_dry_run_asks_for_no_key(llm_games, small, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    arguments = ("run", small, "--seat", "openai:m", "--base-url", "http://example.com/v1")
+    assert llm_games(*arguments, "--dry-run")[0] == 0
+    code, _, err = llm_games(*arguments)
+    assert code == 2
+    assert "OPENAI_API_KEY" in err
+
+
+def test_a_dry_run_of_an_auction_and_of_water_reckons_with_long_games(llm_games):
+    for name, least in (("alympics", 600), ("auc-arena", 300)):
+        found = json.loads(llm_games("run", name, "--episodes", 1, "--dry-run", "--json")[1])
+        assert sum(row["decisions"] for row in found["estimate"]) >= least
 
 
 def test_progress_is_drawn_on_a_terminal_and_nowhere_else():

@@ -116,7 +116,8 @@ class LLMPolicy(Policy):
             raise BadParameter(
                 f"client must have a name, complete and close, got {type(client).__name__}"
             )
-        if persona is not None and persona not in PERSONAS and " " not in persona.strip():
+        free = isinstance(persona, str) and " " in persona.strip()
+        if persona is not None and persona not in PERSONAS and not free:
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
         if reading not in READINGS:
             raise unknown("reading", reading, READINGS)

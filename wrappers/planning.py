@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from llm_games.errors import BadParameter
 from llm_games.prompting import Words
 from llm_games.questions import MISSING, Question
 from llm_games.rulebook import Rulebook
@@ -55,6 +56,8 @@ class PlanningPolicy(LLMPolicy):
 
     def __init__(self, client: Client, planning: Planning | None = None, **settings: Any) -> None:
         super().__init__(client, **settings)
+        if not isinstance(planning, Planning | None):
+            raise BadParameter(f"planning must be Planning(...) or None, got {planning!r}")
         self.planning = planning or Planning()
         self._minds: dict[str, Mind] = {}
         self._common = Words("any", self.prompt_folder)

@@ -193,6 +193,8 @@ def _seated(
         opponents = RandomPolicy()
     if isinstance(opponents, Policy):
         return dict.fromkeys(others, opponents)
+    if isinstance(opponents, str):
+        raise BadParameter(f"opponents must be policies: make_player({opponents!r})")
     if len(opponents) != len(others):
         raise BadParameter(
             f"opponents must be one policy or {len(others)} (all seats but seat {seat}), "

@@ -103,9 +103,10 @@ async def play_table(
         recalled: by seat, notes of the game before, in a series of games.
 
     Raises:
-        BadParameter: not one policy for each seat, or no limit on the steps at all.
+        BadParameter: not one policy for each seat, a negative seed, or no limit on the steps at all.
     """
     _check(game, policies, max_steps)
+    check_integer("seed", seed, 0)
     chance, *seeds = np.random.SeedSequence(seed).spawn(game.players + 1)
     rng = np.random.default_rng(chance)
     episode = Episode(game, seed, game.reset(rng))
@@ -204,6 +205,13 @@ async def _finish(episode: Episode, policies: Sequence[Policy], memories: list[A
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
+    strangers = [policies] if isinstance(policies, (Policy, str)) else policies
+    for policy in strangers:
+        if not isinstance(policy, Policy) or strangers is not policies:
+            raise BadParameter(
+                f"policies must be one Policy for each seat, such as [make_player('rational')] * "
+                f"{game.players}; got {policy!r}"
+            )
     if len(policies) != game.players:
         raise BadParameter(
             f"{game.name} has {game.players} seats, so it needs {game.players} policies, "

@@ -7,9 +7,11 @@ are in flight at the same time are sampled in one batch. Needs the extra ``serve
 from __future__ import annotations
 
 import json
+import socket
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +21,7 @@ from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, whole
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
 from llm_games.baselines.tiny.schemas import schema_allows
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 
 NAME = "tiny"
 
@@ -157,17 +159,29 @@ def serve(
     port: int = 8000,
     weights: str | Path | None = None,
     log_level: str = "warning",
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until interrupted.
+    """Serve until interrupted; call `ready` once the port is taken.
 
     Raises:
         ServerNotInstalled: Starlette or uvicorn is missing.
+        BadParameter: nothing can listen there.
     """
     try:
         import uvicorn
     except ImportError as error:
         raise _missing(error) from error
-    uvicorn.run(create_app(weights), host=host, port=port, log_level=log_level)
+    server = uvicorn.Server(uvicorn.Config(create_app(weights), log_level=log_level))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise BadParameter(
+            f"cannot listen at {host}, port {port}: {error.strerror}; give another --port or --host"
+        ) from None
+    ready()
+    with listening, suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])
 
 
 def _missing(error: ImportError) -> ServerNotInstalled:

@@ -88,7 +88,7 @@ def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -
     Raises:
         ReportExtraMissing: matplotlib is not installed.
     """
-    matplotlib = _matplotlib()
+    matplotlib = require()
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
@@ -105,7 +105,12 @@ def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -
     return Picture(Markup(_inline(text, name)), text, pixels.getvalue(), sentence)
 
 
-def _matplotlib() -> Any:
+def require() -> Any:
+    """Return matplotlib.
+
+    Raises:
+        ReportExtraMissing: it is not installed.
+    """
     try:
         import matplotlib
     except ImportError:

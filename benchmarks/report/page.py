@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -60,6 +62,8 @@ def build(
     compared = compare(db_paths[0], db_paths[1], runs[0].edition) if comparing else []
     text, files = html(runs, tables.comparison_rows(compared))
     try:
+        if out.is_file():
+            _clear(out)
         for name, content in {out.name: text, **files.contents}.items():
             file = out.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +71,30 @@ def build(
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
     return out
+
+
+def check_out(out: Path) -> None:
+    """Check that a report can be written to a file or folder, and make the folder.
+
+    Raises:
+        BadParameter: it cannot.
+        ReportExtraMissing: matplotlib is not installed.
+    """
+    canvas.require()
+    folder = out.parent if out.suffix == ".html" else out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
+
+
+def _clear(page: Path) -> None:
+    """Remove the figures and tables of the report that was here before, as far as it links them."""
+    text = page.read_text("utf-8", errors="replace")
+    for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', text):
+        (page.parent / unquote(name)).unlink(missing_ok=True)
 
 
 def html(runs: Sequence[Run], compared: Sequence[tables.ComparisonRow] = ()) -> tuple[str, Files]:
