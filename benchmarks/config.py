@@ -42,6 +42,7 @@ class Talk(Section):
     """past decisions in the dialogue: ``full``, ``none`` or a number"""
     reading: str | None = None
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_attempts: int | None = Field(default=None, ge=1, le=100)
     structured: bool | None = None

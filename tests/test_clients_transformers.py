@@ -108,6 +108,16 @@ def test_seed_and_temperature_decide_the_reply(client):
     assert cold[0].text == cold[1].text
 
 
+def test_top_p_rules_out_what_is_unlikely(client):
+    cold = run(client, ask(temperature=0))
+    assert run(client, *(ask(seed=s, top_p=1e-6) for s in range(3))) == 3 * cold
+    everything = run(client, *(ask(seed=s) for s in range(8)))
+    assert run(client, *(ask(seed=s, top_p=1) for s in range(8))) == everything
+    some = run(client, *(ask(seed=s, top_p=0.4) for s in range(8)))
+    assert some != everything
+    assert len({reply.text for reply in some}) > 1
+
+
 def test_sampling_follows_the_models_probabilities(client):
     import torch
 
@@ -119,7 +129,7 @@ def test_sampling_follows_the_models_probabilities(client):
     with torch.inference_mode():
         wanted = model(ids).logits[0, -1].div(2.0).softmax(-1)
     n = 2000
-    got = _sample(model, [ids[0].tolist()] * n, [1] * n, [(seed, 2.0) for seed in range(n)])
+    got = _sample(model, [ids[0].tolist()] * n, [1] * n, [(seed, 2.0, None) for seed in range(n)])
     share = torch.bincount(torch.tensor(got)[:, 0], minlength=len(wanted)) / n
     assert ((share - wanted).abs() <= 4 * (wanted / n).sqrt() + 2 / n).all()
 

@@ -19,7 +19,7 @@ from llm_games.baselines.tiny import data, evaluate
 from llm_games.baselines.tiny.chat import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, explained, legal, whole
 from llm_games.baselines.tiny.model import TinyModelError
-from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
 from llm_games.baselines.tiny.schemas import schema_allows
 from llm_games.baselines.tiny.scripts import SCRIPTS, answer
 from llm_games.benchmarks.scores import GAMES
@@ -133,6 +133,23 @@ def test_a_reply_does_not_depend_on_its_company(model, prompts):
     split = model.generate(asks[:11]) + model.generate(asks[11:])
     assert [r.text for r in together] == [r.text for r in alone] == [r.text for r in split]
     assert [r.logprobs for r in together] == [r.logprobs for r in alone]
+
+
+def test_top_p_rules_out_what_is_unlikely(model, prompts):
+    def texts(**how):
+        asks = [Ask(*prompts[0], seed=(s,), temperature=2, max_tokens=8, **how) for s in range(12)]
+        return [reply.text for reply in model.generate(asks)]
+
+    cold = model.generate([Ask(*prompts[0], temperature=0, max_tokens=8)])[0].text
+    assert texts(top_p=1e-6) == [cold] * 12
+    assert texts(top_p=1) == texts() != texts(top_p=0.5)
+    for scores, top_p, kept in (
+        ([0, 3, 1], 0.8, [1]),
+        ([0, 3, 1], 0.9, [1, 2]),
+        ([1, 1], 0.5, [0]),
+    ):
+        reach = _nucleus(np.array(scores, np.float32), top_p)
+        assert np.flatnonzero(reach > -1e6).tolist() == kept
 
 
 def test_seed_and_temperature(model, prompts):

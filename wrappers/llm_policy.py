@@ -79,7 +79,7 @@ class LLMPolicy(Policy):
             What happened since the last decision is told in any case. A game's ``shown_last``
             caps it.
         reading: how answers are found in the text, see `read_reply`.
-        temperature, max_tokens: sampling; None leaves it to the server.
+        temperature, top_p, max_tokens: sampling; None leaves it to the server.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
         tools: what the model may call before it answers, or is always told. A call is an attempt
@@ -111,6 +111,7 @@ class LLMPolicy(Policy):
         tools: Iterable[Tool] = (),
         max_tool_calls: int = 2,
         name: str | None = None,
+        top_p: float | None = None,
     ) -> None:
         if not isinstance(client, Client):
             raise BadParameter(
@@ -123,6 +124,10 @@ class LLMPolicy(Policy):
             raise unknown("reading", reading, READINGS)
         if temperature is not None:
             check_number("temperature", temperature, 0)
+        if top_p is not None:
+            check_number("top_p", top_p, 0)
+            if not 0 < top_p <= 1:
+                raise BadParameter(f"top_p must be above 0 and at most 1, got {top_p!r}")
         if max_tokens is not None:
             check_integer("max_tokens", max_tokens, 1)
         check_integer("max_attempts", max_attempts, 1)
@@ -132,7 +137,7 @@ class LLMPolicy(Policy):
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.memory = _window(memory)
-        self.temperature, self.max_tokens = temperature, max_tokens
+        self.temperature, self.top_p, self.max_tokens = temperature, top_p, max_tokens
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
@@ -229,6 +234,7 @@ class LLMPolicy(Policy):
                 question=asked if self.structured else None,
                 reasoning=reasoning,
                 temperature=self.temperature,
+                top_p=self.top_p,
                 max_tokens=self.max_tokens,
                 seed=next(seeds),
                 seat=seat,

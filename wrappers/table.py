@@ -103,7 +103,7 @@ async def play_table(
         recalled: by seat, notes of the game before, in a series of games.
 
     Raises:
-        BadParameter: not one policy for each seat, a negative seed, or no limit on the steps at all.
+        BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all.
     """
     _check(game, policies, max_steps)
     check_integer("seed", seed, 0)

@@ -106,6 +106,7 @@ class TinyClient:
             prompt,
             seed=(request.seed % 2**64, 0),
             temperature=1.0 if request.temperature is None else request.temperature,
+            top_p=1.0 if request.top_p is None else request.top_p,
             max_tokens=request.max_tokens or MAX_TOKENS,
             allows=allows,
             complete=complete,

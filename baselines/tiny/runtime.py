@@ -33,6 +33,7 @@ class Ask:
         prefix, prompt: the two parts of the rendered chat, see `chat.render`.
         seed: non-negative integers from which all noise of this reply comes.
         temperature: 0 takes the likeliest token each time.
+        top_p: above 0; sample among the likeliest tokens that together have this probability.
         max_tokens: most tokens of the reply.
         allows: whether a text can begin a legal reply; None samples freely.
         complete: whether an allowed text is a whole reply, after which nothing is sampled.
@@ -44,6 +45,7 @@ class Ask:
     prompt: str
     seed: tuple[int, ...] = (0,)
     temperature: float = 1.0
+    top_p: float = 1.0
     max_tokens: int = 256
     allows: Callable[[str], bool] | None = None
     complete: Callable[[str], bool] | None = None
@@ -157,6 +159,8 @@ class _Row:
         scores: Any = logits
         if ask.temperature > 0:
             scores = logits / np.float32(ask.temperature)
+            if ask.top_p < 1:
+                scores = _nucleus(scores, ask.top_p)
             scores = scores + self._rng.gumbel(size=len(logits))
         token = int(scores.argmax()) if ask.allows is None else self._allowed(model, scores)
         if token == model.end:
@@ -194,6 +198,16 @@ class _Row:
             reply.text, reply.finish = reply.text[:cut], "stop"
         elif ask.complete is not None and ask.complete(reply.text):
             reply.finish = "stop"
+
+
+def _nucleus(scores: Floats, top_p: float) -> Any:
+    """Put all but the likeliest tokens that together have this probability out of reach."""
+    order = np.argsort(-scores, kind="stable")
+    chances = np.exp(scores[order].astype(np.float64) - scores.max())
+    chances /= chances.sum()
+    likelier = np.empty(len(scores))
+    likelier[order] = chances.cumsum() - chances  # what is likelier than each
+    return np.where(likelier < top_p, scores, scores - np.float32(1e9))
 
 
 def _padded(items: list[Any]) -> list[Any]:

@@ -68,7 +68,7 @@ class ChatRequest(BaseModel):
     stream: bool | None = None
     stream_options: dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
-    top_p: Literal[1] | None = None
+    top_p: float | None = Field(None, gt=0, le=1)
     frequency_penalty: Literal[0] | None = None
     presence_penalty: Literal[0] | None = None
     logit_bias: dict[str, float] | None = Field(None, max_length=0)
@@ -86,6 +86,7 @@ class ChatRequest(BaseModel):
                 prompt,
                 seed=(seed % 2**64, choice),
                 temperature=1.0 if self.temperature is None else self.temperature,
+                top_p=1.0 if self.top_p is None else self.top_p,
                 max_tokens=self.max_completion_tokens or self.max_tokens or MAX_TOKENS,
                 allows=allows,
                 complete=whole if allows else None,

@@ -19,7 +19,7 @@ class Request:
         messages: each ``{"role": "system" | "user" | "assistant", "content": …}``.
         question: what is asked, for clients that can constrain their answers; None for free text.
         reasoning: the reply may hold an explanation first.
-        temperature, max_tokens: sampling; None leaves it to the server.
+        temperature, top_p, max_tokens: sampling; None leaves it to the server.
         seed: sampling seed, for servers that take one.
         seat: who asks, such as ``"public_goods/3/player_0"``; for logs and scripted clients.
         kind: what for, see `Attempt`.
@@ -33,6 +33,7 @@ class Request:
     seed: int = 0
     seat: str = ""
     kind: str = "move"
+    top_p: float | None = None
 
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of a legal reply, if a question is known."""

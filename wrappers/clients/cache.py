@@ -193,7 +193,7 @@ class Cache(Layer):
             log.warning("%s", error)
 
     def _key(self, request: Request) -> bytes:
-        asked = {
+        asked: dict[str, Any] = {
             "model": self.name,
             "source": self.source,
             "messages": request.messages,
@@ -203,5 +203,7 @@ class Cache(Layer):
             "seat": request.seat,
             "seed": request.seed,
         }
+        if request.top_p is not None:  # so that the keys of files from before stay what they are
+            asked["top_p"] = request.top_p
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).digest()

@@ -146,6 +146,7 @@ class OpenAIClient:
             "model": self.model,
             "messages": list(request.messages),
             "temperature": request.temperature,
+            "top_p": request.top_p,
             "seed": request.seed,
             self._limit(): request.max_tokens,
         }

@@ -23,11 +23,14 @@ _NEEDED = {
 }
 _Job = tuple[Request, "Future[Completion]"]
 
+Draw = tuple[int, float | None, float | None]
+"""A row's seed, temperature and top-p."""
+
 
 class TransformersClient:
     """Completes chats with a model on this machine.
 
-    Sampling is by temperature alone (no top-k or top-p), with noise from each request's own seed:
+    Sampling is by temperature and top-p alone, with noise from each request's own seed:
     a reply does not depend on what else is in its batch. JSON schemas are not enforced.
 
     Args:
@@ -140,7 +143,7 @@ class TransformersClient:
             model,
             [ids for _, ids, _ in rows],
             [limit for *_, limit in rows],
-            [(job[0].seed, job[0].temperature) for job, *_ in rows],
+            [(job[0].seed, job[0].temperature, job[0].top_p) for job, *_ in rows],
         )
         ends, latency = _end_tokens(model, tokenizer), time.perf_counter() - began
         for ((_, future), ids, limit), tokens in zip(rows, replies, strict=True):
@@ -225,7 +228,7 @@ def _without_system(messages: tuple[Message, ...]) -> list[Message]:
 
 
 def _sample(
-    model: Any, prompts: list[list[int]], limits: list[int], draws: list[tuple[int, float | None]]
+    model: Any, prompts: list[list[int]], limits: list[int], draws: list[Draw]
 ) -> list[list[int]]:
     """Return the new tokens of each prompt, padding included."""
     import torch
@@ -250,24 +253,38 @@ def _sample(
     return [row[width:] for row in out.tolist()]
 
 
-def _noise(draws: list[tuple[int, float | None]]) -> Any:
+def _noise(draws: list[Draw]) -> Any:
     """Return a processor whose largest score is a sample: scores / T plus Gumbel noise by row."""
     import torch
     from transformers import LogitsProcessor
 
-    heat = [1.0 if temperature is None else float(temperature) for _, temperature in draws]
-    sources = [torch.Generator().manual_seed(seed) for seed, _ in draws]
+    heat = [1.0 if temperature is None else float(temperature) for _, temperature, _ in draws]
+    sources = [torch.Generator().manual_seed(seed) for seed, *_ in draws]
+    nuclei = [1.0 if top_p is None else float(top_p) for *_, top_p in draws]
 
     class RowNoise(LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:
             noisy = scores.float().clone()
-            for row, (warm, source) in enumerate(zip(heat, sources, strict=True)):
+            for row, (warm, source, top_p) in enumerate(zip(heat, sources, nuclei, strict=True)):
                 if warm > 0:
                     waits = torch.empty(noisy.shape[1]).exponential_(generator=source)
-                    noisy[row] = noisy[row] / warm - waits.log().to(noisy.device)
+                    cool = _nucleus(noisy[row] / warm, top_p) if top_p < 1 else noisy[row] / warm
+                    noisy[row] = cool - waits.log().to(noisy.device)
             return noisy
 
     return RowNoise()
+
+
+def _nucleus(scores: Any, top_p: float) -> Any:
+    """Rule out all but the likeliest tokens that together have this probability."""
+    import torch
+
+    ordered, order = scores.sort(descending=True, stable=True)
+    chances = ordered.double().softmax(dim=-1)
+    kept = scores.new_full(scores.shape, -torch.inf)
+    inside = order[chances.cumsum(dim=-1) - chances < top_p]
+    kept[inside] = scores[inside]
+    return kept
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
