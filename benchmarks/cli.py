@@ -418,6 +418,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a game: its parameters with default and range, and what a player reads."""
+    from llm_games.baselines.players import players_for
     from llm_games.benchmarks.show import parameters, sample, wordings
     from llm_games.registry import game_class
 
@@ -425,14 +426,22 @@ def show(
     texts = sample(game, prompts)
     if as_json:
         plain = [row._asdict() | {"default": str(row.default)} for row in known]
-        about = {"name": found.name, "title": found.title, "source": found.source}
+        about: dict[str, Any] = {"name": found.name, "title": found.title, "source": found.source}
+        presets = {name: repr(dict(values)) for name, values in found.presets.items()}
+        about |= {"presets": presets, "players": players_for(found.name)}
         print(json.dumps(about | {"parameters": plain, "sample": dict(texts)}, indent=2))
         return
-    from llm_games.benchmarks.tables import parameters_table
+    from llm_games.benchmarks.tables import parameters_table, players_for_table, presets_table
 
     console = _console()
     console.print(f"{found.title} ({found.source}). {_first_lines(found)}", **PLAIN)
-    console.print(parameters_table(known))
+    for table in (
+        parameters_table(known),
+        presets_table(found.presets),
+        players_for_table(players_for(found.name)),
+    ):
+        console.print(table)
+        console.print()
     console.print(f"Wordings: {', '.join(wordings(game))}. The first seat reads in {prompts}:")
     for heading, text in texts:
         console.print(f"\n[{heading}]\n{text}", **PLAIN)

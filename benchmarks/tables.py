@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from rich.table import Table
@@ -32,6 +32,20 @@ def parameters_table(rows: Sequence[Parameter]) -> Table:
     """Return the table of a game's parameters."""
     plain = [(row.name, str(row.default), row.meaning.replace("`", "")) for row in rows]
     return columns_table(("parameter", "default", "meaning and range"), plain)
+
+
+def presets_table(presets: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return the table of a game's presets."""
+    plain = [
+        (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
+        for name, values in presets.items()
+    ]
+    return columns_table(("preset", "parameters"), plain)
+
+
+def players_for_table(players: Mapping[str, str]) -> Table:
+    """Return the table of the players that a game has."""
+    return columns_table(("player", "what it does"), [*players.items()])
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Table:

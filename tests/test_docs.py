@@ -4,9 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from llm_games.benchmarks.config import Budget, Config, Game, Model, Price, Seat, parse
+from llm_games.benchmarks.plan import players, resolve
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,6 +43,21 @@ def test_python(code, tmp_path):
         env=os.environ | {"PYTHONPATH": path},
         check=True,
     )
+
+
+@pytest.mark.parametrize("text", blocks("toml"))
+def test_files_are_experiments(text):
+    plan = resolve(parse(tomllib.loads(text), "docs"), "docs")
+    assert players(plan.without_keys())
+
+
+def test_all_keys_of_experiments_are_in_the_docs():
+    told = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "experiments.md").read_text()))
+    for section in (Config, Game, Model, Seat, Budget, Price):
+        asides = {"player", "games", "models", "prices", "budget", "vary", "name"}
+        missing = set(section.model_fields) - told - asides
+        shared = {key.removesuffix("_per_seat") for key in missing}
+        assert not shared - told, section
 
 
 @pytest.mark.slow

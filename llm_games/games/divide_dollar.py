@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,6 +48,7 @@ class DivideDollar(Rulebook):
     name: ClassVar[str] = "divide_dollar"
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     rounds: int = 20
     """rounds of a run, known to the players, at least 1"""

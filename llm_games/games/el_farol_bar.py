@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -50,6 +51,7 @@ class ElFarolBar(Rulebook):
     name: ClassVar[str] = "el_farol_bar"
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     rounds: int = 20
     """rounds of a run, known to the players, at least 1"""

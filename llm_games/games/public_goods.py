@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -54,6 +55,7 @@ class PublicGoods(Rulebook):
     name: ClassVar[str] = "public_goods"
     title: ClassVar[str] = "Public goods game"
     source: ClassVar[str] = "γ-Bench"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     rounds: int = 20
     """rounds of a run, known to the players, at least 1"""
