@@ -791,3 +791,15 @@ def test_in_turns_everybody_hears_of_a_sale_on_its_first_turn():
         bid = 10 if state.high < 0 else 11 if state.high < 11 else -1
         state, _ = game.step(state, np.where(game.asked(state), bid, -1), rng)
     assert [seat for seat, sale in heard if sale] == [0, 1, 2]
+
+
+def test_breaks_are_counted_by_kind_in_the_record():
+    game = auction([1300, 1300, 1300, 5000, 1300])
+    state = game.reset(np.random.default_rng(0))
+    actions = np.array([1400, 999, MISSING, 1100, -1])
+    after, outcome = game.step(state, actions, np.random.default_rng(0))
+    assert [BREAKS[kind] for kind in outcome.record["break"]] == [
+        "over_budget", "below_start", "format", "", "",
+    ]  # fmt: skip
+    assert outcome.record["actions"].tolist() == [-1, -1, -1, 1100, -1]
+    assert bool(after.over)

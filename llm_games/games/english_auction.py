@@ -425,6 +425,10 @@ class EnglishAuction(Rulebook):
     def breaks(self, state: EnglishAuctionState, actions: Array) -> Array:
         return self.break_kinds(state, actions) > 0
 
+    def mend(self, state: EnglishAuctionState, actions: Array, broke: Array) -> Array:
+        """Keep broken replies: `play` counts them by kind before it takes them for withdrawals."""
+        return actions.astype(np.int64, copy=False)
+
     def fallback(self, state: EnglishAuctionState) -> Array:
         return np.full(state.budget.shape, WITHDRAW, np.int64)
 
@@ -439,7 +443,9 @@ class EnglishAuction(Rulebook):
     def play(
         self, state: EnglishAuctionState, actions: Array, rng: np.random.Generator, broke: Array
     ) -> tuple[EnglishAuctionState, Outcome]:
-        asked = self.asked(state)
+        asked, kinds = self.asked(state), np.zeros(broke.shape, np.int64)
+        if broke.any():
+            kinds, actions = self.break_kinds(state, actions), np.where(broke, WITHDRAW, actions)
         replies = np.maximum(actions, WITHDRAW)  # any negative number withdraws
         after, rewards = self._round(state, np.where(asked, replies, NO_REPLY))
         if self.skip_broke:
@@ -448,6 +454,7 @@ class EnglishAuction(Rulebook):
         record = {
             "actions": np.where(asked, replies, MISSING),
             "asked": asked,
+            "break": kinds,
             "item": state.item,
             "lot": at(state.order, item),
             "item_round": state.item_round,

@@ -452,6 +452,8 @@ class WaterAllocation(Rulebook):
 
     def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
         """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
+        if self.unit == 1 and type(action) is int:
+            return super().decode(state, seat, max(NO_BID, action))
         value = np.asarray(action)
         kinds = "iuf" if self.unit > 1 else "iu"
         if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
