@@ -113,17 +113,19 @@ def observe(game: EnglishAuction, state: EnglishAuctionState) -> Array:
 
 
 def _fresh(game: EnglishAuction, state: EnglishAuctionState) -> Array:
-    """Return who has heard nothing since the last sale, bool ``(players, *batch)``."""
-    first = np.broadcast_to(state.item_round == 0, state.last_reply.shape)
-    if game.bidding == "cyclic":  # a seat's first turn on an item comes rounds later
-        first = first | ((state.last_reply == NO_REPLY) & (state.discounts == 0))
-    return first & (state.item > 0)
+    """Return who has heard nothing since the last sale, bool ``([players,] *batch)``."""
+    first = (state.item_round == 0) & (state.item > 0)
+    if game.bidding == "rounds":
+        return first
+    # A seat's first turn on an item comes rounds later.
+    unasked = (state.last_reply == NO_REPLY) & (state.discounts == 0) & (state.item > 0)
+    return first | unasked
 
 
 def told(game: EnglishAuction, state: EnglishAuctionState, player: int) -> dict[str, Any]:
     """Return what one seat of one table knows, as plain values."""
     names, place, on_sale = game.names(), int(state.item), not state.over
-    fresh = bool(_fresh(game, state)[player])
+    fresh = bool(np.broadcast_to(_fresh(game, state), state.last_reply.shape)[player])
     ahead = [lot(game, state, player, i) for i in range(place, len(game.catalogue))]
     return {
         "number": place + 1 if on_sale else None,
