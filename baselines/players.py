@@ -274,6 +274,8 @@ def make_player(
             the game.
     """
     kind, colon, value = name.partition(":")
+    if kind == "human":
+        raise BadParameter("a person takes a seat with: llm-games play GAME (or as HumanPolicy)")
     if kind not in PLAYERS:
         raise unknown("player", name, PLAYERS)
     entry = PLAYERS[kind]

@@ -276,6 +276,7 @@ def test_fixed_moves():
         ("shade:1.2", None, "a share from 0 to 1"),
         ("shade:half", None, "a share from 0 to 1"),
         ("shade", None, "shade:<share>"),
+        ("human", None, "llm-games play GAME"),
         ("truthful", "public_goods", "sealed_bid_auction, english_auction"),
     ],
 )
