@@ -300,10 +300,14 @@ def convergence_run(
     first = None
     for run, place in enumerate(places, 1):
         # As the numbers are written: 0.95 is 0.05 from 1, though not in doubles.
-        far = None if place is None else abs(Fraction(repr(place)) - Fraction(repr(goal)))
-        near = far is not None and far <= Fraction(repr(tolerance))
+        far = None if place is None else abs(_as_written(place) - _as_written(goal))
+        near = far is not None and far <= _as_written(tolerance)
         first = (first or run) if near else None
     return first
+
+
+def _as_written(number: float) -> Fraction:
+    return Fraction(repr(float(number)))
 
 
 def convergence_rate(places: Sequence[float | None], goal: float) -> float | None:

@@ -348,7 +348,7 @@ def response(game: WaterAllocation, seat: int, level: int) -> Response:
         found = _respond(game, seat, level)
         return {"choice": found.choice, "value": np.array(found.value)}
 
-    stored = remember(f"water_allocation_1_{digest}_{seat}_{level}", compute)
+    stored = remember(f"water_allocation_2_{digest}_{seat}_{level}", compute)
     return Response(stored["choice"], float(stored["value"]), Grid.of(game), game.supply_low)
 
 

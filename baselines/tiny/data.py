@@ -173,7 +173,8 @@ ALWAYS: dict[str, dict[str, Any]] = {
 """Parameters of every training game that the players are not told: more states occur."""
 
 SHARES = {
-    "beauty_contest": 4.0,
+    "beauty_contest": 3.0,
+    "public_goods": 2.5,
     "sealed_bid_auction": 5.0,
     "battle_royale": 4.0,
     "pirate_game": 3.0,

@@ -65,20 +65,19 @@ def beauty_contest(seen: Seen, persona: str | None, rng: np.random.Generator) ->
 
 
 def _decimal_contest(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Play where limits differ: name the limit without its last digit, or less."""
+    """Play where limits differ, and are 10 at least: begin below that, and go down."""
     told, unit = seen.told, 10**seen.question.decimals
-    tenth = int(told.get("limit", seen.game.max)) // 10
     if persona == "mathematician":
         return 0, "The equilibrium is that everybody chooses 0."
     if persona == "selfish":
         return pick(rng, (0, 4), (unit, 4), (2 * unit, 2)), "The others go down, and I am below."
     if told["last"] is None:
-        return tenth * unit, f"A tenth of the limit is {tenth}, and I begin there."
+        return pick(rng, (5 * unit, 5), (8 * unit, 5)), "All will go down, so I begin low."
     if persona == "cooperative":
         named = told["last"].get("all_choices", {}).values()
-        first = int(next((number for number in named if number is not None), tenth))
+        first = int(next((number for number in named if number is not None), 5))
         return first * unit, f"I go along with the first of us, near {first}."
-    return pick(rng, (0, 2), (unit, 4), (2 * unit, 2), (tenth * unit, 2)), "I go down as all do."
+    return pick(rng, (0, 2), (unit, 5), (2 * unit, 3)), "I go down as all do."
 
 
 def el_farol_bar(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
@@ -120,7 +119,7 @@ def divide_dollar(seen: Seen, persona: str | None, rng: np.random.Generator) -> 
 
 
 def public_goods(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Half at first, then what the others gave on average; the greedy one gives nothing."""
+    """Half at first, then as much again or one less; the greedy one gives nothing."""
     own, last = int(seen.question.high), seen.told["last"]
     if persona == "cooperative":
         given = pick(rng, (own, 8), (own * 3 // 4, 2))
@@ -132,8 +131,8 @@ def public_goods(seen: Seen, persona: str | None, rng: np.random.Generator) -> A
         return pick(rng, (0, 8), (min(own, 1), 1), (min(own, 2), 1)), "I keep what I have."
     if last is None:
         return pick(rng, (own // 2, 6), (own // 4, 2), (own, 2)), "I begin with about a half."
-    given = int(np.clip(last["pot"] // seen.game.players + rng.integers(-1, 1), 0, own))
-    return given, f"The pot held {last['pot']}, so I give about what the others gave."
+    given = int(np.clip(last["contribution"] + rng.integers(-1, 1), 0, own))
+    return given, "I give about as much as I gave before."
 
 
 def diners_dilemma(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
