@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def drills(rng: np.random.Generator) -> Iterator[Sample]:
-    """Yield requests with little to them but a list to copy, or a price to take from one's money.
+    """Yield short requests: a list to copy, or a price to hold against one's money.
 
     These take most practice.
     """
@@ -153,7 +154,8 @@ def drills(rng: np.random.Generator) -> Iterator[Sample]:
     prompts = Prompts(game.name, str(rng.choice(versions(game.name))))
     rules = {"role": "system", "content": prompts.rules(game, 0)}
     for _ in range(12):
-        for question, words in (_list(rng), _sum(rng, game.names(), prompts)):
+        offer, sale = _offer(rng, game.names(), prompts), _sum(rng, game.names(), prompts)
+        for question, words in (_list(rng), offer, sale):
             messages = [rules, {"role": "user", "content": words}]
             yield Sample(*render(messages), script.answer(question))
 
@@ -163,6 +165,42 @@ def _list(rng: np.random.Generator) -> tuple[Question, str]:
     left = rng.choice(names, int(rng.integers(2, 16)), replace=False).tolist()
     question = Priorities("priorities", tuple(left))
     return question, f"Reply only with JSON of this form: {question.form()}"
+
+
+def _offer(
+    rng: np.random.Generator, names: Sequence[str], prompts: Prompts
+) -> tuple[Question, str]:
+    """Return a request for a bid, often with little money left; at times it says what was wrong."""
+    start = int(rng.choice([1_000, 2_000, 5_000]))
+    high = start * int(rng.integers(10, 30)) // 10 if rng.random() < 0.7 else None
+    money = 100 * int(rng.integers(0, rng.choice([12, 40, 120, 250])))
+    question = Bid("bid", start if high is None else high + start // 10, money, high is None)
+    item = str(rng.choice([item.name for item in EnglishAuction(items="items_20").catalogue]))
+    said = Words(EnglishAuction.name)
+    values = {
+        "first": high is None,
+        "adaptive": True,
+        "item": item,
+        "number": int(rng.integers(1, 21)),
+        "count": 20,
+        "start": start,
+        "estimate": start * 11 // 5,
+        "private": False,
+        "later": [],
+        "listed": False,
+        "replies": [],
+        "leader": None if high is None else str(rng.choice(names)),
+        "high": high,
+        "increment": start // 10,
+        "money": money,
+        "goal": said.say("goal", objective=str(rng.choice(["profit", "items"]))),
+        "form": replace(question, limits=False).form(),
+    }
+    words = "\n\n".join(filter(None, (said.say("report", **values), said.say("request", **values))))
+    if rng.random() < 0.3:
+        wrong = read_reply(Completion(question.reply(money + start)), question)
+        words += "\n\n" + prompts.again(wrong.why, question)
+    return question, words
 
 
 def _sum(rng: np.random.Generator, names: Sequence[str], prompts: Prompts) -> tuple[Question, str]:
