@@ -89,11 +89,11 @@ def _truthful(_: str) -> Policy:
 
 def _shade(value: str) -> Policy:
     try:
-        part = ratio_of("shade", value)
+        part = ratio_of("shade", value, 0, 1)
     except BadParameter:
-        part = Fraction(-1)
-    if not 0 <= part <= 1:
-        raise BadParameter(f"shade needs a share from 0 to 1, as in shade:0.9, got {value!r}")
+        raise BadParameter(
+            f"shade needs a share from 0 to 1, as in shade:0.9, got {value!r}"
+        ) from None
     return RulePolicy(f"shade:{value}", {sealed_bid_auction.GAME: sealed_bid_auction.share(part)})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -202,7 +202,7 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         for i, game in _chosen(config.games, overrides.games)
         for change in config.vary or [Talk()]
     ]
-    _check_heard(games, [*overrides.settings], source)
+    _check_heard(games, overrides.settings, source)
     labels = [game.label for game in games]
     double = next((label for label in labels if labels.count(label) > 1), None)
     if double is not None:
@@ -220,7 +220,7 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
     )
 
 
-def _check_heard(games: Sequence[PlannedGame], settings: Sequence[str], source: str) -> None:
+def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
     """Check that what the command line sets reaches a player."""
     asked = {seat.player for game in games for seat in game.seats if is_model(seat.player)}
     for key in settings:

@@ -205,13 +205,11 @@ async def _finish(episode: Episode, policies: Sequence[Policy], memories: list[A
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
-    strangers = [policies] if isinstance(policies, (Policy, str)) else policies
-    for policy in strangers:
-        if not isinstance(policy, Policy) or strangers is not policies:
-            raise BadParameter(
-                f"policies must be one Policy for each seat, such as [make_player('rational')] * "
-                f"{game.players}; got {policy!r}"
-            )
+    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
+        raise BadParameter(
+            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
+            f"{game.players}; got {policies!r}"
+        )
     if len(policies) != game.players:
         raise BadParameter(
             f"{game.name} has {game.players} seats, so it needs {game.players} policies, "

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import english_auction, water_allocation
+from llm_games.baselines.policies import english_auction, sealed_bid_auction, water_allocation
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -70,7 +70,7 @@ def _order(view: View, rng: np.random.Generator) -> Array:
 
 def _bid(view: View, rng: np.random.Generator) -> Array:
     game: Any = view.game
-    value = np.rint(view.number("valuation").astype(np.float64) * game.unit).astype(np.int64)
+    value = sealed_bid_auction.money(view, "valuation")
     if game.price == "second":
         return value
     if game.assets is not None:

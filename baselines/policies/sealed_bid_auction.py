@@ -18,20 +18,21 @@ from llm_games.views import View
 GAME = "sealed_bid_auction"
 
 
-def _money(view: View, column: str) -> Array:
+def money(view: View, column: str) -> Array:
+    """Return an amount that a view shows in units of actions, int64 ``(*batch)``."""
     game: Any = view.game
     return np.rint(view.number(column).astype(np.float64) * game.unit).astype(np.int64)
 
 
 def share(part: Fraction) -> Rule:
     """Return the bidder that bids an exact part of its valuation, at most its money."""
-    return lambda view, rng: _money(view, "valuation") * part.numerator // part.denominator
+    return lambda view, rng: money(view, "valuation") * part.numerator // part.denominator
 
 
 def all_in(view: View, rng: np.random.Generator) -> Array:
     """Bid all the money."""
     game: Any = view.game
-    return _money(view, "valuation" if game.assets is None else "assets")
+    return money(view, "valuation" if game.assets is None else "assets")
 
 
 def zero(view: View, rng: np.random.Generator) -> Array:
