@@ -19,20 +19,18 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.solutions import (
-    beauty_contest,
-    diners_dilemma,
-    divide_dollar,
-    el_farol_bar,
-    english_auction,
-    pirate_game,
-    public_goods,
-    sealed_bid_auction,
-    water_allocation,
-)
-from llm_games.baselines.solutions.battle_royale import CappedSolution, Solution
+from llm_games.baselines.games.battle_royale.theory import CappedSolution, Solution
+from llm_games.baselines.games.beauty_contest import theory as beauty_contest
+from llm_games.baselines.games.diners_dilemma import theory as diners_dilemma
+from llm_games.baselines.games.divide_dollar import theory as divide_dollar
+from llm_games.baselines.games.el_farol_bar import theory as el_farol_bar
+from llm_games.baselines.games.english_auction import theory as english_auction
+from llm_games.baselines.games.pirate_game import theory as pirate_game
+from llm_games.baselines.games.public_goods import theory as public_goods
+from llm_games.baselines.games.sealed_bid_auction import theory as sealed_bid_auction
+from llm_games.baselines.games.water_allocation import theory as water_allocation
 from llm_games.errors import unknown
-from llm_games.games.battle_royale import MISS
+from llm_games.games.battle_royale.rules import MISS
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, Rulebook
 

@@ -7,22 +7,22 @@ from math import erf, sqrt
 
 import numpy as np
 
-from llm_games.baselines.solutions.battle_royale import (
+from llm_games.baselines.games.battle_royale.theory import (
     CappedSolution,
     Solution,
     solve,
     solve_capped,
 )
-from llm_games.baselines.solutions.beauty_contest import Contest
-from llm_games.baselines.solutions.diners_dilemma import Menu
-from llm_games.baselines.solutions.el_farol_bar import Bar
-from llm_games.baselines.solutions.first_price import SymmetricBids, symmetric_bids
-from llm_games.baselines.solutions.sealed_bid_auction import iid_bid
-from llm_games.games.battle_royale import BattleRoyale
-from llm_games.games.beauty_contest import BeautyContest
-from llm_games.games.diners_dilemma import DinersDilemma
-from llm_games.games.el_farol_bar import ElFarolBar
-from llm_games.games.sealed_bid_auction import SealedBidAuction
+from llm_games.baselines.games.beauty_contest.theory import Contest
+from llm_games.baselines.games.diners_dilemma.theory import Menu
+from llm_games.baselines.games.el_farol_bar.theory import Bar
+from llm_games.baselines.games.sealed_bid_auction.first_price import SymmetricBids, symmetric_bids
+from llm_games.baselines.games.sealed_bid_auction.theory import iid_bid
+from llm_games.games.battle_royale.rules import BattleRoyale
+from llm_games.games.beauty_contest.rules import BeautyContest
+from llm_games.games.diners_dilemma.rules import DinersDilemma
+from llm_games.games.el_farol_bar.rules import ElFarolBar
+from llm_games.games.sealed_bid_auction.rules import SealedBidAuction
 from llm_games.rulebook import Array
 
 

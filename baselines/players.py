@@ -13,15 +13,10 @@ from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from llm_games.baselines.policies import (
-    best_response,
-    cooperative,
-    english_auction,
-    level_k,
-    rational,
-    sealed_bid_auction,
-    water_allocation,
-)
+from llm_games.baselines.games.english_auction import players as english_auction
+from llm_games.baselines.games.sealed_bid_auction import players as sealed_bid_auction
+from llm_games.baselines.games.water_allocation import players as water_allocation
+from llm_games.baselines.policies import best_response, cooperative, level_k, rational
 from llm_games.baselines.policies.base import RulePolicy, not_defined
 from llm_games.baselines.policies.fixed import FixedPolicy, meaning
 from llm_games.baselines.policies.uniform import UniformPolicy

@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
+from llm_games.baselines.games.beauty_contest import theory as beauty_contest
+from llm_games.baselines.games.divide_dollar import theory as divide_dollar
+from llm_games.baselines.games.el_farol_bar import theory as el_farol_bar
+from llm_games.baselines.games.sealed_bid_auction import theory as sealed_bid_auction
 from llm_games.baselines.policies import best_response, rational
 from llm_games.baselines.policies.base import Rule, decision
-from llm_games.baselines.solutions import (
-    beauty_contest,
-    divide_dollar,
-    el_farol_bar,
-    sealed_bid_auction,
-)
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action, BadReply, Question
 from llm_games.rulebook import Array
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.tools import BadCall, Parameter, Tool
 
 DRAWS = 100

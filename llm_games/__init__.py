@@ -7,7 +7,7 @@ registers every game with PettingZoo and Gymnasium, and imports no language mode
 
 from llm_games import envs
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
-from llm_games.registry import GAMES, games, make, register
+from llm_games.registry import GAMES, announce, games, make, register
 from llm_games.registry import rulebook as rules
 
 __version__ = "0.1.0"
@@ -26,5 +26,5 @@ __all__ = [
     "rules",
 ]
 
-for _name, _entry_point in tuple(GAMES.items()):
-    register(_name, _entry_point)
+for _name in GAMES:
+    announce(_name)

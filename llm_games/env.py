@@ -16,10 +16,10 @@ from gymnasium.utils import seeding
 from pettingzoo import AECEnv, ParallelEnv
 
 from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
-from llm_games.prompting import Prompts
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook, check_choice, check_integer
-from llm_games.views import Sight, View
+from llm_games.view import Sight, View
+from llm_games.words import Prompts
 
 OBS_MODES = ("text", "numeric", "both")
 CHARACTERS = frozenset(string.printable)

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown
+from llm_games.rooms import ROOMS, Room, rules_class
 
 if TYPE_CHECKING:
     from llm_games.env import SequentialGame, SimultaneousGame
     from llm_games.rulebook import Rulebook
 
 VERSION = "v0"
-GAMES: dict[str, str] = {
-    "beauty_contest": "llm_games.games.beauty_contest:BeautyContest",
-    "el_farol_bar": "llm_games.games.el_farol_bar:ElFarolBar",
-    "divide_dollar": "llm_games.games.divide_dollar:DivideDollar",
-    "public_goods": "llm_games.games.public_goods:PublicGoods",
-    "diners_dilemma": "llm_games.games.diners_dilemma:DinersDilemma",
-    "sealed_bid_auction": "llm_games.games.sealed_bid_auction:SealedBidAuction",
-    "english_auction": "llm_games.games.english_auction:EnglishAuction",
-    "battle_royale": "llm_games.games.battle_royale:BattleRoyale",
-    "pirate_game": "llm_games.games.pirate_game:PirateGame",
-    "water_allocation": "llm_games.games.water_allocation:WaterAllocation",
-}
-"""Where each game's rulebook is; `register` adds your own."""
+GAMES = ROOMS
 
 
 def game_class(name: str) -> type[Rulebook]:
@@ -40,8 +28,7 @@ def game_class(name: str) -> type[Rulebook]:
     bare = name.removeprefix("llm_games/").removesuffix(f"-{VERSION}").removesuffix(f"_{VERSION}")
     if bare not in GAMES:
         raise unknown("game", name, GAMES)
-    module, _, attribute = GAMES[bare].partition(":")
-    found: type[Rulebook] = getattr(import_module(module), attribute)
+    found: type[Rulebook] = rules_class(bare)
     return found
 
 
@@ -136,11 +123,22 @@ def games() -> list[dict[str, str]]:
 
 
 def register(name: str, entry_point: str) -> None:
-    """Add a game: its rulebook class as ``"module:Class"``, here, in PettingZoo and Gymnasium."""
+    """Add a game, here, in PettingZoo and Gymnasium.
+
+    Args:
+        name: the game's name.
+        entry_point: its room, a package with ``rules.py`` and what else there is of ``wordings/``,
+            ``theory.py`` and ``players.py``; or its rulebook alone as ``"module:Class"``.
+    """
+    ROOMS[name] = Room(entry_point, "" if ":" in entry_point else entry_point)
+    announce(name)
+
+
+def announce(name: str) -> None:
+    """Enter a game of a room in the registries of PettingZoo and Gymnasium."""
     import gymnasium
     import pettingzoo
 
-    GAMES[name] = entry_point
     known = {"id": f"llm_games/{name}-{VERSION}", "kwargs": {"name": name}}
     pettingzoo.register("aec", entry_point="llm_games.registry:make_aec", **known)
     pettingzoo.register("parallel", entry_point="llm_games.registry:make_parallel", **known)

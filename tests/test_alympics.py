@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import llm_games
+from llm_games.baselines.games.water_allocation.theory import efficiency, price_ratio
 from llm_games.baselines.players import llm_player, make_player
-from llm_games.baselines.solutions.water_allocation import efficiency, price_ratio
-from llm_games.benchmarks import alympics, alympics_ratings
-from llm_games.benchmarks.alympics import (
+from llm_games.benchmarks.papers.alympics import metrics as alympics
+from llm_games.benchmarks.papers.alympics import ratings as alympics_ratings
+from llm_games.benchmarks.papers.alympics.metrics import (
     Played,
     box,
     curves,
@@ -25,7 +26,7 @@ from llm_games.benchmarks.alympics import (
     published,
     supply_ratio,
 )
-from llm_games.benchmarks.alympics_ratings import (
+from llm_games.benchmarks.papers.alympics.ratings import (
     CRITERIA,
     BadForm,
     Case,
@@ -38,12 +39,12 @@ from llm_games.benchmarks.alympics_ratings import (
     spreads,
     write_form,
 )
-from llm_games.benchmarks.config import load, parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.records import Records
-from llm_games.benchmarks.run import play_run, start
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter
-from llm_games.games.water_allocation import RESIDENTS, WaterAllocation
+from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.table import play_table
@@ -234,7 +235,7 @@ def test_the_exact_table_follows_from_its_own_entries():
 
 
 def test_what_was_corrected():
-    path = files("llm_games.benchmarks") / "data" / "alympics_table2.csv"
+    path = files("llm_games.benchmarks.papers.alympics") / "table2.csv"
     with path.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 6 * 7 * 11

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from llm_games.baselines.players import llm_player
-from llm_games.benchmarks import auc_arena
-from llm_games.benchmarks.auc_arena import (
+from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
+from llm_games.benchmarks.papers.auc_arena.metrics import (
     Auction,
     Belief,
     Bidder,
@@ -33,14 +33,14 @@ from llm_games.benchmarks.auc_arena import (
     skills,
     standings,
 )
-from llm_games.benchmarks.config import load, parse
-from llm_games.benchmarks.plan import is_model, players, resolve
-from llm_games.benchmarks.ratings import MARGIN, Rating, ratings, trueskill
-from llm_games.benchmarks.records import Records
-from llm_games.benchmarks.run import play_run, start
-from llm_games.benchmarks.spearman import average_ranks, spearman
+from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Rating, ratings, trueskill
+from llm_games.benchmarks.papers.auc_arena.spearman import average_ranks, spearman
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.plan import is_model, players, resolve
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.games.auction_items import EXPENSIVE, ITEMS
+from llm_games.games.english_auction.items import EXPENSIVE, ITEMS
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
@@ -447,7 +447,7 @@ def test_published_table():
 
 
 def test_items_are_the_published_ones():
-    path = files("llm_games.benchmarks") / "data" / "auc_arena_items.csv"
+    path = files("llm_games.benchmarks.papers.auc_arena") / "items.csv"
     with path.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     assert [(row["name"], int(row["start"]), int(row["value"])) for row in rows] == [*ITEMS]

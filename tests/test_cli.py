@@ -19,10 +19,10 @@ from rich.console import Console
 from llm_games import __version__
 from llm_games.baselines.players import PLAYERS, Entry
 from llm_games.benchmarks import cli
-from llm_games.benchmarks.progress import progress
-from llm_games.benchmarks.run import Counters
-from llm_games.benchmarks.scores import GAMES
-from llm_games.benchmarks.store import Records
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.runs.progress import progress
+from llm_games.benchmarks.runs.run import Counters
+from llm_games.benchmarks.runs.store import Records
 from llm_games.registry import GAMES as KNOWN
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient

@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 from fault_server import FaultServer
 
-from llm_games.benchmarks.config import ConfigError, parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.run import RunStopped, planned, play_run, start
-from llm_games.benchmarks.store import Records, Store
+from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
+from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter
 from llm_games.questions import Integer
 from llm_games.wrappers.clients import limit, retry

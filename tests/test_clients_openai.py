@@ -17,9 +17,9 @@ import pytest
 from fault_server import error
 
 from llm_games.errors import BadParameter, LLMGamesError
-from llm_games.games.public_goods import PublicGoods
+from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Integer
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.clients import retry as module
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import OpenAIClient

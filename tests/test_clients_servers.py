@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.games.public_goods import PublicGoods
+from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Choice, Integer, Plan, Target
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import dress

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from llm_games.errors import BadParameter
-from llm_games.games.public_goods import PublicGoods
-from llm_games.views import View
+from llm_games.games.public_goods.rules import PublicGoods
+from llm_games.view import View
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
 from llm_games.wrappers.clients.transformers import TransformersClient, _sample
 from llm_games.wrappers.llm_policy import LLMPolicy

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.benchmarks.config import PAPERS, ConfigError, load, parse
-from llm_games.benchmarks.estimate import estimate
-from llm_games.benchmarks.plan import Overrides, Plan, episode_seed, players, resolve
-from llm_games.benchmarks.scores import GAMES
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.runs.config import PAPERS, ConfigError, load, parse
+from llm_games.benchmarks.runs.estimate import estimate
+from llm_games.benchmarks.runs.plan import Overrides, Plan, episode_seed, players, resolve
 from llm_games.errors import LLMGamesError
 
 GOODS = '[[games]]\ngame = "public_goods"\n'

@@ -8,7 +8,7 @@ from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import GAMES, rulebook
-from llm_games.views import View
+from llm_games.view import View
 
 SIMULTANEOUS = [
     ("beauty_contest", {"players": 4, "max": 12, "prize_rule": "split"}),

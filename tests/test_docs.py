@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_games.benchmarks.config import Budget, Config, Game, Model, Price, Seat, parse
-from llm_games.benchmarks.plan import players, resolve
+from llm_games.benchmarks.runs.config import Budget, Config, Game, Model, Price, Seat, parse
+from llm_games.benchmarks.runs.plan import players, resolve
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

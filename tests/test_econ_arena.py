@@ -9,17 +9,17 @@ import pytest
 from llm_games.baselines import models
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import make_player
-from llm_games.benchmarks import econ_arena
-from llm_games.benchmarks.config import PAPERS, load, parse
-from llm_games.benchmarks.econ_arena import Session, standings, turns
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.records import Records
-from llm_games.benchmarks.run import play_run, start
-from llm_games.benchmarks.scores import Cell, score_episode
+from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
+from llm_games.benchmarks.papers.econ_arena.metrics import Session, standings, turns
+from llm_games.benchmarks.papers.gamma_bench.scores import Cell, score_episode
+from llm_games.benchmarks.runs.config import PAPERS, load, parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.table import plain, play

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import llm_games
 from llm_games.errors import BadParameter
-from llm_games.prompting import Prompts
 from llm_games.questions import MISSING
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.replies import read_reply
 

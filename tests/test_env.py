@@ -360,7 +360,7 @@ def test_the_import_is_light():
 def test_a_game_of_ones_own():
     from llm_games.registry import GAMES
 
-    llm_games.register("tiny_goods", "llm_games.games.public_goods:PublicGoods")
+    llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
     try:
         assert str(pettingzoo.make("parallel", "llm_games/tiny_goods-v0"))
     finally:

@@ -10,8 +10,8 @@ from test_run import CONFIG, Meddler, whole
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
-from llm_games.benchmarks.export import TABLES, MissingPackage, export, rows
-from llm_games.benchmarks.store import Records, Unwritable
+from llm_games.benchmarks.runs.export import TABLES, MissingPackage, export, rows
+from llm_games.benchmarks.runs.store import Records, Unwritable
 from llm_games.errors import UnknownName
 
 

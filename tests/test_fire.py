@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from fault_server import ANSWERS, MARK, FaultServer
 
-from llm_games.benchmarks.config import parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.run import play_run, start
-from llm_games.benchmarks.store import Records
-from llm_games.games.public_goods import PublicGoods
+from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.runs.store import Records
+from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.wrappers.clients import retry
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import Shared, dress

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import BadParameter
-from llm_games.games.beauty_contest import BeautyContest
-from llm_games.prompting import Prompts
+from llm_games.games.beauty_contest.rules import BeautyContest
 from llm_games.questions import MISSING, BadReply
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 
 RNG = np.random.default_rng(0)
 RULES = ("each_winner", "independent", "split", "exclusive", "amplified")

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import BadParameter
-from llm_games.games.diners_dilemma import DinersDilemma
-from llm_games.prompting import Prompts
+from llm_games.games.diners_dilemma.rules import DinersDilemma
 from llm_games.questions import MISSING, BadReply
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 
 RNG = np.random.default_rng(0)
 KEYS = ("cheap_price", "cheap_utility", "costly_price", "costly_utility")

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import BadParameter
-from llm_games.games.divide_dollar import LARGEST, DivideDollar
-from llm_games.prompting import Prompts
+from llm_games.games.divide_dollar.rules import LARGEST, DivideDollar
 from llm_games.questions import MISSING, BadReply
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 
 RNG = np.random.default_rng(0)
 CASES = {

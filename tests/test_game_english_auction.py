@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.games.auction_items import ITEMS, SETS, order_of
-from llm_games.games.auction_ties import authors_chances
-from llm_games.games.english_auction import BREAKS
-from llm_games.prompting import Prompts
+from llm_games.games.english_auction.items import ITEMS, SETS, order_of
+from llm_games.games.english_auction.rules import BREAKS
+from llm_games.games.english_auction.ties import authors_chances
 from llm_games.questions import MISSING, BadReply, Bid
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 
 W, X = -1, -9  # withdraws; is not asked
 LOWEST = {"tie_rule": "lowest_index"}

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction
-from llm_games.prompting import Prompts, versions
 from llm_games.questions import MISSING, BadReply
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts, versions
 
 RNG = np.random.default_rng(0)
 OPTIMAL = "0 1 0 1 0 1 0 1 0"

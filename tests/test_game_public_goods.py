@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import BadParameter
-from llm_games.games.public_goods import PublicGoods
-from llm_games.prompting import Prompts
+from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import MISSING, BadReply
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 
 RNG = np.random.default_rng(0)
 MIXED = [20, 15, 10, 5, 0, 20, 15, 10, 5, 0]

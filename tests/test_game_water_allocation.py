@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import llm_games
 from llm_games.errors import BadParameter
-from llm_games.games.water_allocation import PERSONAS, RESIDENTS, WaterAllocation
-from llm_games.prompting import Prompts
+from llm_games.games.water_allocation.rules import PERSONAS, RESIDENTS, WaterAllocation
 from llm_games.questions import MISSING, NO_BID, BadReply
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy

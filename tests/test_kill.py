@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from test_run import content
 
-from llm_games.benchmarks.replay import replay
-from llm_games.benchmarks.store import Records
+from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.store import Records
 
 ROOT = str(Path(__file__).parents[1])
 EXPERIMENT = """
@@ -195,7 +195,7 @@ def recorded_file(path):
 
 TRACED = """
 import os, signal, sqlite3, sys
-from llm_games.benchmarks.store import Store
+from llm_games.benchmarks.runs.store import Store
 connect, left = sqlite3.connect, [int(sys.argv[2])]
 def traced(*args, **more):
     database = connect(*args, **more)

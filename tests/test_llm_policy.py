@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from llm_games.errors import BadParameter, NotReady, UnknownName
-from llm_games.games.english_auction import EnglishAuction
-from llm_games.games.public_goods import PublicGoods
-from llm_games.prompting import Prompts
+from llm_games.games.english_auction.rules import EnglishAuction
+from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import MISSING, Integer
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 from llm_games.wrappers.clients.base import Client, ClientError, Completion
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.scripted import ScriptedClient

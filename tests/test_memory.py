@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from llm_games.benchmarks import store as module
-from llm_games.benchmarks.store import Store
+from llm_games.benchmarks.runs import store as module
+from llm_games.benchmarks.runs.store import Store
 
 
 @pytest.mark.slow

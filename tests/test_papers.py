@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from llm_games.benchmarks.compare import compare
-from llm_games.benchmarks.config import PAPERS, load, named, parse
-from llm_games.benchmarks.plan import Overrides, Plan, is_model, players, resolve
-from llm_games.benchmarks.published import gpt35
-from llm_games.benchmarks.records import Records
+from llm_games.benchmarks.papers.gamma_bench.published import gpt35
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.report.tables import lenient
-from llm_games.benchmarks.run import play_run, start
-from llm_games.benchmarks.scores import GAMES
+from llm_games.benchmarks.runs.compare import compare
+from llm_games.benchmarks.runs.config import PAPERS, load, named, parse
+from llm_games.benchmarks.runs.plan import Overrides, Plan, is_model, players, resolve
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
 
 FILES = sorted(f"{f.parent.name.replace('_', '-')}/{f.stem}" for f in PAPERS.glob("*/*.toml"))

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_games.baselines.players import llm_player, make_player
-from llm_games.benchmarks.config import ConfigError, parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.replay import replay
-from llm_games.benchmarks.run import play_run, recalled, start
-from llm_games.benchmarks.store import Records, Store
+from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.run import play_run, recalled, start
+from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING, Bid
 from llm_games.registry import rulebook

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.benchmarks.config import ConfigError
-from llm_games.benchmarks.human_play import Table, opponents, parameters
-from llm_games.views import View
+from llm_games.benchmarks.cli.human_play import Table, opponents, parameters
+from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.view import View
 from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer
 from llm_games.wrappers.random_player import RandomPolicy
 

@@ -8,7 +8,7 @@ from llm_games.baselines.players import PLAYERS, make_player, players_for
 from llm_games.baselines.policies import best_response, cooperative, rational
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import GAMES, rulebook
-from llm_games.views import View
+from llm_games.view import View
 
 SMALL = {
     "battle_royale": {"players": 5, "max_shots": 12},

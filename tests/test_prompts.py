@@ -9,8 +9,8 @@ from playing import IDS, NAMES, SETTINGS, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.prompting import PERSONAS, Prompts, listed, number, percent, versions
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import PERSONAS, Prompts, listed, number, percent, versions
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 every_wording = pytest.mark.parametrize("version", VERSIONS)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from llm_games.benchmarks import published
-from llm_games.benchmarks.scores import GAMES, Cell
+from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES, Cell
 
 
 def test_leaderboard_is_sorted_and_complete():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.prompting import _template, quoted
+from llm_games.words import _template, quoted
 
 
 @given(st.text())

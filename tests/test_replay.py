@@ -11,12 +11,12 @@ from test_run import CONFIG, Meddler, content, make_plan, whole
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
-from llm_games.benchmarks.config import parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.replay import replay
-from llm_games.benchmarks.run import play_run, start
-from llm_games.benchmarks.served import from_run
-from llm_games.benchmarks.store import Records
+from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.runs.served import from_run
+from llm_games.benchmarks.runs.store import Records
 from llm_games.errors import BadParameter, LLMGamesError
 
 

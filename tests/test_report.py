@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from playing import legal_actions
 
-from llm_games.benchmarks.config import load, parse
-from llm_games.benchmarks.plan import Overrides, players, resolve
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.report.export import Files
-from llm_games.benchmarks.run import play_run, start
-from llm_games.benchmarks.scores import GAMES
-from llm_games.benchmarks.store import AttemptRow, DecisionRow, NotARun, StepRow, Store
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, NotARun, StepRow, Store
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 

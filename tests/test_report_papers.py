@@ -6,11 +6,11 @@ from PIL import Image
 from test_auc_arena import PLANNERS, Bidders, play_scripted
 from test_report import Text, rows_of, write_run
 
-from llm_games.benchmarks.config import parse
-from llm_games.benchmarks.plan import Overrides, players, resolve
+from llm_games.benchmarks.papers.auc_arena.page import bandwidth, density
 from llm_games.benchmarks.report import build
-from llm_games.benchmarks.report.papers.auc_arena import bandwidth, density
-from llm_games.benchmarks.run import play_run, start
+from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.run import play_run, start
 
 ALYMPICS = {"game": "water_allocation", "params": {"preset": "setting_1"}}
 

@@ -10,9 +10,9 @@ from playing import IDS, SETTINGS, batch_actions, equal, legal_actions
 
 import llm_games
 from llm_games.errors import IllegalAction
-from llm_games.prompting import Prompts
 from llm_games.questions import MISSING
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts
 
 every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 seeds = st.integers(0, 2**32 - 1)

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from llm_games.baselines.players import PLAYERS, Entry
-from llm_games.benchmarks.config import parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.run import ReplayFailed, RunStopped, planned, play_run, start
-from llm_games.benchmarks.store import Records, RunLocked, Store
+from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.run import ReplayFailed, RunStopped, planned, play_run, start
+from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.benchmarks import published, scores
-from llm_games.benchmarks.scores import Shot
+from llm_games.benchmarks.papers.gamma_bench import published, scores
+from llm_games.benchmarks.papers.gamma_bench.scores import Shot
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.games.battle_royale import BattleRoyale
-from llm_games.games.beauty_contest import BeautyContest
-from llm_games.games.diners_dilemma import DinersDilemma
-from llm_games.games.divide_dollar import DivideDollar
-from llm_games.games.el_farol_bar import ElFarolBar
-from llm_games.games.pirate_game import PirateGame
-from llm_games.games.public_goods import PublicGoods
-from llm_games.games.sealed_bid_auction import SealedBidAuction
+from llm_games.games.battle_royale.rules import BattleRoyale
+from llm_games.games.beauty_contest.rules import BeautyContest
+from llm_games.games.diners_dilemma.rules import DinersDilemma
+from llm_games.games.divide_dollar.rules import DivideDollar
+from llm_games.games.el_farol_bar.rules import ElFarolBar
+from llm_games.games.pirate_game.rules import PirateGame
+from llm_games.games.public_goods.rules import PublicGoods
+from llm_games.games.sealed_bid_auction.rules import SealedBidAuction
 from llm_games.questions import MISSING
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_games.baselines.solutions import battle_royale as battle
-from llm_games.baselines.solutions import cache
+from llm_games.baselines import cache
+from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.errors import BadParameter, IllegalAction
 
 DEFAULT = tuple(range(35, 81, 5))

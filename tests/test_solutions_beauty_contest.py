@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.baselines.solutions.beauty_contest import (
+from llm_games.baselines.games.beauty_contest.theory import (
     PRIZES,
     SHARED,
     Contest,

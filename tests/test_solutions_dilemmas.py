@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.baselines.solutions import (
-    diners_dilemma,
-    divide_dollar,
-    el_farol_bar,
-    public_goods,
-)
-from llm_games.baselines.solutions.diners_dilemma import Menu
-from llm_games.baselines.solutions.el_farol_bar import Bar
+from llm_games.baselines.games.diners_dilemma import theory as diners_dilemma
+from llm_games.baselines.games.diners_dilemma.theory import Menu
+from llm_games.baselines.games.divide_dollar import theory as divide_dollar
+from llm_games.baselines.games.el_farol_bar import theory as el_farol_bar
+from llm_games.baselines.games.el_farol_bar.theory import Bar
+from llm_games.baselines.games.public_goods import theory as public_goods
 
 
 def every(actions, players):

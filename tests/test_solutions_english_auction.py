@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_games.baselines.deviation import deviation
+from llm_games.baselines.games.english_auction import theory as solution
 from llm_games.baselines.players import make_player
-from llm_games.baselines.solutions import english_auction as solution
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.registry import rulebook
-from llm_games.views import View
+from llm_games.view import View
 
 items = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=1, max_size=6)
 

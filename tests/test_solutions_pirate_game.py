@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_games.baselines.solutions import pirate_game as pirates
+from llm_games.baselines.games.pirate_game import theory as pirates
 from llm_games.errors import BadParameter, UnknownName
 
 SHARES_10 = [0, 1, 0, 1, 0, 1, 0, 1, 0]  # positions 1 .. 9

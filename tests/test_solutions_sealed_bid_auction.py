@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.baselines.solutions import first_price
-from llm_games.baselines.solutions.first_price import symmetric_bids, win_probability
-from llm_games.baselines.solutions.sealed_bid_auction import (
+from llm_games.baselines.games.sealed_bid_auction import first_price
+from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_bids, win_probability
+from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
     distance,
     efficiency,

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 import llm_games
 from llm_games.baselines.deviation import deviation
-from llm_games.baselines.players import make_player
-from llm_games.baselines.policies.water_allocation import situation
-from llm_games.baselines.solutions import water_allocation as solution
-from llm_games.baselines.solutions.water_allocation import (
+from llm_games.baselines.games.water_allocation import theory as solution
+from llm_games.baselines.games.water_allocation.players import situation
+from llm_games.baselines.games.water_allocation.theory import (
     NEVER,
     RULES,
     Grid,
@@ -31,10 +30,11 @@ from llm_games.baselines.solutions.water_allocation import (
     response,
     survival,
 )
+from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter
-from llm_games.games.water_allocation import WaterAllocation
+from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.questions import NO_BID
-from llm_games.views import View
+from llm_games.view import View
 
 LOW, MEDIUM, HIGH = (llm_games.rules("water_allocation", preset=f"setting_{i}") for i in (1, 2, 3))
 SUPPLIES = {"low": LOW, "medium": MEDIUM, "high": HIGH}

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_games.benchmarks import lock, store
-from llm_games.benchmarks.store import AttemptRow, DecisionRow, Records, StepRow, Store
+from llm_games.benchmarks.runs import lock, store
+from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, Records, StepRow, Store
 from llm_games.questions import MISSING
 from llm_games.wrappers.policy import Attempt
 
@@ -284,7 +284,7 @@ def test_nothing_is_lost_when_all_who_wait_are_interrupted(tmp_path):
 
 HOLD = """
 import sys, time
-from llm_games.benchmarks.store import Store
+from llm_games.benchmarks.runs.store import Store
 run = Store.create(sys.argv[1], "t", {}, [("g", "public_goods", {}, ["random"])], [[1]])
 run.begin(1)
 run.flush()

@@ -22,11 +22,11 @@ from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
 from llm_games.baselines.tiny.schemas import schema_allows
 from llm_games.baselines.tiny.scripts import SCRIPTS, answer
-from llm_games.benchmarks.scores import GAMES
-from llm_games.prompting import PERSONAS, Prompts
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.questions import Bid, Choice, Integer, Plan, Real, SealedBid, Target
 from llm_games.registry import rulebook
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, Request
 from llm_games.wrappers.forms import Beliefs
 from llm_games.wrappers.llm_policy import LLMPolicy

@@ -13,17 +13,17 @@ from test_run import content
 from llm_games.baselines.players import PLAYERS, Entry, make_player
 from llm_games.baselines.policies import best_response, rational
 from llm_games.baselines.tools import DRAWS, MIXED, TOOLS, equipped, tool_named
-from llm_games.benchmarks.config import ConfigError, load, parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.replay import replay
-from llm_games.benchmarks.run import RunStopped, play_run, start
-from llm_games.benchmarks.store import Records, Store
-from llm_games.benchmarks.summary import summary
+from llm_games.benchmarks.runs.config import ConfigError, load, parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.run import RunStopped, play_run, start
+from llm_games.benchmarks.runs.store import Records, Store
+from llm_games.benchmarks.runs.summary import summary
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.games.english_auction import EnglishAuction
-from llm_games.games.public_goods import PublicGoods
+from llm_games.games.english_auction.rules import EnglishAuction
+from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.registry import GAMES, rulebook
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy

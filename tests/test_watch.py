@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from test_run import content, process, write_toml
 
-from llm_games.benchmarks.store import Store
-from llm_games.benchmarks.watch import look, watch
+from llm_games.benchmarks.runs.store import Store
+from llm_games.benchmarks.runs.watch import look, watch
 
 ROOT = str(Path(__file__).parents[1])
 GAMES = [("goods", "public_goods", {}, ["random", "tiny"])]

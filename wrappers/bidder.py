@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.questions import Bid, Question
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from llm_games.errors import BadParameter, NotReady, unknown
-from llm_games.prompting import PERSONAS, Prompts
 from llm_games.questions import MISSING, Question
 from llm_games.rulebook import Rulebook, check_integer, check_number
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Message, Request
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.replies import READINGS, Reply, read_reply

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llm_games.errors import BadParameter
-from llm_games.prompting import Words
 from llm_games.questions import MISSING, Question
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Words
 from llm_games.wrappers.bidder import AuctionMind
 from llm_games.wrappers.clients.base import Client, Message
 from llm_games.wrappers.forms import Lessons

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from llm_games.questions import MISSING, Action
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
+from llm_games.view import View
 
 ReplyOutcome = Literal[
     "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
 
 

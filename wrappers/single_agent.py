@@ -15,7 +15,7 @@ from llm_games.errors import BadParameter, NotReady
 from llm_games.questions import Action
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, Rulebook, check_integer
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.random_player import RandomPolicy

@@ -13,7 +13,7 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, Rulebook, check_integer
-from llm_games.views import Sight
+from llm_games.view import Sight
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Decision, Note, Policy
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from llm_games.errors import BadParameter, LLMGamesError, unknown
-from llm_games.prompting import Prompts, quoted
 from llm_games.questions import Action, BadReply, Question
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import Prompts, quoted
 from llm_games.wrappers.clients.base import Message
 
 LONGEST = 2000

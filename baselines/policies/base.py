@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.games.battle_royale import MISS
+from llm_games.games.battle_royale.rules import MISS
 from llm_games.rulebook import Array, Rulebook
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
 
 Rule = Callable[[View, np.random.Generator], Any]

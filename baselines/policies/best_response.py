@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import english_auction, level_k, rational, water_allocation
+from llm_games.baselines.games.beauty_contest import theory as beauty_contest
+from llm_games.baselines.games.english_auction import players as english_auction
+from llm_games.baselines.games.water_allocation import players as water_allocation
+from llm_games.baselines.policies import level_k, rational
 from llm_games.baselines.policies.base import Rule
-from llm_games.baselines.solutions import beauty_contest
 from llm_games.rulebook import Array
-from llm_games.views import View
+from llm_games.view import View
 
 
 def _guess(view: View, rng: np.random.Generator) -> Array:

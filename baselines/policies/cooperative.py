@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import english_auction, rational, water_allocation
+from llm_games.baselines.games.diners_dilemma import theory as diners_dilemma
+from llm_games.baselines.games.english_auction import players as english_auction
+from llm_games.baselines.games.public_goods import theory as public_goods
+from llm_games.baselines.games.water_allocation import players as water_allocation
+from llm_games.baselines.policies import rational
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -27,10 +31,9 @@ from llm_games.baselines.policies.base import (
     shoot_first,
     strength,
 )
-from llm_games.baselines.solutions import diners_dilemma, public_goods
-from llm_games.games.battle_royale import MISS
+from llm_games.games.battle_royale.rules import MISS
 from llm_games.rulebook import Array
-from llm_games.views import View
+from llm_games.view import View
 
 
 def _guess(view: View, rng: np.random.Generator) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.policies import english_auction
+from llm_games.baselines.games.english_auction import players as english_auction
 from llm_games.baselines.policies.base import (
     ballot,
     decision,
@@ -27,10 +27,10 @@ from llm_games.baselines.policies.base import (
     strength,
 )
 from llm_games.errors import BadParameter
-from llm_games.games.battle_royale import MISS
+from llm_games.games.battle_royale.rules import MISS
 from llm_games.questions import BadReply, Choice, Plan, Target
 from llm_games.rulebook import Array, Rulebook
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
 
 TARGETS = ("strongest", "weakest", "nobody")

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
+from llm_games.baselines.games.battle_royale import theory as battle_royale
+from llm_games.baselines.games.beauty_contest import theory as beauty_contest
+from llm_games.baselines.games.el_farol_bar import theory as el_farol_bar
 from llm_games.baselines.policies.base import (
     Rule,
     living_others,
@@ -22,9 +25,8 @@ from llm_games.baselines.policies.base import (
     shoot_first,
     strength,
 )
-from llm_games.baselines.solutions import battle_royale, beauty_contest, el_farol_bar
 from llm_games.rulebook import Array
-from llm_games.views import View
+from llm_games.view import View
 
 
 def rules(level: int) -> dict[str, Rule]:

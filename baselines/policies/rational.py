@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import models
-from llm_games.baselines.policies import english_auction, sealed_bid_auction, water_allocation
+from llm_games.baselines.games.battle_royale.theory import CappedSolution
+from llm_games.baselines.games.beauty_contest import theory as beauty_contest
+from llm_games.baselines.games.diners_dilemma import theory as diners_dilemma
+from llm_games.baselines.games.divide_dollar import theory as divide_dollar
+from llm_games.baselines.games.el_farol_bar import theory as el_farol_bar
+from llm_games.baselines.games.english_auction import players as english_auction
+from llm_games.baselines.games.pirate_game.theory import stage
+from llm_games.baselines.games.public_goods import theory as public_goods
+from llm_games.baselines.games.sealed_bid_auction import players as sealed_bid_auction
+from llm_games.baselines.games.sealed_bid_auction.theory import uniform_bid
+from llm_games.baselines.games.water_allocation import players as water_allocation
 from llm_games.baselines.policies.base import (
     Rule,
     ballot,
@@ -28,18 +38,8 @@ from llm_games.baselines.policies.base import (
     shape,
     shoot,
 )
-from llm_games.baselines.solutions import (
-    beauty_contest,
-    diners_dilemma,
-    divide_dollar,
-    el_farol_bar,
-    public_goods,
-)
-from llm_games.baselines.solutions.battle_royale import CappedSolution
-from llm_games.baselines.solutions.pirate_game import stage
-from llm_games.baselines.solutions.sealed_bid_auction import uniform_bid
 from llm_games.rulebook import Array
-from llm_games.views import View
+from llm_games.view import View
 
 
 def _guess(view: View, rng: np.random.Generator) -> Array:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.policies import english_auction
+from llm_games.baselines.games.english_auction import players as english_auction
 from llm_games.baselines.policies.base import ballot, decision, living_others, shape, shoot
 from llm_games.rulebook import Array
-from llm_games.views import View
+from llm_games.view import View
 from llm_games.wrappers.policy import Decision
 from llm_games.wrappers.random_player import RandomPolicy
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from llm_games import rooms
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.scripts import SCRIPTS, answer
-from llm_games.prompting import FOLDER, PERSONAS, Prompts, versions
 from llm_games.questions import Action, Bid, Choice, Integer, Plan, Question, Real, Target
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
-from llm_games.views import View
+from llm_games.view import View
+from llm_games.words import PERSONAS, Prompts, versions
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.replies import read_reply
 
@@ -47,7 +48,7 @@ def prompts_hash() -> str:
             for settings in FIXED.get(name, [{}]):
                 for text in _readings(Prompts(name, version), rulebook(name, **settings)):
                     digest.update(text.encode() + b"\0")
-    digest.update((FOLDER / "planning" / "english_auction.j2").read_bytes())
+    digest.update((rooms.wordings("english_auction") / "planning.j2").read_bytes())
     return digest.hexdigest()
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from llm_games.baselines.tiny.client import TinyClient
 from llm_games.baselines.tiny.scripts import SCRIPTS
-from llm_games.prompting import PERSONAS, versions
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.words import PERSONAS, versions
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy

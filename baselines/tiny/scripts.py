@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.games.auction_views import WITHDRAW
-from llm_games.games.battle_royale import MISS
+from llm_games.games.battle_royale.rules import MISS
+from llm_games.games.english_auction.views import WITHDRAW
 from llm_games.questions import NO_BID, Action, Plan, Real
-from llm_games.views import View
+from llm_games.view import View
 
 Answer = tuple[Action, str]
 

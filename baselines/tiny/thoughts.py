@@ -17,11 +17,11 @@ import numpy as np
 from llm_games.baselines.players import make_player
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.data import PLAIN, Sample, persona_of
-from llm_games.games.english_auction import EnglishAuction
-from llm_games.prompting import Prompts, Words, versions
+from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.questions import Bid, Question
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.words import Prompts, Words, versions
 from llm_games.wrappers.bidder import ClosedItem
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.forms import Belief, Beliefs, Priorities

@@ -13,8 +13,8 @@ import numpy as np
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS
-from llm_games.benchmarks.records import AttemptRow, DecisionRow, EpisodeRow, Records
-from llm_games.benchmarks.scores import filled_in, score_episode
+from llm_games.benchmarks.papers.gamma_bench.scores import filled_in, score_episode
+from llm_games.benchmarks.runs.records import AttemptRow, DecisionRow, EpisodeRow, Records
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 

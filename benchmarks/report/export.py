@@ -10,10 +10,10 @@ from typing import Any, get_args
 
 import numpy as np
 
+from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, score_episode
 from llm_games.benchmarks.report.data import Run
 from llm_games.benchmarks.report.figures import ACTIONS, seats_mean
 from llm_games.benchmarks.report.paper import PUBLISHED, Grid
-from llm_games.benchmarks.scores import EDITIONS, score_episode
 from llm_games.wrappers.policy import ReplyOutcome
 
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from llm_games.baselines import models
 from llm_games.baselines.deviation import DEVIATIONS
-from llm_games.baselines.solutions import beauty_contest as guess
-from llm_games.baselines.solutions import el_farol_bar as bar
+from llm_games.baselines.games.beauty_contest import theory as guess
+from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, Picture, line, paths
 from llm_games.benchmarks.report.data import Episode, Run, Table, regret
-from llm_games.benchmarks.scores import aims_high, optimal_plan, shot_of
-from llm_games.games.pirate_game import VOTE
+from llm_games.games.pirate_game.rules import VOTE
 from llm_games.questions import MISSING, Choice
 from llm_games.rulebook import Array
 

@@ -14,14 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from llm_games import __version__
-from llm_games.benchmarks.compare import compare
+from llm_games.benchmarks.papers import papers
+from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, GAMES, MARK
 from llm_games.benchmarks.report import canvas, export, figures, settings, tables
 from llm_games.benchmarks.report.data import Run, Table, load
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.report.figures import Plot, Sketch
 from llm_games.benchmarks.report.paper import Paper
-from llm_games.benchmarks.report.papers import PAPERS
-from llm_games.benchmarks.scores import EDITIONS, GAMES, MARK
+from llm_games.benchmarks.runs.compare import compare
 from llm_games.errors import BadParameter, unknown
 
 LONG = 16
@@ -176,11 +176,11 @@ def by_paper(run: Run) -> tuple[list[tuple[Paper, Any]], Run]:
         pairs = zip(run.tables, owners, strict=True)
         return replace(run, tables=[table for table, owner in pairs if owner is paper])
 
-    return [(paper, paper.read(of(paper))) for paper in PAPERS if paper in owners], of(None)
+    return [(paper, paper.read(of(paper))) for paper in papers() if paper in owners], of(None)
 
 
 def _owner(table: Table) -> Paper | None:
-    return next((paper for paper in PAPERS if paper.owns(table)), None)
+    return next((paper for paper in papers() if paper.owns(table)), None)
 
 
 def _moves(

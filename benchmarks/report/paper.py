@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from llm_games.benchmarks.papers.gamma_bench.scores import shown
 from llm_games.benchmarks.report.data import Run, Table
 from llm_games.benchmarks.report.figures import Sketch
-from llm_games.benchmarks.scores import shown
 
 OWN, PUBLISHED = "this run", "published"
 """Where a row comes from, in the column ``source`` of a result table."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.published import gpt35
+from llm_games.benchmarks.papers.gamma_bench.published import gpt35
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES, cell, shown
 from llm_games.benchmarks.report.data import Run, Table
 from llm_games.benchmarks.report.figures import ACTIONS, Plot, against_settings, seats_mean
 from llm_games.benchmarks.report.tables import written
-from llm_games.benchmarks.scores import GAMES, cell, shown
 
 PRINTED = "v4"
 """Edition of the published single runs, by which one's own are set beside them."""

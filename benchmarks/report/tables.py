@@ -10,12 +10,21 @@ from typing import NamedTuple
 import numpy as np
 
 from llm_games.baselines.deviation import DEVIATIONS
-from llm_games.benchmarks import published
-from llm_games.benchmarks.compare import Comparison, Difference
-from llm_games.benchmarks.config import load as raw
-from llm_games.benchmarks.config import parse
+from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.papers.gamma_bench.scores import (
+    GAMES,
+    MARK,
+    Cell,
+    cell,
+    filled_in,
+    interval,
+    overall,
+    shown,
+)
 from llm_games.benchmarks.report.data import Episode, Player, Run, Table, regret
-from llm_games.benchmarks.scores import GAMES, MARK, Cell, cell, filled_in, interval, overall, shown
+from llm_games.benchmarks.runs.compare import Comparison, Difference
+from llm_games.benchmarks.runs.config import load as raw
+from llm_games.benchmarks.runs.config import parse
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 

@@ -20,7 +20,7 @@ from rich.table import Table
 import llm_games
 from llm_games.baselines.players import make_player
 from llm_games.registry import GAMES, rulebook
-from llm_games.views import Sight
+from llm_games.view import Sight
 
 RUNS = 7
 SECONDS = 0.4

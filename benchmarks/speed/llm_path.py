@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.players import PLAYERS, Entry
-from llm_games.benchmarks.config import load, parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.records import Records
-from llm_games.benchmarks.run import Counters, play_run, start
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.run import Counters, play_run, start
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy

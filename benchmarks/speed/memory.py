@@ -17,9 +17,9 @@ from typing import Any
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Entry
-from llm_games.benchmarks.config import parse
-from llm_games.benchmarks.plan import players, resolve
-from llm_games.benchmarks.run import play_run, start
+from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy

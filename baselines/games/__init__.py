@@ -1,0 +1,1 @@
+"""Whom to compare with, one room for each game."""

@@ -1,0 +1,1 @@
+"""divide_dollar."""

@@ -1,0 +1,168 @@
+"""First-price equilibrium when the values are drawn without replacement from a grid.
+
+Values are then not independent: the holder of a high value knows that the others' are lower, and
+shades more than with independent values. There is no pure equilibrium in whole bids; fictitious
+play finds an approximate symmetric mixed one. Run as a module, this computes the shipped tables
+anew (minutes).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from math import comb
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+
+from llm_games.baselines.cache import remember
+from llm_games.baselines.games.sealed_bid_auction.theory import uniform_bid
+from llm_games.rulebook import Array
+
+QUANTILES = 64
+SHIPPED = ((10, 0, 100, 10), (10, 0, 200, 10), (10, 0, 400, 10), (10, 0, 800, 10))
+_TABLE = "first_price.json"
+
+
+@dataclass(frozen=True)
+class SymmetricBids:
+    """A symmetric mixed bidding strategy for values drawn without replacement.
+
+    Attributes:
+        players: number of bidders.
+        values: the grid, ascending, int64 ``(types,)``.
+        bids: `QUANTILES` equally likely bids for each value, ascending, int64.
+    """
+
+    players: int
+    values: Array
+    bids: Array
+
+    def draw(self, values: Array, chance: Array) -> Array:
+        """Return bids for values of the grid, from uniform numbers in [0, 1) of the same shape."""
+        return self.bids[self._row(values), (np.asarray(chance) * QUANTILES).astype(np.int64)]
+
+    def mean_bid(self, values: Array) -> Array:
+        """Return the mean bid of each value."""
+        return self.bids.mean(axis=1)[self._row(values)]
+
+    def interim_regret(self, values: Array, bids: Array) -> Array:
+        """Return what a bid loses on average against others who bid like this."""
+        row = self._row(values)
+        return self._payoff.max(axis=1)[row] - self._payoff[row, bids]
+
+    def nash_conv(self) -> float:
+        """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
+        own = np.take_along_axis(self._payoff, self.bids, axis=1).mean(axis=1)
+        return float(self.players * (self._payoff.max(axis=1) - own).mean())
+
+    def profit(self) -> float:
+        """Return a bidder's mean profit if all bid like this."""
+        return float(np.take_along_axis(self._payoff, self.bids, axis=1).mean())
+
+    def _row(self, values: Array) -> Array:
+        return np.searchsorted(self.values, values)
+
+    @cached_property
+    def _payoff(self) -> Array:
+        """Return the mean payoff of each bid ``0..highest value`` for each value."""
+        law = np.zeros((len(self.values), int(self.values[-1]) + 1))
+        np.add.at(law, (np.arange(len(law))[:, None], self.bids), 1 / QUANTILES)
+        chance = win_probability(law.cumsum(axis=1), self.players)
+        return (self.values[:, None] - np.arange(law.shape[1])) * chance
+
+
+def win_probability(cdf: Array, players: int) -> Array:
+    """Return the chance to win with each bid for each value, ties drawn, ``(types, bids)``.
+
+    The others hold a random subset of the other values, so the chance that all bid below some
+    mark is an elementary symmetric polynomial of the types' distribution functions. A tie among
+    m is won with 1/m: the integral over a mark that sweeps the tied bid, exact by Gauss's rule.
+
+    Args:
+        cdf: P(bid <= b) of each value, ``(types, bids)``.
+        players: number of bidders.
+    """
+    below = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, :-1]], axis=1)
+    nodes, weights = leggauss((players + 1) // 2)
+    sweep = below[:, None] + (nodes[:, None] + 1) / 2 * (cdf - below)[:, None]
+    sums = np.zeros((players, *sweep.shape[1:]))
+    sums[0] = 1
+    for mark in sweep:
+        sums[1:] += mark * sums[:-1]
+    others = np.ones_like(sweep)
+    for order in range(1, players):  # take the own value out again
+        others = sums[order] - sweep * others
+    return np.einsum("s,ksb->kb", weights / 2, others) / comb(len(cdf) - 1, players - 1)
+
+
+def fictitious_play(values: Array, players: int, iterations: int) -> Array:
+    """Return the bid law of each value that had the lowest NashConv, ``(types, bids)``.
+
+    Starts from bids between 80 % of the value and the value; later rounds weigh more. Bids never
+    exceed the value; of equally good bids the highest counts, so that sure losers compete.
+    """
+    bids = np.arange(int(values[-1]) + 1)
+    legal = bids <= values[:, None]
+    law = legal & (5 * bids >= 4 * values[:, None])
+    law = law / law.sum(axis=1, keepdims=True)
+    best, kept = np.inf, law
+    for turn in range(1, iterations + 1):
+        chance = win_probability(law.cumsum(axis=1), players)
+        payoff = np.where(legal, (values[:, None] - bids) * chance, -1.0)
+        gain = (payoff.max(axis=1) - (law * payoff).sum(axis=1)).mean()
+        if gain < best:
+            best, kept = gain, law.copy()
+        step = 2 / (turn + 22)
+        law *= 1 - step
+        reply = bids[-1] - payoff[:, ::-1].argmax(axis=1)
+        law[np.arange(len(law)), reply] += step
+    return kept
+
+
+def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
+    """Return the approximate equilibrium for values ``low, low + interval, ..., high``."""
+    values = np.arange(low, high + 1, interval)
+    law = fictitious_play(values, players, iterations).cumsum(axis=1)
+    marks = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    return SymmetricBids(players, values, np.stack([np.searchsorted(row, marks) for row in law]))
+
+
+@lru_cache(maxsize=32)
+def symmetric_bids(players: int, low: int, high: int, interval: int) -> SymmetricBids:
+    """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk.
+
+    Grids too large for that (some 20 million cells) get the bids of independent values.
+    """
+    values = np.arange(low, high + 1, interval)
+    case = (players, low, high, interval)
+    key = "-".join(map(str, case))
+    table = json.loads(files(__package__).joinpath(_TABLE).read_text())
+    work = len(values) * (high + 1) * players * (players + 1)
+    if key in table:
+        bids = np.array(table[key], np.int64)
+    elif work > 20_000_000:
+        bids = np.repeat(uniform_bid(values, players, low)[:, None], QUANTILES, axis=1)
+    else:
+        turns = min(max(600_000_000 // work, 200), 3000)
+        bids = remember(f"first-price-1-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
+    return SymmetricBids(players, values, bids)
+
+
+def main() -> None:
+    """Compute the shipped tables and write them beside this file."""
+    import pathlib
+
+    table = {}
+    for case in SHIPPED:
+        found = solve(*case, iterations=5_000_000 // case[2])
+        table["-".join(map(str, case))] = found.bids.tolist()
+        print(case, "NashConv", found.nash_conv(), "profit", found.profit())
+    rows = (f'"{key}": {json.dumps(bids, separators=(",", ":"))}' for key, bids in table.items())
+    pathlib.Path(__file__).with_name(_TABLE).write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

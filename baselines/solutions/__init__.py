@@ -1,1 +1,0 @@
-"""What theory says about each game: pure functions on players-first arrays, one file a game."""

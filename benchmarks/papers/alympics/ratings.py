@@ -1,0 +1,373 @@
+"""Ratings of a player's whole game by people or by a language model, on the form of Alympics.
+
+Source: arXiv 2311.03220, section 4.5 and appendix A.5, in our own words: six criteria, 1 to 5; the
+last one only for players that were given a persona. A form is a CSV file with a row for each
+case and criterion, whose column ``score`` a judge fills in, next to a text file for each case.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.papers.alympics.metrics import Played, rows_of
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.questions import Action, BadReply, Question, read_integer
+from llm_games.wrappers.clients.base import Client, Message, Request
+from llm_games.wrappers.replies import Reply, read_reply
+
+LOWEST, HIGHEST = 1, 5
+
+
+class BadForm(LLMGamesError, ValueError):
+    """A form that cannot be read; names the file, the line, the value and what is allowed."""
+
+
+class Criterion(NamedTuple):
+    """What is judged, and what the scores 1, 3 and 5 mean; 2 and 4 lie between."""
+
+    key: str
+    name: str
+    low: str
+    middle: str
+    high: str
+
+
+CRITERIA = (
+    Criterion(
+        "IU", "information utilisation",
+        "ignores what is known at the moment, decides late",
+        "uses the main facts, leaves some out",
+        "uses everything that is known, always in time",
+    ),
+    Criterion(
+        "LR", "logical reasoning",
+        "close to random",
+        "mostly infers from the facts",
+        "reasons without a flaw and chooses best",
+    ),
+    Criterion(
+        "SE", "strategic effectiveness",
+        "simple and without effect",
+        "works in some situations",
+        "weighs many factors and gains an edge",
+    ),
+    Criterion(
+        "AD", "adaptability",
+        "never changes, or reacts late",
+        "adjusts to some extent",
+        "anticipates, and adapts freely",
+    ),
+    Criterion(
+        "LP", "long-term planning",
+        "lives from day to day",
+        "plans, but not always far enough",
+        "plans the whole game",
+    ),
+    Criterion(
+        "IA", "identity alignment",
+        "no trace of the persona",
+        "fits the persona in general",
+        "choices and reasons show the persona fully",
+    ),
+)  # fmt: skip
+"""The criteria in the order of the form."""
+
+PERSONA_ONLY = "IA"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One player's game to be judged: a name, its story, and whether it had a persona."""
+
+    name: str
+    story: str
+    persona: bool
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """What it is judged by."""
+        return tuple(c for c in CRITERIA if self.persona or c.key != PERSONA_ONLY)
+
+
+def case_of(name: str, played: Played, seat: int) -> Case:
+    """Return one seat's game as a case, told day by day with its own replies."""
+    game, me = played.game, played.game.cast[seat]
+    lines = [
+        f"{me.name} needs {me.requirement} units of water a day and earns ${me.salary}.",
+        f"Health starts at {game.hp_start} of {game.hp_max}; the game has {game.days} days.",
+    ]
+    if game.personas is not None:
+        lines.insert(0, f"{me.name}: {' '.join(game.personas[seat])}")
+    for number, day in enumerate(played.days, start=1):
+        if day["alive"][seat]:
+            lines += ["", *_day(played, seat, number, day)]
+    return Case(name, "\n".join(lines), game.personas is not None)
+
+
+def _day(played: Played, seat: int, number: int, day: Mapping[str, Any]) -> list[str]:
+    game, names = played.game, [resident.name for resident in played.game.cast]
+
+    def money(units: int) -> str:
+        return f"${game.money_in_words(units)}"
+
+    bids = [
+        f"{name} {'none' if bid < 0 else money(bid)}{' (served)' if won else ''}"
+        for name, bid, won, alive in zip(
+            names, day["actions"], day["won"], day["alive"], strict=True
+        )
+        if alive
+    ]
+    reply = played.replies[number - 1].get(seat, "").strip()
+    told = [f"Day {number}: {day['supply']} units of water. Bids: {', '.join(bids)}."]
+    told += [f"Reply: {reply}"] if reply else []
+    after = f"{names[seat]} has {money(day['balance'][seat])}, health {day['hp'][seat]}"
+    end = ", and dies." if day["died"][seat] else f", {day['dry'][seat]} dry days in a row."
+    return [*told, f"After it {after}{end}"]
+
+
+def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
+    """Draw `count` cases, half of them with a persona, each at most once.
+
+    Raises:
+        BadParameter: `count` is odd, or there are too few cases of a kind.
+    """
+    kinds = [[case for case in cases if case.persona == persona] for persona in (False, True)]
+    if count % 2 or count < 2 or any(len(kind) < count // 2 for kind in kinds):
+        have = " and ".join(map(str, map(len, kinds)))
+        raise BadParameter(
+            f"count must be even and at most twice the cases of each kind (there are {have} "
+            f"without and with persona), got {count!r}"
+        )
+    drawn = [kind[i] for kind in kinds for i in rng.permutation(len(kind))[: count // 2]]
+    return [drawn[i] for i in rng.permutation(count)]
+
+
+# -- forms for people ------------------------------------------------------------------------------
+
+COLUMNS = ("judge", "case", "criterion", "meaning", "1", "3", "5", "score")
+
+
+class Rating(NamedTuple):
+    """One score, 1 to 5."""
+
+    judge: str
+    case: str
+    criterion: str
+    score: int
+
+
+def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
+    """Write the stories and one judge's empty form; return the form, ``form_<judge>.csv``.
+
+    Raises:
+        BadParameter: the name of the judge or of a case cannot be part of a file's name.
+    """
+    for name in (judge, *(case.name for case in cases)):
+        if not re.fullmatch(r"[\w.-]+", name):
+            raise BadParameter(
+                f"names of judges and cases are letters, digits, . _ -, got {name!r}"
+            )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        (folder / f"{case.name}.txt").write_text(case.story + "\n", encoding="utf-8")
+    path = folder / f"form_{judge}.csv"
+    with path.open("w", encoding="utf-8", newline="") as lines:
+        table = csv.writer(lines)
+        table.writerow(COLUMNS)
+        for case in cases:
+            table.writerows([judge, case.name, *criterion, ""] for criterion in case.criteria)
+    return path
+
+
+def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
+    """Read a form that a judge has filled in.
+
+    Raises:
+        BadForm: a column is missing; a case or criterion is unknown, not asked for, twice there or
+            not there; or a score is not a whole number from 1 to 5.
+    """
+    with Path(path).open(encoding="utf-8-sig", newline="") as lines:
+        table = csv.DictReader(lines)
+        missing = {"judge", "case", "criterion", "score"} - set(table.fieldnames or ())
+        if missing:
+            raise BadForm(f"{path}: the columns {', '.join(sorted(missing))} are missing")
+        ratings = [_rating(f"{path}, line {table.line_num}", row) for row in table]
+    found = [(rating.case, rating.criterion) for rating in ratings]
+    wanted = [(case.name, criterion.key) for case in cases for criterion in case.criteria]
+    for pair in found:
+        if pair not in wanted:
+            raise BadForm(f"{path}: {' '.join(pair)} is not asked for")
+        if found.count(pair) > 1:
+            raise BadForm(f"{path}: {' '.join(pair)} is there twice")
+    lost = [pair for pair in wanted if pair not in found]
+    if lost:
+        raise BadForm(f"{path}: {' '.join(lost[0])} is missing")
+    return ratings
+
+
+def _rating(where: str, row: Mapping[str, str | None]) -> Rating:
+    score = (row["score"] or "").strip()
+    if not re.fullmatch(f"[{LOWEST}-{HIGHEST}]", score):
+        raise BadForm(f"{where}: score must be a whole number from 1 to 5, got {score!r}")
+    return Rating(row["judge"] or "", row["case"] or "", row["criterion"] or "", int(score))
+
+
+class Spread(NamedTuple):
+    """Quartiles, mean and sample standard deviation (None for one score) of a criterion."""
+
+    q1: float
+    median: float
+    q3: float
+    mean: float
+    sd: float | None
+
+
+def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
+    """Return how the scores of each criterion spread, over all judges and cases."""
+    found = {}
+    for criterion in CRITERIA:
+        scores = [rating.score for rating in ratings if rating.criterion == criterion.key]
+        if scores:
+            q1, median, q3 = (float(q) for q in np.quantile(scores, [0.25, 0.5, 0.75]))
+            sd = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+            found[criterion.key] = Spread(q1, median, q3, float(np.mean(scores)), sd)
+    return found
+
+
+def published() -> dict[str, dict[str, Spread]]:
+    """Return what the paper prints: of ``model`` players, and of ``human`` self-ratings."""
+    found: dict[str, dict[str, Spread]] = {}
+    for row in rows_of("ratings"):
+        numbers = (float(row[key]) for key in ("q1", "median", "q3", "mean", "sd"))
+        found.setdefault(row["players"], {})[row["criterion"]] = Spread(*numbers)
+    return found
+
+
+# -- a language model as judge ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scores(Question):
+    """A whole number from 1 to 5 for each criterion; the action is a tuple in their order."""
+
+    key: str = "scores"
+    criteria: tuple[str, ...] = tuple(c.key for c in CRITERIA)
+
+    def value_schema(self) -> dict[str, Any]:
+        """Return an object with a number for each criterion."""
+        score = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
+        return {
+            "type": "object",
+            "properties": dict.fromkeys(self.criteria, score),
+            "required": list(self.criteria),
+            "additionalProperties": False,
+        }
+
+    def read(self, value: Any) -> tuple[int, ...]:
+        """Read the scores; see `Question.read`."""
+        if not isinstance(value, Mapping) or set(value) != set(self.criteria):
+            raise BadReply("format", f"it is not {self.wanted()}")
+        scores = [read_integer(value[key]) for key in self.criteria]
+        numbers = [score for score in scores if score is not None]
+        if len(numbers) < len(scores):
+            raise BadReply("format", f"it is not {self.wanted()}")
+        if min(numbers) < LOWEST or max(numbers) > HIGHEST:
+            raise BadReply("range", f"a score is not from {LOWEST} to {HIGHEST}")
+        return tuple(numbers)
+
+    def value_of(self, action: Action) -> dict[str, int]:
+        """Return the scores by criterion."""
+        assert isinstance(action, tuple)
+        return dict(zip(self.criteria, action, strict=True))
+
+    def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
+        """Draw the scores."""
+        return tuple(rng.integers(LOWEST, HIGHEST + 1, len(self.criteria)).tolist())
+
+    def wanted(self) -> str:
+        """Describe legal scores."""
+        return f"a whole number from {LOWEST} to {HIGHEST} for each of {', '.join(self.criteria)}"
+
+    def _value_form(self) -> str:
+        scores = ", ".join(f'"{key}": <{LOWEST} to {HIGHEST}>' for key in self.criteria)
+        return f"{{{scores}}}"
+
+    def _allows(self, text: str) -> bool:
+        blank = json.dumps(dict.fromkeys(self.criteria, 0)) + "}"
+        digits = f"[{LOWEST}-{HIGHEST}]"
+        return len(text) <= len(blank) and all(
+            re.fullmatch(digits, seen) if wanted == "0" else seen == wanted
+            for seen, wanted in zip(text, blank, strict=False)
+        )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a model judge said: the ratings, none if no reply could be used, and all replies."""
+
+    ratings: tuple[Rating, ...]
+    replies: tuple[Reply, ...]
+
+
+async def judge(
+    client: Client,
+    case: Case,
+    *,
+    name: str = "",
+    max_attempts: int = 3,
+    temperature: float | None = 0.0,
+    seed: int = 0,
+) -> Judgement:
+    """Let a language model judge a case on the same criteria as people.
+
+    Args:
+        client: the model.
+        case: what it reads.
+        name: the judge's name; the client's by default.
+        max_attempts: replies asked for, at most; each further one says what was wrong.
+        temperature: sampling.
+        seed: sampling seed.
+
+    Raises:
+        ClientError: the model could not be asked.
+    """
+    question = Scores(criteria=tuple(criterion.key for criterion in case.criteria))
+    replies: list[Reply] = []
+    while len(replies) < max_attempts:
+        note = f"\n\nYour previous reply could not be used: {replies[-1].why}." if replies else ""
+        request = Request(
+            messages=_messages(case, question, note),
+            question=question,
+            temperature=temperature,
+            seed=seed + len(replies),
+            seat=f"alympics/{case.name}/judge",
+        )
+        replies.append(read_reply(await client.complete(request), question))
+        if replies[-1].outcome == "valid":
+            break
+    action = replies[-1].action
+    scores = zip(question.criteria, action, strict=True) if isinstance(action, tuple) else ()
+    named = name or client.name
+    return Judgement(tuple(Rating(named, case.name, *score) for score in scores), tuple(replies))
+
+
+def _messages(case: Case, question: Question, note: str) -> tuple[Message, ...]:
+    form = "\n".join(
+        f"{c.key}, {c.name}. 1: {c.low}. 3: {c.middle}. 5: {c.high}." for c in case.criteria
+    )
+    task = (
+        "You judge how a player played a game of bidding for water in a drought; whoever stays "
+        f"alive to the end wins. Score the whole game from {LOWEST} to {HIGHEST} on each "
+        f"criterion; 2 and 4 lie between the descriptions.\n{form}"
+    )
+    ask = f"{case.story}\n\nAnswer only with JSON of this form: {question.form()}{note}"
+    return {"role": "system", "content": task}, {"role": "user", "content": ask}

@@ -1,0 +1,594 @@
+"""AucArena: metrics of recorded English auctions, and the published table.
+
+Source: *Put Your Money Where Your Mouth Is* (arXiv 2310.05746), sections 3.2 to 4.3. An item is
+known by its name, and by its place in the order of sale, from 0. Money is whole. What a metric
+does not define, such as the rate of no replies at all, is None.
+"""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from llm_games.benchmarks.papers.auc_arena.ratings import Rating, ratings
+from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
+from llm_games.benchmarks.papers.gamma_bench.scores import Cell
+from llm_games.benchmarks.runs.records import (
+    AttemptRow,
+    EpisodeRow,
+    NoteRow,
+    Records,
+    StepRow,
+)
+from llm_games.errors import BadParameter, unknown
+from llm_games.games.english_auction.rules import EnglishAuction
+
+FAILED = ("below_start", "below_increment", "over_budget")
+"""Bids that count as failed; breaks of the form, ``format``, are counted apart."""
+DEFINITIONS = ("paper", "authors")
+"""Of right fields in the failure rate of beliefs. ``paper``: those of an update's last checked
+reply, as each ends up right; ``authors``: the right ones of all checked replies."""
+PLANS = ("initial", "current")
+"""The plan made before the auction, or the one in force when an item is called."""
+STATISTICS = ("engagement", "win")
+"""What priorities are correlated with: accepted bids on an item, or whether it was won."""
+
+# -- one auction -----------------------------------------------------------------------------------
+
+
+class Lot(NamedTuple):
+    """One item of an auction.
+
+    Attributes:
+        place: in the order of sale.
+        name, start, value: as listed; the price that bidding began at may have been cut.
+        winner: the seat; -1 for nobody.
+        price: what was paid; -1 for nothing.
+        bids: accepted bids on it, by seat.
+        budgets: money left after it, by seat.
+    """
+
+    place: int
+    name: str
+    start: int
+    value: int
+    winner: int
+    price: int
+    bids: tuple[int, ...]
+    budgets: tuple[int, ...]
+
+
+class Plan(NamedTuple):
+    """A plan: the item it was made for, and priorities by name from that item on, 1 to 3.
+
+    `again`: it replaced another. `lost`: no reply could be used, so that priorities were kept.
+    """
+
+    item: int
+    priorities: Mapping[str, int]
+    again: bool = False
+    lost: bool = False
+
+
+class Fields(NamedTuple):
+    """How many fields of one group were checked, and how many of them were wrong."""
+
+    checked: int
+    wrong: int
+
+
+class Check(NamedTuple):
+    """One checked reply on what a bidder believes: of itself, and of others."""
+
+    own: Fields
+    others: Fields
+
+
+class Belief(NamedTuple):
+    """One update of what a bidder believes, after an item: all checks, and unreadable replies.
+
+    `resent`: wrong fields were sent back.
+    """
+
+    item: int
+    checks: tuple[Check, ...]
+    unreadable: int = 0
+    resent: bool = True
+
+
+@dataclass(frozen=True)
+class Bidder:
+    """One seat of an auction.
+
+    Attributes:
+        name: the player's.
+        objective: ``profit`` or ``items``.
+        budget: at the start.
+        profit, won: at the end; `won` counts items.
+        accepted: legal replies, withdrawals included; not those that the rules filled in.
+        failed: refused replies by kind, see `FAILED`, and ``format``.
+        plans, beliefs: in their order; none for who does not plan.
+        strategy: ``none``, ``static`` or ``adaptive``; None where it is not known.
+    """
+
+    name: str
+    objective: str
+    budget: int
+    profit: int
+    won: int
+    accepted: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    plans: tuple[Plan, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
+    strategy: str | None = None
+
+    def priority(self, lot: Lot, plan: str) -> int | None:
+        """Return an item's priority in the ``initial`` or ``current`` plan; None without any."""
+        last = 0 if plan == "initial" else lot.place
+        made = [p for p in self.plans if p.item <= last and lot.name in p.priorities]
+        return made[-1].priorities[lot.name] if made else None
+
+
+@dataclass(frozen=True)
+class Auction:
+    """One auction: its rules, what was put up for sale, in order, and its bidders by seat.
+
+    Items that were passed over because nobody could pay them are not among the lots.
+    """
+
+    game: EnglishAuction
+    lots: tuple[Lot, ...]
+    bidders: tuple[Bidder, ...]
+
+
+def seats_of(auctions: Sequence[Auction], player: str) -> Iterator[tuple[Auction, int]]:
+    """Yield each seat that a player took, auction by auction."""
+    for auction in auctions:
+        for seat, bidder in enumerate(auction.bidders):
+            if bidder.name == player:
+                yield auction, seat
+
+
+# -- how often replies fail ------------------------------------------------------------------------
+
+
+class Rate(NamedTuple):
+    """A corrected failure rate: how often it went wrong, and how often right."""
+
+    failed: int
+    correct: int
+
+    @property
+    def value(self) -> float | None:
+        """Return failed / (correct + failed); None for none at all."""
+        total = self.failed + self.correct
+        return self.failed / total if total else None
+
+
+def bid_failures(bidders: Sequence[Bidder]) -> Rate:
+    """Return the failed bids of some bidders, and their accepted replies."""
+    failed = sum(bidder.failed.get(kind, 0) for bidder in bidders for kind in FAILED)
+    return Rate(failed, sum(bidder.accepted for bidder in bidders))
+
+
+def belief_failures(beliefs: Sequence[Belief], group: str, definition: str = "paper") -> Rate:
+    """Return the wrong and right fields of some updates.
+
+    Args:
+        beliefs: the updates.
+        group: ``own`` or ``others``.
+        definition: one of `DEFINITIONS`.
+
+    Raises:
+        UnknownName: there is no such group or definition.
+    """
+    if group not in Check._fields:
+        raise unknown("group of beliefs", group, Check._fields)
+    if definition not in DEFINITIONS:
+        raise unknown("definition of the failure rate", definition, DEFINITIONS)
+    wrong = right = 0
+    for belief in beliefs:
+        found = [getattr(check, group) for check in belief.checks]
+        wrong += sum(fields.wrong for fields in found)
+        if definition == "paper" and belief.resent:
+            right += sum(fields.checked for fields in found[-1:])
+        else:
+            right += sum(fields.checked - fields.wrong for fields in found)
+    return Rate(wrong, right)
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+def follows(
+    auctions: Sequence[Auction], player: str, plan: str, statistic: str
+) -> Correlation | None:
+    """Return how a player's priorities correlate with what it did, over all its items.
+
+    Args:
+        auctions: all to be pooled.
+        player: its name.
+        plan: one of `PLANS`.
+        statistic: one of `STATISTICS`.
+
+    Returns:
+        None without a plan, or where either side is constant.
+
+    Raises:
+        UnknownName: there is no such plan or statistic.
+    """
+    for kind, name, known in (("plan", plan, PLANS), ("statistic", statistic, STATISTICS)):
+        if name not in known:
+            raise unknown(kind, name, known)
+    pairs = [
+        (priority, lot.bids[seat] if statistic == "engagement" else lot.winner == seat)
+        for auction, seat in seats_of(auctions, player)
+        for lot in auction.lots
+        if (priority := auction.bidders[seat].priority(lot, plan)) is not None
+    ]
+    return spearman([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+
+
+def replans(bidders: Sequence[Bidder]) -> tuple[int, int]:
+    """Return how many plans changed a priority of an item left, and how many replaced another."""
+    changed = total = 0
+    for bidder in bidders:
+        known: dict[str, int] = {}
+        for plan in bidder.plans:
+            total += plan.again
+            changed += plan.again and any(
+                known.get(name) != priority for name, priority in plan.priorities.items()
+            )
+            known |= plan.priorities
+    return changed, total
+
+
+def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[float | None]]:
+    """Return each item's mean priority when each place in the order of sale is called.
+
+    Items are in the order of the list, whatever the order of sale; None where no plan had it left.
+    """
+    found: dict[str, list[list[int]]] = {}
+    for auction, seat in seats_of(auctions, player):
+        items = auction.game.catalogue
+        for item in items:
+            found.setdefault(item.name, [[] for _ in items])
+        for lot in auction.lots:
+            for place in range(lot.place + 1):
+                priority = auction.bidders[seat].priority(lot._replace(place=place), "current")
+                if priority is not None:
+                    found[lot.name][place].append(priority)
+    return {
+        name: [statistics.fmean(cell) if cell else None for cell in row]
+        for name, row in found.items()
+    }
+
+
+# -- money -----------------------------------------------------------------------------------------
+
+
+def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
+    """Return a player's mean money before the first item and after each place in the order."""
+    curves = []
+    for auction, seat in seats_of(auctions, player):
+        left = {lot.place: lot.budgets[seat] for lot in auction.lots}
+        curve = [auction.bidders[seat].budget]
+        for place in range(len(auction.game.catalogue)):
+            curve.append(left.get(place, curve[-1]))
+        curves.append(curve)
+    if len({len(curve) for curve in curves}) > 1:
+        raise BadParameter("a budget curve needs auctions of equally many items")
+    return [statistics.fmean(column) for column in zip(*curves, strict=True)]
+
+
+class Sale(NamedTuple):
+    """An item sold: to whom, at which price, and its start price as listed."""
+
+    player: str
+    item: str
+    start: int
+    price: int
+
+
+def sales(auctions: Sequence[Auction]) -> dict[str, list[Sale]]:
+    """Return what was sold to those who pursue ``profit`` and those who pursue ``items``."""
+    found: dict[str, list[Sale]] = {}
+    for auction in auctions:
+        for lot in auction.lots:
+            if lot.winner >= 0:
+                bidder = auction.bidders[lot.winner]
+                sale = Sale(bidder.name, lot.name, lot.start, lot.price)
+                found.setdefault(bidder.objective, []).append(sale)
+    return found
+
+
+def price_gap(auctions: Sequence[Auction]) -> float | None:
+    """Return how much more profit bidders pay for an item than item bidders, on average.
+
+    None where either of them won nothing.
+    """
+    means = {
+        objective: statistics.fmean(sale.price for sale in sold)
+        for objective, sold in sales(auctions).items()
+    }
+    return means["profit"] - means["items"] if len(means) > 1 else None
+
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+
+def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
+    """Return everybody's profit, auction by auction.
+
+    Raises:
+        BadParameter: a player has several seats in one auction, so that it has no single rank.
+    """
+    found = []
+    for auction in auctions:
+        names = [bidder.name for bidder in auction.bidders]
+        if len(set(names)) < len(names):
+            raise BadParameter(
+                f"ranks need another name for each seat of an auction, got {', '.join(names)}; "
+                "give seats names"
+            )
+        found.append({bidder.name: bidder.profit for bidder in auction.bidders})
+    return found
+
+
+def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
+    """Return each player's rank by profit, from 1, in each auction; None where it was not in.
+
+    Players of equal profit share the better rank.
+
+    Raises:
+        BadParameter: see `profits`.
+    """
+    games = profits(auctions)
+    players = dict.fromkeys(name for game in games for name in game)
+    return {
+        name: [
+            1 + sum(other > game[name] for other in game.values()) if name in game else None
+            for game in games
+        ]
+        for name in players
+    }
+
+
+def skills(auctions: Sequence[Auction], system: str = "trueskill") -> dict[str, Rating]:
+    """Return ratings of all players by profit, best first, after auctions in this order.
+
+    Args:
+        auctions: all against all.
+        system: see `llm_games.benchmarks.papers.auc_arena.ratings`.
+
+    Raises:
+        BadParameter: see `profits`.
+        UnknownName, OpenSkillNotInstalled: see `ratings`.
+    """
+    return ratings(profits(auctions), system)
+
+
+# -- all about one player --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One player over some auctions; a name that sits on several seats counts once for each.
+
+    Attributes:
+        player, strategy: its name, and how it plans, see `Bidder`.
+        seats: how many it took.
+        bids: failed bids.
+        own, others: wrong beliefs of itself and of others; empty for who holds none.
+        bad_format: bids that were no legal JSON.
+        bad_beliefs: updates of beliefs likewise.
+        bad_plans: plans of which no reply could be used.
+        correlations: by plan and statistic, see `follows`.
+        profit, won, left: per auction; `left` is money at the end.
+        accepted: bids accepted per auction, withdrawals not counted.
+        price_ratio: price to start price of the items won; None without any.
+        changed, replanned: see `replans`.
+    """
+
+    player: str
+    strategy: str | None
+    seats: int
+    bids: Rate
+    own: Rate
+    others: Rate
+    bad_format: int
+    bad_beliefs: int
+    bad_plans: int
+    correlations: Mapping[tuple[str, str], Correlation | None]
+    profit: Cell
+    won: Cell
+    left: Cell
+    accepted: Cell
+    price_ratio: Cell | None
+    changed: int
+    replanned: int
+
+    @property
+    def current_fits_better(self) -> bool | None:
+        """Whether current plans correlate more than initial ones, in both statistics."""
+        found = [[self.correlations[plan, s] for plan in PLANS] for s in STATISTICS]
+        pairs = [(a.rho, b.rho) for a, b in found if a is not None and b is not None]
+        return all(b > a for a, b in pairs) if len(pairs) == len(found) else None
+
+
+def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[Standing]:
+    """Return the results of every player, in the order in which they first appear.
+
+    Args:
+        auctions: of one or several settings.
+        definition: of the failure rates of beliefs, one of `DEFINITIONS`.
+
+    Raises:
+        UnknownName: there is no such definition.
+    """
+    names = dict.fromkeys(bidder.name for auction in auctions for bidder in auction.bidders)
+    return [_standing(auctions, name, definition) for name in names]
+
+
+def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Standing:
+    taken = list(seats_of(auctions, player))
+    bidders = [auction.bidders[seat] for auction, seat in taken]
+    beliefs = [belief for bidder in bidders for belief in bidder.beliefs]
+    ratios = [
+        lot.price / lot.start
+        for auction, seat in taken
+        for lot in auction.lots
+        if lot.winner == seat and lot.start
+    ]
+    changed, replanned = replans(bidders)
+    return Standing(
+        player=player,
+        strategy=bidders[0].strategy,
+        seats=len(taken),
+        bids=bid_failures(bidders),
+        own=belief_failures(beliefs, "own", definition),
+        others=belief_failures(beliefs, "others", definition),
+        bad_format=sum(bidder.failed.get("format", 0) for bidder in bidders),
+        bad_beliefs=sum(belief.unreadable for belief in beliefs),
+        bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
+        correlations={
+            (plan, statistic): follows(auctions, player, plan, statistic)
+            for plan in PLANS
+            for statistic in STATISTICS
+        },
+        profit=_cell([bidder.profit for bidder in bidders]),
+        won=_cell([bidder.won for bidder in bidders]),
+        left=_cell([_left(auction, seat) for auction, seat in taken]),
+        accepted=_cell([sum(lot.bids[seat] for lot in a.lots) for a, seat in taken]),
+        price_ratio=_cell(ratios) if ratios else None,
+        changed=changed,
+        replanned=replanned,
+    )
+
+
+def _left(auction: Auction, seat: int) -> int:
+    return auction.lots[-1].budgets[seat] if auction.lots else auction.bidders[seat].budget
+
+
+def _cell(values: Sequence[float]) -> Cell:
+    std = statistics.stdev(values) if len(values) > 1 else None
+    return Cell(statistics.fmean(values), std, len(values))
+
+
+# -- recorded runs ---------------------------------------------------------------------------------
+
+
+def recorded(run: Records) -> dict[str, list[Auction]]:
+    """Return the finished English auctions of a run by label; void ones are left out."""
+    planned = {game.get("label"): game["seats"] for game in run.config.get("games", [])}
+    found: dict[str, list[Auction]] = {}
+    for row in run.episodes():
+        if row.game.game == EnglishAuction.name and row.status == "done":
+            seats = planned.get(row.game.label, [{}] * len(row.seating))
+            settings = [seats[place].get("settings", {}) for place in row.seating]
+            found.setdefault(row.game.label, []).append(_auction(run, row, settings))
+    return found
+
+
+def _auction(run: Records, row: EpisodeRow, settings: Sequence[Mapping[str, Any]]) -> Auction:
+    game: Any = row.rules()
+    steps, decisions = run.steps(row.id), run.decisions(row.id)
+    attempts, notes = run.attempts(row.id), run.notes(row.id)
+    zero = [0] * game.players  # nobody could pay anything
+    last = steps[-1].record if steps else {"profit": zero, "won": zero}
+    bidders = []
+    for seat, name in enumerate(row.seats):
+        asked = [attempt for attempt in attempts if attempt.seat == seat]
+        noted = [note for note in notes if note.seat == seat]
+        plans = tuple(_plans(noted, asked))
+        bidders.append(
+            Bidder(
+                name=name,
+                objective=game.objectives[seat],
+                budget=int(game.purses[seat]),
+                profit=last["profit"][seat],
+                won=last["won"][seat],
+                accepted=sum(made.seat == seat and not made.broke for made in decisions),
+                failed=_failed(asked),
+                plans=plans,
+                beliefs=tuple(_beliefs(noted, settings[seat])),
+                strategy=settings[seat].get("strategy", "adaptive" if plans else None),
+            )
+        )
+    return Auction(game, tuple(_lots(game, steps)), tuple(bidders))
+
+
+def _lots(game: EnglishAuction, steps: Sequence[StepRow]) -> Iterator[Lot]:
+    bids = [0] * game.players
+    for step in steps:
+        record = step.record
+        for seat, action in enumerate(record["actions"]):
+            bids[seat] += action >= 0
+        if record["closed"]:
+            item, sold = game.catalogue[record["lot"]], (record["winner"], record["price"])
+            yield Lot(record["item"], *item, *sold, tuple(bids), tuple(record["budget"]))
+            bids = [0] * game.players
+
+
+def _failed(attempts: Sequence[AttemptRow]) -> Counter[str]:
+    """Return a bidder's refused bids by kind; what is no bid at all breaks the form."""
+    bids = [attempt for attempt in attempts if attempt.kind == "move"]
+    refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
+    return Counter(bid.detail or "format" for bid in refused)
+
+
+def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator[Plan]:
+    usable = {(a.step, a.kind) for a in attempts if a.outcome == "valid"}
+    read = {(a.step, a.kind) for a in attempts if a.outcome != "failed"}
+    for note in notes:
+        if note.kind == "plan":
+            said, again = note.content, note.content["again"]
+            lost = (note.step, "replan" if again else "plan") in read - usable
+            yield Plan(said["item"], said["priorities"], again, lost)
+
+
+def _beliefs(notes: Sequence[NoteRow], settings: Mapping[str, Any]) -> Iterator[Belief]:
+    resent = settings.get("correct_belief", True)
+    for note in notes:
+        if note.kind == "belief":
+            said = note.content
+            checks = tuple(
+                Check(Fields(*check["self"]), Fields(*check["others"])) for check in said["checks"]
+            )
+            yield Belief(said["item"], checks, len(said["unusable"]), resent)
+
+
+# -- what the paper prints -------------------------------------------------------------------------
+
+
+class Published(NamedTuple):
+    """A cell of the paper's Table 1: a model's rank correlation, see `follows`."""
+
+    model: str
+    checkpoint: str
+    plan: str
+    statistic: str
+    spearman: float
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """Return Table 1: five models, both plans and both statistics."""
+    path = files(__package__) / "table1.csv"
+    with path.open(encoding="utf-8") as lines:
+        return tuple(
+            Published(
+                row["model"],
+                row["checkpoint"],
+                row["plan"],
+                row["statistic"],
+                float(row["spearman"]),
+            )
+            for row in csv.DictReader(lines)
+        )

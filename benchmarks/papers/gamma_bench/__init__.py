@@ -1,0 +1,1 @@
+"""gamma_bench."""

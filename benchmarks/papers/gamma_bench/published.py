@@ -1,0 +1,180 @@
+"""The results that the γ-Bench paper prints, to stand beside one's own.
+
+Source: arXiv 2403.11807. They are data as published, not ground truth: five runs each, failed
+answers never counted, and some cells rest on runs that are not independent.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES, Cell
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+
+RUNS = 5
+"""Independent runs behind each cell of the leaderboard."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the leaderboard, rounded to one decimal as printed.
+
+    Attributes:
+        rank: 1 for the highest Overall.
+        model: its name in the paper.
+        overall: mean ± sample standard deviation over five runs, edition ``published``.
+        cells: the same for each game.
+        v4_auction, v4_overall: the values of edition ``v4``; None where it lacks the model.
+    """
+
+    rank: int
+    model: str
+    overall: Cell
+    cells: dict[str, Cell]
+    v4_auction: Cell | None
+    v4_overall: Cell | None
+
+
+@dataclass(frozen=True)
+class Single:
+    """The score of one GPT-3.5-0125 run as printed in v4 (edition ``v4``)."""
+
+    experiment: str
+    setting: str
+    game: str
+    score: float
+
+
+@cache
+def leaderboard() -> tuple[Entry, ...]:
+    """Return the 13 published models, highest Overall first."""
+    return tuple(
+        Entry(
+            rank=int(row["rank"]),
+            model=row["model"],
+            overall=_required(row, "overall"),
+            cells={game: _required(row, game) for game in GAMES},
+            v4_auction=_pair(row, "v4_sealed_bid_auction"),
+            v4_overall=_pair(row, "v4_overall"),
+        )
+        for row in _rows("leaderboard.csv")
+    )
+
+
+@cache
+def gpt35_runs() -> tuple[Single, ...]:
+    """Return the single runs of GPT-3.5-0125: repeats, temperatures, prompts, variants."""
+    return tuple(
+        Single(row["experiment"], row["setting"], row["game"], float(row["score"]))
+        for row in _rows("gpt35_v4.csv")
+    )
+
+
+VARIED: dict[str, tuple[str, ...]] = {
+    "beauty_contest": ("ratio",),
+    "el_farol_bar": ("ratio",),
+    "divide_dollar": ("golds",),
+    "public_goods": ("ratio",),
+    "diners_dilemma": ("cheap_price", "cheap_utility", "costly_price", "costly_utility"),
+    "sealed_bid_auction": ("valuation_max",),
+    "battle_royale": ("base_hit_rate", "interval"),
+    "pirate_game": ("gold",),
+}
+"""The parameters that the paper varies (its Table 8)."""
+
+MENUS = {
+    (10, 15, 20, 20): "p1",
+    (11, 5, 20, 7): "p2",
+    (4, 19, 9, 20): "p3",
+    (1, 8, 19, 12): "p4",
+    (4, 5, 17, 7): "p5",
+    (2, 11, 8, 13): "p6",
+}
+"""Prices and utilities of the diners' dilemma, in the order of `VARIED`, and their names."""
+
+
+def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
+    """Return the score that v4 prints for GPT-3.5-0125 at a setting (edition ``v4``).
+
+    Args:
+        game: the rules, at their defaults but for what `VARIED` names.
+        change: how its players are asked, where that is not the default: one of ``temperature``,
+            ``prompts``, ``reasoning``, ``persona``.
+
+    Returns:
+        None where nothing is printed for it.
+    """
+    setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
+    if setting is None:
+        return None
+    found = [
+        run.score
+        for run in gpt35_runs()
+        if (run.experiment, run.game) == (setting[0], game.name) and _same(run.setting, setting[1])
+    ]
+    return found[0] if found else None
+
+
+def _asked(change: Mapping[str, Any]) -> tuple[str, str] | None:
+    known = {
+        "temperature": lambda value: ("temperature", f"{value:.1f}"),
+        "prompts": lambda value: ("prompt_version", value.upper()),
+        "reasoning": lambda value: ("reasoning", "cot" if value else "default"),
+        "persona": lambda value: ("reasoning", value),
+    }
+    [(key, value), *others] = change.items()
+    return None if others or key not in known else known[key](value)
+
+
+def _variant(game: Rulebook) -> tuple[str, str] | None:
+    names = VARIED.get(game.name)
+    if names is None:
+        return None
+    defaults: dict[str, Any] = {f.name: f.default for f in fields(game) if f.name in names}
+    if MISSING in defaults.values() or replace(game, **defaults) != _default(game):
+        return None
+    values = tuple(getattr(game, name) for name in names)
+    if game.name == "diners_dilemma":
+        return "variant", MENUS.get(values, "")
+    if game.name == "battle_royale":
+        base, step = values
+        return "variant", f"rates={base}..{base + step * (game.players - 1)}"
+    return "variant", f"{names[0]}={values[0]}"
+
+
+def _default(game: Rulebook) -> Rulebook:
+    return replace(rulebook(game.name), failed_reply=game.failed_reply)
+
+
+def _same(printed: str, setting: str) -> bool:
+    """Compare two settings; numbers by their value, however they are written."""
+    (name, _, value), (wanted, _, number) = printed.partition("="), setting.partition("=")
+    if ".." in value or not value or not number:
+        return printed == setting
+    return name == wanted and Fraction(value) == Fraction(number)
+
+
+def rank_of(overall: float) -> int:
+    """Return the rank that an Overall would take on the published leaderboard."""
+    return 1 + sum(entry.overall.mean > overall for entry in leaderboard())
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    with (files(__package__) / name).open(encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
+
+
+def _pair(row: dict[str, str], column: str) -> Cell | None:
+    mean, std = row[f"{column}_mean"], row[f"{column}_std"]
+    return Cell(float(mean), float(std), RUNS) if mean else None
+
+
+def _required(row: dict[str, str], column: str) -> Cell:
+    return Cell(float(row[f"{column}_mean"]), float(row[f"{column}_std"]), RUNS)

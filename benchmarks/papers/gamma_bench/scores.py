@@ -1,0 +1,436 @@
+"""The γ-Bench scores S1 to S8, 0 to 100 and higher is better, and how runs are averaged.
+
+Source: arXiv 2403.11807; the editions differ between the paper's versions and its published code.
+Every formula is written once, in the operation order of the published code, and runs on exact
+fractions (``corrected``) or on doubles (``published``, bit-equal to the authors' numbers).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.errors import BadParameter, unknown
+from llm_games.games.pirate_game.rules import VOTE
+from llm_games.rulebook import Rulebook
+
+GAMES = (
+    "beauty_contest",
+    "el_farol_bar",
+    "divide_dollar",
+    "public_goods",
+    "diners_dilemma",
+    "sealed_bid_auction",
+    "battle_royale",
+    "pirate_game",
+)
+"""The games of the benchmark, in the column order of all its tables."""
+
+EDITIONS = ("corrected", "published", "v4", "v2")
+"""``corrected``: the intended formulas, exactly. ``published``: the authors' table of 13 models.
+``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
+
+MARK = Fraction(1, 20)
+"""A run with a larger share of filled-in decisions than this is marked."""
+
+Record = Mapping[str, Any]
+Numbers = Sequence[int]
+
+
+class _Arithmetic(NamedTuple):
+    number: Callable[..., Any]
+    mean: Callable[[Sequence[Any]], Any]
+
+
+_EXACT = _Arithmetic(Fraction, lambda values: Fraction(sum(values), len(values)))
+_DOUBLE = _Arithmetic(float, np.mean)
+
+
+def _arithmetic(edition: str) -> _Arithmetic:
+    if edition not in EDITIONS:
+        raise unknown("edition", edition, EDITIONS)
+    return _EXACT if edition == "corrected" else _DOUBLE
+
+
+# -- the scores of one run, from plain numbers ---------------------------------------------------
+
+
+def beauty_contest(
+    rounds: Sequence[Numbers], low: int, high: int, ratio: Fraction, edition: str = "corrected"
+) -> float:
+    """S1: how far the choices are from the end to which the ratio pulls.
+
+    Args:
+        rounds: the choices that count, a list for each round, each list with at least one.
+        low: smallest legal choice, in the unit of the choices.
+        high: largest legal choice.
+        ratio: the factor on the mean.
+        edition: see `EDITIONS`. At ratio 1, where any common number is an equilibrium,
+            ``published`` rewards the centre of the range and the others its ends.
+    """
+    number = _arithmetic(edition).number
+    width = high - low
+    means = [statistics.mean([number(choice) for choice in choices]) - low for choices in rounds]
+    raw = statistics.mean(means)
+    if ratio > 1:
+        return float(raw / width * 100)
+    if ratio < 1:
+        return float(((width if edition == "corrected" else high) - raw) / width * 100)
+    off_centre = abs(2 * raw - width) / width
+    return float((1 - off_centre if edition == "published" else off_centre) * 100)
+
+
+def el_farol_bar(
+    goers: Numbers, players: int, ratio: Fraction, edition: str = "corrected"
+) -> float:
+    """S2: how near the share of goers comes to the ratio, on average over the rounds."""
+    number, mean = _arithmetic(edition)
+    share = number(ratio)
+    raw = mean([abs(number(g) / players - share) for g in goers])
+    worst = max(share, 1 - share)
+    return float((worst - raw) / worst * 100)
+
+
+def divide_dollar(sums: Numbers, players: int, golds: int, edition: str = "corrected") -> float:
+    """S3: how near the sum of the bids comes to what there is, clipped at 0 once per run."""
+    number, mean = _arithmetic(edition)
+    fair = number(golds) / players
+    raw = mean([abs(number(total) / players - fair) for total in sums])
+    return float(max((fair - raw) / fair * 100, 0))
+
+
+def public_goods(
+    pots: Numbers, players: int, tokens: int, ratio: Fraction, edition: str = "corrected"
+) -> float:
+    """S4: the share of the endowment that is kept (``v2``: that is given, where ratio > 1)."""
+    number, mean = _arithmetic(edition)
+    raw = mean([number(pot) / players for pot in pots])
+    given = edition == "v2" and ratio > 1
+    return float((raw if given else tokens - raw) / tokens * 100)
+
+
+def public_goods_shares(
+    contributions: Sequence[Sequence[int]], endowments: Sequence[Sequence[float]]
+) -> float | None:
+    """S4 for endowments that differ or carry over: an extension, not part of the benchmark.
+
+    Entries with nothing to give are left out; None if there are no others.
+    """
+    rounds = [
+        [Fraction(c) / Fraction(e) for c, e in zip(given, had, strict=True) if e]
+        for given, had in zip(contributions, endowments, strict=True)
+    ]
+    means = [_EXACT.mean(shares) for shares in rounds if shares]
+    return float((1 - _EXACT.mean(means)) * 100) if means else None
+
+
+def diners_dilemma(cheap: Numbers, players: int, edition: str = "corrected") -> float:
+    """S5: the share of costly dishes (``v2``: of cheap ones). `cheap`: orders in each round."""
+    number, mean = _arithmetic(edition)
+    shares = [number(count) / players for count in cheap]
+    return float(mean(shares if edition == "v2" else [1 - share for share in shares]) * 100)
+
+
+def sealed_bid_auction(
+    valuations: Sequence[Numbers],
+    bids: Sequence[Numbers],
+    price: str = "first",
+    edition: str = "corrected",
+) -> float | None:
+    """S6: how far the bids are shaded below the valuations, a list of each for every round.
+
+    Returns:
+        None where the edition has no score for this price rule: ``v2`` scores the second-price
+        auction alone, all others the first-price one.
+    """
+    number, mean = _arithmetic(edition)
+    if price != ("second" if edition == "v2" else "first"):
+        return None
+    pairs = [list(zip(v, b, strict=True)) for v, b in zip(valuations, bids, strict=True)]
+    if edition in ("v4", "v2"):
+        shading = mean([mean([number(v - b) for v, b in pair]) for pair in pairs])
+        if edition == "v2":
+            return float(100 - shading)
+        return float(shading / max(max(drawn) for drawn in valuations) * 100)
+    shares = [mean([max(number(v - b) / (v or 1), 0) for v, b in pair]) for pair in pairs]
+    return float(mean(shares) * 100)
+
+
+class Shot(NamedTuple):
+    """One turn of a battle royale; `alive` are the seats in the game before it.
+
+    `target` is a seat, or a negative number for a deliberate miss.
+    """
+
+    shooter: int
+    target: int
+    alive: Sequence[int]
+
+
+def battle_royale(shots: Sequence[Shot], rates: Numbers, edition: str = "corrected") -> float:
+    """S7: the share of shots that are aimed at the strongest living other.
+
+    The strongest has the highest rate (any, if several share it); in the other editions it is the
+    largest seat number.
+    """
+    number, _ = _arithmetic(edition)
+    strength = rates if edition == "corrected" else range(len(rates))
+    good = sum(aims_high(shot, strength) for shot in shots)
+    return float(number(good) / len(shots) * 100)
+
+
+def aims_high(shot: Shot, strength: Sequence[int]) -> bool:
+    """Return whether the target is one of the strongest living others, by this strength."""
+    others = [seat for seat in shot.alive if seat != shot.shooter]
+    best = max(strength[seat] for seat in others)
+    return shot.target in others and strength[shot.target] == best
+
+
+def optimal_plan(pirates: int, gold: int) -> list[int]:
+    """Return the plan that the first of `pirates` should propose, if half of the votes suffice."""
+    bought = (pirates - 1) // 2
+    return [gold - bought, *(1 - position % 2 for position in range(1, pirates))]
+
+
+def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) -> bool | None:
+    """Return whether to accept is correct for the pirate at this position; None: nothing is.
+
+    Args:
+        rule: ``paper``; ``published``, where one coin at a position of the other parity than
+            the proposer has no correct answer; ``equilibrium``, where one accepts exactly what is
+            more than one gets if the plan fails.
+        position: 1 to ``pirates - 1``; the proposer, at 0, does not vote.
+        share: coins offered to it.
+        pirates: pirates alive, the proposer included.
+        gold: coins to share, at least ``(pirates - 1) // 2``.
+    """
+    if rule == "equilibrium":
+        return share > optimal_plan(pirates - 1, gold)[position - 1]
+    if rule not in ("paper", "published"):
+        raise BadParameter(f"vote_rule must be 'paper', 'published' or 'equilibrium', got {rule!r}")
+    if share == 1 and position % 2:
+        return None if rule == "published" else False
+    return share >= 1
+
+
+def pirate_game(
+    plans: Sequence[Numbers],
+    votes: Sequence[Sequence[bool]],
+    gold: int,
+    edition: str = "corrected",
+    vote_rule: str = "paper",
+) -> float:
+    """S8: half for plans near the optimal one, half for correct votes.
+
+    Args:
+        plans: coins of each living pirate, proposer first, a list for each round.
+        votes: True for accept, in the same order, the proposer's own included.
+        gold: coins to share.
+        edition: all but ``corrected`` scale the plans to 100 coins.
+        vote_rule: see `right_vote`; the other editions always take ``published``.
+    """
+    number, mean = _arithmetic(edition)
+    base, rule = (gold, vote_rule) if edition == "corrected" else (100, "published")
+    distances = []
+    for plan in plans:
+        best = optimal_plan(len(plan), base)
+        apart = (abs(number(x) / gold * base - y) for x, y in zip(plan, best, strict=True))
+        distances.append(sum(apart))
+    right, asked = correct_votes(plans, votes, gold, rule)
+    proposed = (2 * base - mean(distances)) / (2 * base) * 50
+    return float(proposed + number(right) / asked * 50)
+
+
+def correct_votes(
+    plans: Sequence[Numbers], votes: Sequence[Sequence[bool]], gold: int, rule: str = "paper"
+) -> tuple[int, int]:
+    """Count the correct votes of non-proposers and all their votes, over all rounds (S8V)."""
+    cast = [
+        bool(vote) is right_vote(rule, position, plan[position], len(plan), gold)
+        for plan, given in zip(plans, votes, strict=True)
+        for position, vote in enumerate(given)
+        if position
+    ]
+    return sum(cast), len(cast)
+
+
+# -- the scores of one recorded run --------------------------------------------------------------
+
+
+def score_episode(
+    game: Rulebook, records: Sequence[Record], edition: str = "corrected"
+) -> float | None:
+    """Return the score of one run from what happened in it.
+
+    Args:
+        game: the rules it was played by.
+        records: the `Outcome.record` of each of its steps, in order, as plain Python values.
+        edition: see `EDITIONS`.
+
+    Returns:
+        None for a run that is not finished, a game outside the benchmark, and settings for which
+        no score is defined. Whether a finished run is void is not in its records.
+    """
+    _arithmetic(edition)
+    score = _SCORES.get(game.name)
+    return score(game, records, edition) if score and _complete(game, records) else None
+
+
+def _complete(game: Any, records: Sequence[Record]) -> bool:
+    if not records:
+        return False
+    last = records[-1]
+    if game.name == "battle_royale":
+        return len(records) == game.max_shots or sum(last["alive"]) - last["hit"] == 1
+    if game.name == "pirate_game":
+        return bool(last["passed"])
+    return len(records) == game.rounds
+
+
+def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if game.max_draw is not None or not game.reasks:
+        return None  # sessions of Economics Arena have measures of their own
+    rounds = [
+        [x for x, counts in zip(r["actions"], r["counted"], strict=True) if counts] for r in records
+    ]
+    rounds = [choices for choices in rounds if choices]  # nobody's number counted in the others
+    low, high = int(game.min * game.unit), int(game.max * game.unit)
+    return beauty_contest(rounds, low, high, game.ratio, edition) if rounds else None
+
+
+def _el_farol_bar(game: Any, records: Sequence[Record], edition: str) -> float:
+    return el_farol_bar([r["goers"] for r in records], game.players, game.ratio, edition)
+
+
+def _divide_dollar(game: Any, records: Sequence[Record], edition: str) -> float:
+    return divide_dollar([r["sum"] for r in records], game.players, game.golds, edition)
+
+
+def _public_goods(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if (game.endowment, game.initial_tokens) == ("reset", "fixed"):
+        pots = [r["pot"] for r in records]
+        return public_goods(pots, game.players, game.tokens, game.ratio, edition)
+    if edition != "corrected":
+        return None
+    given, had = ([r[key] for r in records] for key in ("actions", "endowment"))
+    return public_goods_shares(given, had)
+
+
+def _diners_dilemma(game: Any, records: Sequence[Record], edition: str) -> float:
+    return diners_dilemma([game.players - r["costly"] for r in records], game.players, edition)
+
+
+def _sealed_bid_auction(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if game.assets is not None:
+        return None
+    valuations, bids = ([r[key] for r in records] for key in ("valuations", "actions"))
+    return sealed_bid_auction(valuations, bids, game.price, edition)
+
+
+def _battle_royale(game: Any, records: Sequence[Record], edition: str) -> float:
+    return battle_royale([shot_of(r) for r in records], game.rates, edition)
+
+
+def shot_of(record: Record) -> Shot:
+    """Return the turn that a battle royale's record tells of."""
+    alive = [seat for seat, lives in enumerate(record["alive"]) if lives]
+    return Shot(record["shooter"], record["target"], alive)
+
+
+def _pirate_game(game: Any, records: Sequence[Record], edition: str) -> float | None:
+    if game.quota != "half" or game.gold < (game.players - 1) // 2:
+        return None
+    rounds = [r for r in records if r["phase"] == VOTE]
+    plans = [r["plan"][seat:] for seat, r in enumerate(rounds)]
+    votes = [r["votes"][seat:] for seat, r in enumerate(rounds)]
+    return pirate_game(plans, votes, game.gold, edition)
+
+
+_SCORES: dict[str, Callable[[Any, Sequence[Record], str], float | None]] = {
+    "beauty_contest": _beauty_contest,
+    "el_farol_bar": _el_farol_bar,
+    "divide_dollar": _divide_dollar,
+    "public_goods": _public_goods,
+    "diners_dilemma": _diners_dilemma,
+    "sealed_bid_auction": _sealed_bid_auction,
+    "battle_royale": _battle_royale,
+    "pirate_game": _pirate_game,
+}
+
+
+# -- from runs to tables -------------------------------------------------------------------------
+
+
+class Cell(NamedTuple):
+    """A mean over runs, the sample standard deviation (None for one run), and how many runs."""
+
+    mean: float
+    std: float | None
+    runs: int
+
+
+def cell(scores: Sequence[float]) -> Cell:
+    """Average the scores of one or more runs; ± is the sample standard deviation (ddof 1)."""
+    std = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
+    return Cell(sum(scores) / len(scores), std, len(scores))
+
+
+def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
+    """Return the mean of the cells, with ± over r of the mean over the games of run r.
+
+    Args:
+        scores: of the runs of each game, in the order of the runs.
+
+    Returns:
+        None unless every game of the benchmark has a run; no ± unless all have equally many.
+    """
+    if not all(scores.get(game) for game in GAMES):
+        return None
+    columns = [scores[game] for game in GAMES]
+    mean = sum(cell(column).mean for column in columns) / len(GAMES)
+    runs = min(map(len, columns))
+    if runs != max(map(len, columns)):
+        return Cell(mean, None, runs)
+    return cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])._replace(mean=mean)
+
+
+def interval(
+    columns: Sequence[Sequence[float]],
+    rng: np.random.Generator,
+    level: float = 0.95,
+    draws: int = 10_000,
+) -> tuple[float, float] | None:
+    """Return the bootstrap interval of the mean over columns of the mean over runs.
+
+    Args:
+        columns: the scores of the runs, a list for each game (one list: of that cell); runs are
+            drawn again within each list.
+        rng: the generator of the draws.
+        level: share of the draws inside, the same share left out at both ends.
+        draws: bootstrap samples.
+
+    Returns:
+        None if a list has fewer than two runs.
+    """
+    if min(map(len, columns), default=0) < 2:
+        return None
+    means = np.zeros(draws)
+    for column in columns:
+        runs = np.asarray(column, np.float64)
+        means += runs[rng.integers(len(runs), size=(draws, len(runs)))].mean(axis=1)
+    low, high = np.quantile(means / len(columns), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def filled_in(broken: int, decisions: int) -> Fraction:
+    """Return the share of decisions that the rules filled in; beyond `MARK` a run is marked."""
+    return Fraction(broken, decisions) if decisions else Fraction(0)
+
+
+def shown(value: float | None, digits: int = 1) -> str:
+    """Write a score for a table, rounded half to even after scaling; a missing one as a dash."""
+    return "–" if value is None else f"{np.round(value, digits):.{digits}f}"

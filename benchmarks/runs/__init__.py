@@ -1,0 +1,1 @@
+"""Runs: what is played, played, recorded, and read again."""

@@ -1,0 +1,318 @@
+"""What a run is, as somebody writes it in a TOML file, checked before anything runs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from llm_games.errors import LLMGamesError
+
+PAPERS = Path(__file__).parents[1] / "papers"
+Edition = Literal["corrected", "published", "v4", "v2"]
+KEYS = "keys are never written down: name the variable that holds it in api_key_env"
+
+
+class ConfigError(LLMGamesError, ValueError):
+    """A configuration that cannot be used; names the file, the key, the value and what is legal."""
+
+
+class Section(BaseModel):
+    """Base of all sections: no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Talk(Section):
+    """How a player that asks a language model is asked; see `LLMPolicy`. None: its default."""
+
+    prompts: str | None = None
+    """wording: ``v1`` to ``v5``, or a file in `prompt_folder`"""
+    prompt_folder: str | None = None
+    reasoning: bool | None = None
+    """ask for an explanation first"""
+    persona: str | None = None
+    """``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own"""
+    memory: Any = None
+    """past decisions in the dialogue: ``full``, ``none`` or a number"""
+    reading: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_attempts: int | None = Field(default=None, ge=1, le=100)
+    structured: bool | None = None
+    tools: list[str] | None = None
+    """what the model may call: names of `baselines.tools`, or ``NAME:always`` to be told anyway"""
+    max_tool_calls: int | None = Field(default=None, ge=1, le=100)
+    """for one decision, at most"""
+    strategy: str | None = None
+    """``none``, ``static`` or ``adaptive``: the player plans, see `Planning`"""
+    learning: bool | None = None
+    correct_belief: bool | None = None
+    belief_checks: int | None = Field(default=None, ge=1, le=100)
+    plan_reasks: int | None = Field(default=None, ge=0, le=100)
+    belief_fallback: str | None = None
+    none_sees_estimates: bool | None = None
+    replan_shows_old_plan: bool | None = None
+    bidder_names: str | None = None
+
+    @field_validator("memory")
+    @classmethod
+    def _amount(cls, value: Any) -> Any:
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        if value is not None and value not in ("full", "none") and not whole:
+            raise ValueError('must be "full", "none" or a number of decisions, at least 0')
+        return value
+
+    def given(self) -> dict[str, Any]:
+        """Return the values that were given."""
+        return self.model_dump(exclude_none=True)
+
+
+class Server(Section):
+    """Where a language model is and how it is called. None: the client's default."""
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    """the environment variable that holds the key"""
+    api_key_file: str | None = None
+    """a file that holds the key"""
+    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """seconds for one call"""
+    retries: int | None = Field(default=None, ge=0, le=100)
+    max_in_flight: int | None = Field(default=None, ge=1, le=10_000)
+    """most calls at the same time; fewer while the server refuses some as too many"""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    """what the server allows, prompts and replies together"""
+    cache: bool | None = None
+    """keep replies and serve them again, also at a temperature above 0; false: never. By default
+    only those at temperature 0, if the run has a cache"""
+    device: str | None = None
+    """where a local model runs, such as ``cuda``"""
+    dtype: str | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must be an address such as http://127.0.0.1:8000/v1")
+        if parts.username or parts.password:
+            raise ValueError(KEYS)
+        return value
+
+
+class Model(Server, Talk):
+    """``[models.NAME]``: a model that seats refer to as ``openai:NAME``."""
+
+    model: str | None = None
+    """the model's name at the server; NAME by default"""
+
+
+class Seat(Server, Talk):
+    """One player: a spec such as ``"tiny"``, or a table with `player` and settings."""
+
+    player: str = Field(min_length=1)
+    """such as ``tiny``; in a game's own seats also ``default``: the run's player at this seat"""
+    name: str | None = Field(default=None, min_length=1)
+    """how reports call it; `player` by default"""
+
+
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Price(Section):
+    """``[prices."MODEL"]``: a million tokens of this model, by its name at the server."""
+
+    input: Money = 0.0
+    output: Money = 0.0
+
+
+class Budget(Section):
+    """``[budget]``: the most that a run may spend, and each seat over all its episodes."""
+
+    calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    """of prompts and replies together"""
+    money: Money | None = None
+    """in the currency of the prices"""
+    calls_per_seat: int | None = Field(default=None, ge=1)
+    tokens_per_seat: int | None = Field(default=None, ge=1)
+    money_per_seat: Money | None = None
+
+
+S = TypeVar("S", bound=Section)
+
+
+def _as_table(value: Any) -> Any:
+    return {"player": value} if isinstance(value, str) else value
+
+
+class Game(Section):
+    """``[[games]]``: one game at one setting."""
+
+    game: str
+    label: str | None = Field(default=None, min_length=1)
+    """how it is called in this run; the game's name by default"""
+    params: dict[str, Any] = {}
+    seats: list[Seat] | None = Field(default=None, min_length=1)
+    episodes: int | None = Field(default=None, ge=1, le=100_000)
+    max_steps: int | None = Field(default=None, ge=1)
+    """stops an episode that has no end; such an episode is void"""
+    order: Literal["fixed", "shuffled"] = "fixed"
+    """``shuffled``: players change seats in every episode, what is personal goes with them"""
+    series: bool = False
+    """episodes are played one after another, and players recall what they noted down before"""
+
+    @field_validator("seats", mode="before")
+    @classmethod
+    def _tables(cls, value: Any) -> Any:
+        return [_as_table(seat) for seat in value] if isinstance(value, list) else value
+
+
+class Config(Section):
+    """The whole file."""
+
+    title: str = "Untitled run"
+    episodes: int = Field(default=1, ge=1, le=100_000)
+    """of each game"""
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    """all randomness comes from it; episode i of a game has the same seed whoever plays"""
+    seats: list[Seat] = Field(default=[Seat(player="tiny")], min_length=1)
+    """one player for all seats, or one for each"""
+    failed_reply: str = "fallback"
+    """for games that do not say otherwise: ``fallback`` or ``void_run``"""
+    scoring: Edition = "corrected"
+    """formulas of the scores that are shown, see `scores.EDITIONS`"""
+    max_attempts: int = Field(default=3, ge=1, le=100)
+    """completions asked for one decision, at most"""
+    max_tables: int = Field(default=64, ge=1, le=10_000)
+    """episodes played at the same time"""
+    max_failures: int = Field(default=25, ge=1)
+    """so many calls in a row without a completion stop the run, to be resumed"""
+    player: Talk = Talk()
+    """for all players that ask a language model"""
+    cache: str | None = Field(default=None, min_length=1)
+    """a file in which replies are kept, see `Server`; several runs may share it"""
+    budget: Budget = Budget()
+    prices: dict[str, Price] = {}
+    models: dict[str, Model] = {}
+    vary: list[Talk] = []
+    """each game is played once with each of these, which win over all other settings"""
+    games: list[Game] = Field(min_length=1)
+
+    _tables = field_validator("seats", mode="before")(Game._tables.__func__)  # type: ignore[attr-defined]
+
+
+def experiments() -> dict[str, list[str]]:
+    """Return the names of the experiments that come with the package, by group."""
+    folders = sorted(folder for folder in PAPERS.iterdir() if any(folder.glob("*.toml")))
+    return {
+        folder.name.replace("_", "-"): sorted(file.stem for file in folder.glob("*.toml"))
+        for folder in folders
+    }
+
+
+def named(name: str) -> Path | None:
+    """Return the file that a name on the command line means: ``gamma-bench``, ``gamma-bench/NAME``.
+
+    None if it is no such name.
+
+    Raises:
+        ConfigError: the set of experiments exists, the experiment does not.
+    """
+    group, _, experiment = name.partition("/")
+    folder = PAPERS / group.replace("-", "_")
+    if group not in experiments() or Path(name).is_file():
+        return None
+    path = folder / f"{experiment or 'vanilla'}.toml"
+    if not path.exists():
+        known = experiments()[group]
+        raise ConfigError(
+            f"{group} has no experiment {experiment!r};{_nearest(experiment, known)} "
+            f"known: {', '.join(known)}"
+        )
+    return path
+
+
+def load(source: str) -> dict[str, Any]:
+    """Return the raw content of the file that `source` means.
+
+    Raises:
+        ConfigError: there is no such file, or it is not TOML.
+    """
+    path = named(source) or Path(source)
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        known = list(experiments())
+        near = _nearest(source, known)
+        raise ConfigError(
+            f"there is no file {source};{near} give a TOML file, or one of: {', '.join(known)}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is not valid TOML: {error}") from None
+
+
+def parse(raw: Mapping[str, Any], source: str | Path) -> Config:
+    """Check a raw configuration.
+
+    Raises:
+        ConfigError: it has unknown keys or impossible values; names all of them.
+    """
+    return checked(Config, raw, source)
+
+
+def checked(section: type[S], raw: Mapping[str, Any], source: str | Path) -> S:
+    """Check one raw section; raises as `parse` does."""
+    try:
+        return section.model_validate(raw)
+    except ValidationError as error:
+        problems = [_problem(dict(found)) for found in error.errors(include_url=False)]
+        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems)) from None
+
+
+def _problem(found: dict[str, Any]) -> str:
+    where, value = found["loc"], found["input"]
+    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
+    if found["type"] == "extra_forbidden":
+        if "key" in str(where[-1]).lower() and "api" in str(where[-1]).lower():
+            return f"{path} cannot be set here; {KEYS}"
+        keys = _keys(where[:-1])
+        return (
+            f"there is no key {path};{_nearest(str(where[-1]), keys)} known here: {', '.join(keys)}"
+        )
+    if found["type"] == "missing":
+        return f"the key {path} is missing"
+    said = found["msg"].removeprefix("Value error, ").replace("Input", "it")
+    return f"{path} = {_short(value)}: {said}"
+
+
+def _keys(where: tuple[Any, ...]) -> list[str]:
+    """Return the keys that a section may have."""
+    sections: dict[Any, type[BaseModel]] = {
+        "player": Talk, "vary": Talk, "models": Model, "seats": Seat, "games": Game,
+        "budget": Budget, "prices": Price,
+    }  # fmt: skip
+    section = next((sections[key] for key in reversed(where) if key in sections), Config)
+    return list(section.model_fields)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f" did you mean {near[0]!r}?" if near else ""
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

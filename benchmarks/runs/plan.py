@@ -1,0 +1,405 @@
+"""What will be played: a configuration with all names resolved, and the players it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from llm_games.baselines.players import PLAYERS, Entry, make_player
+from llm_games.benchmarks.runs.config import (
+    Budget,
+    Config,
+    ConfigError,
+    Edition,
+    Game,
+    Model,
+    Price,
+    Seat,
+    Section,
+    Server,
+    Talk,
+    checked,
+)
+from llm_games.errors import LLMGamesError, unknown
+from llm_games.registry import GAMES, game_class, rulebook
+from llm_games.rulebook import Rulebook, seated
+from llm_games.wrappers.clients import budget as books
+from llm_games.wrappers.clients.base import Client, ClientError, Request
+from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.recorded import RecordedClient
+from llm_games.wrappers.clients.stack import Shared
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Policy
+
+DEFAULT = "default"
+"""In a game's own seats: the run's player at this seat."""
+
+
+def _recorded(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> Policy:
+    from llm_games.benchmarks.runs import served
+
+    return served.player(value, client, settings)
+
+
+# Runs are known on this floor only, so that this kind of player joins the others here.
+PLAYERS["recorded"] = Entry(
+    "gives the completions of a recorded run again",
+    model=_recorded,
+    value="<file.db>",
+    needs_value=True,
+)
+
+
+class PlannedSeat(Section):
+    """One seat: arguments of `make_player`, and how reports call the player."""
+
+    player: str
+    name: str
+    client: dict[str, Any]
+    settings: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Return what is equal for seats that share a player."""
+        return json.dumps([self.player, self.client, self.settings], sort_keys=True)
+
+
+class PlannedGame(Section):
+    """One game with a player for each seat and the seeds of its episodes.
+
+    `change` is the entry of ``vary`` that it is played with.
+    """
+
+    label: str
+    game: str
+    params: dict[str, Any]
+    seats: list[PlannedSeat]
+    seeds: list[int]
+    max_steps: int | None
+    change: dict[str, Any] = Field(default_factory=dict)
+    order: str = "fixed"
+    series: bool = False
+
+    def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
+        """Build the rules, with players at their own seats or where `seating` has them."""
+        if seating is None:
+            return rulebook(self.game, **self.params)
+        return rulebook(self.game, **seated(game_class(self.game), self.params, seating))
+
+    def seating(self, seed: int) -> list[int]:
+        """Return for each seat the place in `seats` of who sits there in an episode."""
+        places = np.arange(len(self.seats))
+        if self.order == "shuffled":
+            places = np.random.default_rng([seed, len(places)]).permutation(places)
+        return [int(place) for place in places]
+
+
+class Plan(Section):
+    """A run, ready to be played or written down; holds no keys."""
+
+    title: str
+    seed: int
+    max_tables: int
+    max_failures: int
+    scoring: Edition = "corrected"
+    cache: str | None = None
+    budget: Budget = Budget()
+    prices: dict[str, Price] = Field(default_factory=dict)
+    games: list[PlannedGame]
+
+    def with_budget(self, **limits: Any) -> Plan:
+        """Return the plan with other limits, such as ``calls=2000``, to resume a run with.
+
+        Raises:
+            ConfigError: there is no such limit, or it cannot be that.
+        """
+        given = self.budget.model_dump() | limits
+        return self.model_copy(update={"budget": checked(Budget, given, "budget")})
+
+    def without_keys(self) -> Plan:
+        """Return the plan for players that shall ask nobody: servers get no key."""
+        plan = self.model_copy(deep=True)
+        for seat in (seat for game in plan.games for seat in game.seats):
+            if seat.player.startswith("openai:"):
+                kept = {k: v for k, v in seat.client.items() if not k.startswith("api_key")}
+                seat.client.clear()
+                seat.client.update(kept | {"api_key": "none"})
+        return plan
+
+    def shared(self, use_cache: bool = True) -> Shared:
+        """Return what all players of the run have in common: ledger, cache, gates.
+
+        Raises:
+            CacheError: the cache cannot be used.
+        """
+        prices = {
+            model: books.Price(Decimal(str(price.input)), Decimal(str(price.output)))
+            for model, price in self.prices.items()
+        }
+        limits: dict[str, Any] = {
+            name: Decimal(str(value)) if isinstance(value, float) else value
+            for name, value in self.budget
+        }
+        ledger = books.Ledger(books.Budget(**limits), prices)
+        replies = ReplyCache(self.cache) if self.cache and use_cache else None
+        return Shared(ledger, replies, use_cache)
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says instead of the file. Empty or None: nothing.
+
+    Attributes:
+        seats: player specs, one for all seats or one for each. They also replace a game's own
+            seats, unless these name ``default``, for which they then stand.
+        games: names or labels of the games to play.
+        episodes: of each game.
+        seed: of the run.
+        settings: of all players that ask a language model; ``base_url`` of those at a server.
+        scoring: which formulas the scores are computed by.
+    """
+
+    seats: Sequence[str] = ()
+    games: Sequence[str] = ()
+    episodes: int | None = None
+    seed: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    scoring: str | None = None
+
+    def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a raw configuration with what is given replaced."""
+        changed = dict(raw)
+        everywhere: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        for key, value in everywhere.items():
+            if value is not None:
+                changed[key] = value
+                games = changed.get("games")
+                if isinstance(games, list):
+                    changed["games"] = [_without(game, key) for game in games]
+        last = {"seed": self.seed, "scoring": self.scoring}
+        changed |= {key: value for key, value in last.items() if value is not None}
+        return changed
+
+
+def resolve(config: Config, source: str, overrides: Overrides | None = None) -> Plan:
+    """Build every game and look up every player's settings.
+
+    Raises:
+        ConfigError: a game, parameter, label or number of seats that cannot be.
+    """
+    overrides = overrides or Overrides()
+    checked(Model, overrides.settings, "command line")
+    games = [
+        _game(config, f"{source}: games[{i}] ({game.game})", game, change, overrides.settings)
+        for i, game in _chosen(config.games, overrides.games)
+        for change in config.vary or [Talk()]
+    ]
+    _check_heard(games, overrides.settings, source)
+    labels = [game.label for game in games]
+    double = next((label for label in labels if labels.count(label) > 1), None)
+    if double is not None:
+        raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
+    return Plan(
+        title=config.title,
+        seed=config.seed,
+        max_tables=config.max_tables,
+        max_failures=config.max_failures,
+        scoring=config.scoring,
+        cache=config.cache,
+        budget=config.budget,
+        prices=config.prices,
+        games=games,
+    )
+
+
+def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
+    """Check that what the command line sets reaches a player."""
+    asked = {seat.player for game in games for seat in game.seats if is_model(seat.player)}
+    for key in settings:
+        if key == "base_url" and not any(player.startswith("openai:") for player in asked):
+            raise ConfigError(
+                f"{source}: --base-url is for players behind a server, and there is none; give "
+                "one: --seat openai:MODEL"
+            )
+        if not asked:
+            raise ConfigError(
+                f"{source}: {key} is for players that ask a language model, and there is none; "
+                "give one: --seat tiny, or --seat openai:MODEL"
+            )
+
+
+def episode_seed(run: int, game: str, number: int) -> int:
+    """Return the seed of an episode: the same for all players and parameters of a game.
+
+    So whoever is compared meets the same chance (common random numbers).
+    """
+    sequence = np.random.SeedSequence([run, number, *game.encode()])
+    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
+
+
+def is_model(player: str) -> bool:
+    """Return whether a player asks a language model, and so takes settings."""
+    entry = PLAYERS.get(player.partition(":")[0])
+    return entry is not None and entry.model is not None
+
+
+def players(plan: Plan, shared: Shared | None = None) -> dict[str, Policy]:
+    """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
+
+    Players that call a model have the ledger, the cache and the gates of `shared` in common, by
+    default those of the plan.
+
+    Raises:
+        LLMGamesError: one cannot be built, or cannot play its game.
+    """
+    made: dict[str, Policy] = {}
+    shared = shared or plan.shared()
+    for game in plan.games:
+        rules = game.rules()
+        for number, seat in enumerate(game.seats):
+            try:
+                if seat.key not in made or not is_model(seat.player):
+                    client = seat.client | ({"shared": shared} if _calls(seat.player) else {})
+                    made[seat.key] = make_player(seat.player, rules, client, **seat.settings)
+                made[seat.key].start(rules, number, 0)
+            except LLMGamesError as error:
+                raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
+    return made
+
+
+def _calls(player: str) -> bool:
+    """Return whether a player has a client with layers."""
+    return is_model(player) and not player.startswith("recorded:")
+
+
+async def check(made: Mapping[str, Policy]) -> None:
+    """Ask each language model one short question, to learn before a run whether it answers.
+
+    Raises:
+        ConfigError: one does not.
+    """
+    asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
+    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
+    hello = Request(({"role": "user", "content": "Say hello."},), max_tokens=16)
+
+    async def ask(client: Client) -> None:
+        try:
+            await client.complete(hello)
+        except ClientError as error:
+            raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
+
+    await asyncio.gather(*map(ask, clients.values()))
+
+
+def _chosen(games: Sequence[Game], wanted: Sequence[str]) -> list[tuple[int, Game]]:
+    """Return the games to play with their places in the file."""
+    called = [{game.label or game.game, game.game} for game in games]
+    known = set().union(*called)
+    for name in wanted:
+        if name not in known:
+            raise unknown("game in this run called", name, known)
+    return [(i, games[i]) for i, names in enumerate(called) if not wanted or names & set(wanted)]
+
+
+def _game(
+    config: Config, where: str, game: Game, change: Talk, settings: Mapping[str, Any]
+) -> PlannedGame:
+    params = params_of(game)
+    if config.failed_reply != "fallback":
+        params.setdefault("failed_reply", config.failed_reply)
+    try:
+        rules = rulebook(game.game, **params)
+    except LLMGamesError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if rules.length() is None and game.max_steps is None:
+        raise ConfigError(
+            f"{where} may never end with these parameters; set max_steps, such as 1000 "
+            "(an episode that reaches it is void)"
+        )
+    last = dict(settings) | change.given()
+    seats = [_seat(config, seat, last) for seat in _seats(config, game, rules.players, where)]
+    episodes = config.episodes if game.episodes is None else game.episodes
+    varied = (f"{key} {value}" for key, value in change.given().items())
+    return PlannedGame(
+        label=", ".join((game.label or game.game, *varied)),
+        game=rules.name,
+        params=params,
+        seats=seats,
+        seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
+        max_steps=game.max_steps,
+        change=change.given(),
+        order=game.order,
+        series=game.series,
+    )
+
+
+def _seats(config: Config, game: Game, players: int, where: str) -> list[Seat]:
+    """Return one seat for each player, with the run's in place of ``default``."""
+    own = _for_each(game.seats or config.seats, players, where)
+    if all(seat.player != DEFAULT for seat in own):
+        return own
+    run = _for_each(config.seats, players, where)
+    return [
+        run[i].model_copy(update=seat.given() | {"player": run[i].player})
+        if seat.player == DEFAULT
+        else seat
+        for i, seat in enumerate(own)
+    ]
+
+
+def _for_each(seats: Sequence[Seat], players: int, where: str) -> list[Seat]:
+    if len(seats) not in (1, players):
+        raise ConfigError(
+            f"{where} has {players} seats, but seats lists {len(seats)} players; "
+            f"give one for all seats, or {players}"
+        )
+    return [*seats] * players if len(seats) == 1 else [*seats]
+
+
+def params_of(game: Game) -> dict[str, Any]:
+    """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
+    if game.game not in GAMES:
+        return dict(game.params)
+    may = {f.name for f in dataclasses.fields(game_class(game.game)) if "None" in str(f.type)}
+    return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
+
+
+def _seat(config: Config, seat: Seat, last: dict[str, Any]) -> PlannedSeat:
+    """Merge settings: of all players, of the model, of the seat, and those that come last."""
+    kind, _, model = seat.player.partition(":")
+    player, merged = seat.player, seat.given()
+    if is_model(player):
+        described = config.models[model].given() if model in config.models else {}
+        if model in config.models:
+            player = f"{kind}:{described.pop('model', model)}"
+        common = {"max_attempts": config.max_attempts} | config.player.given()
+        merged = common | described | merged | last
+        if kind != "openai":
+            merged = {k: v for k, v in merged.items() if k not in last or k != "base_url"}
+    return PlannedSeat(
+        player=player,
+        name=seat.name or seat.player,
+        client={k: v for k, v in merged.items() if k in Server.model_fields},
+        settings={k: v for k, v in merged.items() if k in Talk.model_fields},
+    )
+
+
+def _without(game: Any, key: str) -> Any:
+    """Return a raw game without a key; seats that name the run's player stay."""
+    if not isinstance(game, dict) or (key == "seats" and _has_default(game.get(key))):
+        return game
+    return {k: v for k, v in game.items() if k != key}
+
+
+def _has_default(seats: Any) -> bool:
+    return isinstance(seats, list) and any(
+        (seat.get("player") if isinstance(seat, dict) else seat) == DEFAULT for seat in seats
+    )

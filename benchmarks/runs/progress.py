@@ -1,0 +1,46 @@
+"""A progress bar for a terminal; elsewhere nothing is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from llm_games.benchmarks.runs.run import Counters, Watcher
+
+
+@contextmanager
+def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
+    """Give what a run calls after every step."""
+    bar = Progress(
+        TextColumn("{task.completed:.0f} of {task.total:.0f} episodes"),
+        BarColumn(bar_width=12),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=quiet or not console.is_terminal,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=0)
+
+        def watch(counters: Counters) -> None:
+            if not bar.disable:
+                bar.update(
+                    task,
+                    total=counters.episodes,
+                    completed=counters.played,
+                    description=describe(counters),
+                )
+
+        yield watch
+
+
+def describe(counters: Counters) -> str:
+    """Return one line on where a run stands."""
+    return (
+        f"{counters.decisions} decisions, {counters.in_flight} calls in flight, "
+        f"{counters.broke} rule breaks"
+    )

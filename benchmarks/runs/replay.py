@@ -1,0 +1,428 @@
+"""Play a recorded run again without any model, and compare everything bit for bit.
+
+Every seat does what is recorded of it. Where a language model sat, its prompts are written anew
+from the states that are reached, with the recorded settings and the wording of today, and its
+completions are read again. Not compared, since nothing determines it: tokens, latencies, models'
+names and times; and a completion may differ where it is still read alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llm_games.baselines.players import llm_player
+from llm_games.benchmarks.runs.plan import Plan, PlannedGame, PlannedSeat, is_model
+from llm_games.benchmarks.runs.run import (
+    planned,
+    recalled,
+    recorded_completion,
+    rows_of,
+    void_reason,
+)
+from llm_games.benchmarks.runs.store import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    Records,
+    StoreError,
+)
+from llm_games.errors import LLMGamesError
+from llm_games.questions import MISSING
+from llm_games.questions import Plan as Shares
+from llm_games.view import View
+from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.policy import Decision, Note, Policy
+from llm_games.wrappers.table import Place, Step, place, play_table
+
+AROUND = 30
+"""Characters that are shown on each side of where two texts part."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is recorded otherwise than it is played.
+
+    Attributes:
+        where: the game, episode, step and seat, as far as it belongs to one.
+        what: which column, and where in it.
+        expected: what playing again gives.
+        found: what the file says.
+    """
+
+    where: str
+    what: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}: expected {self.expected}, found {self.found}"
+
+
+@dataclass
+class Replay:
+    """What a replay has looked at: numbers of episodes, steps and completions; differences."""
+
+    episodes: int = 0
+    steps: int = 0
+    completions: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    def summary(self) -> str:
+        """Return one line on what was compared."""
+        seen = (
+            f"{self.episodes} episodes, {self.steps} steps and {self.completions} completions "
+            "played again"
+        )
+        many = len(self.differences)
+        return f"{seen}: {f'{many} differences' if many else 'all equal, bit for bit'}"
+
+
+def replay(records: Records) -> Replay:
+    """Play all that is recorded again and compare.
+
+    In each episode, the first step that differs is the last that is compared: what follows may
+    build upon it.
+
+    Raises:
+        StoreError: the file or its configuration cannot be read at all.
+    """
+    plan, done = planned(records), Replay()
+    found = [*_messages(records), *_games(records, plan)]
+    games = {game.label: game for game in plan.games}
+    for row in records.episodes():
+        if row.game.label not in games:
+            continue
+        try:
+            episode = _Episode(records, row, games[row.game.label])
+            found += episode.play()
+        except StoreError as error:  # a value of the file that cannot be read
+            found.append(Difference(_name(row), "unreadable", "a record", str(error)))
+            continue
+        done.episodes += 1
+        done.steps += episode.reached
+        done.completions += episode.read
+    done.differences = tuple(found)
+    return done
+
+
+def _messages(records: Records) -> Iterator[Difference]:
+    """Check each message against its hash."""
+    for number, digest, role, content in records.pool():
+        right = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
+        if digest != right:
+            yield Difference(f"message {number}", "hash", right.hex(), digest.hex())
+
+
+def _games(records: Records, plan: Plan) -> Iterator[Difference]:
+    """Check the table of games, and the episodes' seeds, against the configuration."""
+    rows, episodes = {row.label: row for row in records.games()}, records.episodes()
+    for game in plan.games:
+        row = rows.pop(game.label, None)
+        if row is None:
+            yield Difference(f"game {game.label}", "row", "one", "none")
+            continue
+        for what, expected, found in (
+            ("game", game.game, row.game),
+            ("params", game.params, row.params),
+            ("seats", [seat.name for seat in game.seats], row.seats),
+            (
+                "numbers",
+                [*range(len(game.seeds))],
+                [e.number for e in episodes if e.game.id == row.id],
+            ),
+            ("seeds", game.seeds, [e.seed for e in episodes if e.game.id == row.id]),
+            (
+                "seatings",
+                [game.seating(seed) for seed in game.seeds],
+                [e.seating for e in episodes if e.game.id == row.id],
+            ),
+        ):
+            if _json(expected) != _json(found):
+                yield Difference(f"game {game.label}", what, *_texts(expected, found))
+    for label in rows:
+        yield Difference(f"game {label}", "row", "none", "one")
+
+
+class _Stop(Exception):
+    """A step differs: what follows may build upon it."""
+
+
+class _Unrecorded(Exception):
+    """A completion is needed that is not recorded."""
+
+
+class _Episode:
+    """One recorded episode, and the differences found in it."""
+
+    def __init__(self, records: Records, row: EpisodeRow, game: PlannedGame) -> None:
+        self.row, self.game = row, game
+        self.steps, self.texts = records.steps(row.id), records.texts(row.id)
+        self.decisions = {Place(d.step, d.seat): d for d in records.decisions(row.id)}
+        self.calls: dict[Place, list[AttemptRow]] = {}
+        for call in records.attempts(row.id):
+            self.calls.setdefault(Place(call.step, call.seat), []).append(call)
+        self.notes: dict[Place, list[Any]] = {}
+        for note in records.notes(row.id):
+            self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
+        self.recalled = recalled(records, row) if game.series else None
+        self.messages = {number: [role, text] for number, _, role, text in records.pool()}
+        self.found: list[Difference] = []
+        self.reached = self.read = 0
+
+    def play(self) -> list[Difference]:
+        """Play the episode to the end of its record; return the differences."""
+        asking = {at.seat for at in self.calls}
+        seats = [self.game.seats[place] for place in self.row.seating]
+        policies = [
+            _Asked(self, seat) if i in asking or is_model(seat.player) else _Seated(self)
+            for i, seat in enumerate(seats)
+        ]
+        try:
+            asyncio.run(self._play(policies))
+        except _Stop:
+            pass
+        except LLMGamesError as error:
+            self.note("replay", "to go on", f"an error: {error}", Place(self.reached, -1))
+        return self.found
+
+    async def _play(self, policies: Sequence[Policy]) -> None:
+        if not self.steps:
+            if self.row.status not in ("pending", "running"):
+                self.note("status", "pending or running, without any step", self.row.status)
+            return
+        numbers = [step.step for step in self.steps]
+        self._compare("numbers of the steps", list(range(len(numbers))), numbers)
+        episode = await play_table(
+            self.game.rules(self.row.seating),
+            policies,
+            self.row.seed,
+            on_step=self.check,
+            max_steps=len(numbers),
+            recalled=self.recalled,
+        )
+        self._compare("number of steps", len(episode.steps), len(numbers))
+        end = episode.over or len(numbers) == self.game.max_steps
+        reason = void_reason(episode, self.game) if end else None
+        status = ("done" if reason is None else "void") if end else "running"
+        if end and self.row.status == "running":  # stopped between the last step and its note
+            status = "running"
+        self._compare("status", status, self.row.status)
+        if status != "running":
+            self._compare("reason", reason, self.row.reason)
+        looked_back = {Place(len(numbers), seat) for seat in episode.afterwards}
+        for seat, decision in episode.afterwards.items():
+            self._completions(Place(len(numbers), seat), decision)
+        for at in self.decisions:
+            if at.step >= len(numbers):
+                self.note("decision", "none", "one", at)
+        for at in self.calls:
+            if at.step >= len(numbers) + (status == "running") and at not in looked_back:
+                self.note("completion", "none", "one", at)
+
+    async def check(self, step: Step) -> None:
+        """Compare one step as it is played with its record.
+
+        Raises:
+            _Stop: they differ.
+        """
+        row, decisions = rows_of(step)
+        found = self.steps[step.number]
+        for what in ("asked", "rewards", "finished"):
+            self._compare(what, getattr(row, what), getattr(found, what), step)
+        for key in {**row.record, **found.record}:
+            self._compare(f"record {key}", row.record.get(key), found.record.get(key), step)
+        if not self.found:  # equal values can be written in several ways
+            for what, text in self.texts[step.number].items():
+                self._compare(f"{what} (as text)", json.dumps(getattr(row, what)), text, step)
+        for made in decisions:
+            self._decision(made, step.decisions[made.seat])
+        for at in (*self.decisions, *self.calls):
+            if at.step == step.number and at.seat not in step.decisions:
+                self.note("decision", "none", "one", at)
+        if self.found:
+            raise _Stop
+        self.reached += 1
+
+    def _decision(self, made: DecisionRow, decision: Decision) -> None:
+        at = Place(made.step, made.seat)
+        if at not in self.decisions:
+            return  # noted when it was asked for
+        for what in ("action", "outcome", "broke", "reward"):
+            self._compare(what, getattr(made, what), getattr(self.decisions[at], what), at)
+        self._completions(at, decision)
+
+    def _completions(self, at: Place, decision: Decision) -> None:
+        """Compare how completions were read, and what was noted down."""
+        notes = [[note.kind, note.content] for note in decision.notes]
+        self._compare("notes", notes, self.notes.get(at, []), at)
+        rows = self.calls.get(at, [])
+        self._compare("number of completions", len(decision.attempts), len(rows), at)
+        for number, (attempt, call) in enumerate(zip(decision.attempts, rows, strict=False)):
+            for what in ("outcome", "why", "detail", "kind"):
+                name = f"completion {number}, {what}"
+                self._compare(name, getattr(attempt, what), getattr(call, what), at)
+
+    def complete(self, request: Request, number: int) -> Completion:
+        """Return a recorded completion, once its prompt and seed have been compared.
+
+        Raises:
+            _Unrecorded: there is none.
+        """
+        at, calls = place.get(), self.calls.get(place.get(), [])
+        if number >= len(calls):
+            self.note(f"completion {number}", "one", "none", at)
+            raise _Unrecorded
+        call, name = calls[number], f"completion {number}"
+        self._compare(f"{name}, number", number, call.number, at)
+        self._compare(f"{name}, seed", request.seed, call.seed, at)
+        chat = [[message["role"], message["content"]] for message in request.messages]
+        found = [self.messages.get(i, ["", f"(no message {i})"]) for i in call.prompt]
+        self._compare(f"{name}, number of messages", len(chat), len(found), at)
+        for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
+            for what, expected, said in zip(("role", "content"), mine, other, strict=True):
+                self._compare(f"{name}, message {i} ({what})", expected, said, at)
+        self.read += 1
+        return recorded_completion(call)
+
+    def _compare(
+        self, what: str, expected: Any, found: Any, at: Place | Step | None = None
+    ) -> None:
+        if _json(expected) != _json(found):
+            where = Place(at.number, -1) if isinstance(at, Step) else at
+            self.note(what, *_texts(expected, found), where)
+
+    def note(self, what: str, expected: str, found: str, at: Place | None = None) -> None:
+        """Add a difference; a seat of -1 stands for all seats."""
+        where = _name(self.row)
+        if at is not None:
+            where += f", step {at.step}" + (f", seat {at.seat}" if at.seat >= 0 else "")
+        self.found.append(Difference(where, what, expected, found))
+
+
+class _Seated(Policy):
+    """Does what is recorded of a seat without a model."""
+
+    name = "recorded"
+
+    def __init__(self, episode: _Episode) -> None:
+        self.episode = episode
+
+    def start(self, game: Any, seat: int, seed: int) -> None:
+        """Nothing to remember."""
+
+    def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
+        """Return the recorded action.
+
+        Raises:
+            _Stop: there is none, or the game cannot take it.
+        """
+        at = place.get()
+        if at not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", at)
+            raise _Stop
+        action = self.episode.decisions[at].action
+        plan = isinstance(view.question, Shares)
+        fits = action is None or (isinstance(action, list) == plan and _int64(action))
+        if not fits or (isinstance(action, list) and len(action) != view.game.players):
+            self.episode.note("action", "one of this game", _json(action), at)
+            raise _Stop
+        if action is None:
+            return Decision(MISSING), memory
+        return Decision(tuple(action) if isinstance(action, list) else action), memory
+
+
+class _Asked(Policy):
+    """Reads the recorded completions of a seat with a model."""
+
+    name = "recorded"
+
+    def __init__(self, episode: _Episode, seat: PlannedSeat) -> None:
+        self.episode = episode
+        self.client = _Served(episode)
+        self.policy = llm_player(self.client, seat.settings)
+
+    def start(self, game: Any, seat: int, seed: int) -> Any:
+        """Start as the player itself."""
+        return self.policy.start(game, seat, seed)
+
+    def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
+        """Never called: tables decide."""
+        raise NotImplementedError
+
+    async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
+        """Decide as the player itself, from what is recorded."""
+        if place.get() not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", place.get())
+            raise _Stop
+        self.client.number = -1
+        try:
+            return await self.policy.decide(view, memory)
+        except _Unrecorded:
+            raise _Stop from None
+
+    def hear(self, view: View, memory: Any) -> Any:
+        """Hear as the player itself."""
+        return self.policy.hear(view, memory)
+
+    def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
+        """Recall as the player itself."""
+        return self.policy.recall(memory, notes)
+
+    async def finish(self, view: View, memory: Any) -> Decision | None:
+        """Look back as the player itself, unless the run was stopped before all had done so."""
+        if self.episode.row.status == "running":
+            return None
+        self.client.number = -1
+        try:
+            return await self.policy.finish(view, memory)
+        except _Unrecorded:
+            raise _Stop from None
+
+
+class _Served:
+    """The client of one seat."""
+
+    name = "recorded"
+
+    def __init__(self, episode: _Episode) -> None:
+        self.episode, self.number = episode, -1
+
+    async def complete(self, request: Request) -> Completion:
+        self.number += 1
+        return self.episode.complete(request, self.number)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _name(row: EpisodeRow) -> str:
+    return f"{row.game.label}, episode {row.number}"
+
+
+def _int64(action: int | list[int]) -> bool:
+    values = action if isinstance(action, list) else [action]
+    return all(type(value) is int and abs(value) < 2**63 for value in values)
+
+
+def _json(value: Any) -> str:
+    """Write a value so that equal texts mean equal bits: floats by their shortest digits."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _texts(expected: Any, found: Any) -> tuple[str, str]:
+    """Write two values that differ, cut to where they part."""
+    a, b = _json(expected), _json(found)
+    at = next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+    return _around(a, at), _around(b, at)
+
+
+def _around(text: str, at: int) -> str:
+    start, stop = max(0, at - AROUND), at + AROUND
+    return f"{'…' if start else ''}{text[start:stop]}{'…' if stop < len(text) else ''}"

@@ -1,0 +1,469 @@
+"""Play a run: all episodes at the same time, everything recorded before it is built upon.
+
+To go on with a run, its unfinished episodes are played again from the start: recorded completions
+are served in place of calls, players without a model decide as they did, and where the record
+ends the episode goes on live. So a resumed run equals one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from llm_games.benchmarks.runs.garbage import searched_rarely
+from llm_games.benchmarks.runs.lock import BEAT
+from llm_games.benchmarks.runs.plan import Plan, PlannedGame, check
+from llm_games.benchmarks.runs.store import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    LimitRow,
+    NotARun,
+    NoteRow,
+    Records,
+    StepRow,
+    Store,
+    StoreError,
+    now,
+    plain_action,
+)
+from llm_games.errors import LLMGamesError
+from llm_games.rulebook import Rulebook
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.budget import BudgetExceeded, seat_of
+from llm_games.wrappers.clients.limit import Limit
+from llm_games.wrappers.clients.stack import layers, ledger_of
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Decision, Note, Policy
+from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
+
+
+class RunStopped(LLMGamesError):
+    """The language model cannot be reached any more, or the budget is spent; can be resumed.
+
+    Attributes:
+        flags: what it has to be resumed with.
+    """
+
+    def __init__(self, message: str, flags: str = "") -> None:
+        super().__init__(message)
+        self.flags = flags
+
+
+class ReplayFailed(StoreError):
+    """Playing a recorded episode again gives something else than was recorded."""
+
+
+@dataclass
+class Counters:
+    """What a run has done so far, for a progress display."""
+
+    episodes: int = 0
+    played: int = 0
+    decisions: int = 0
+    broke: int = 0
+    in_flight: int = 0
+
+
+Watcher = Callable[[Counters], None]
+
+
+def start(plan: Plan, path: str | Path) -> Store:
+    """Make the file of a new run.
+
+    Raises:
+        RunExists, Unwritable: see there.
+    """
+    games = [
+        (game.label, game.game, game.params, [seat.name for seat in game.seats])
+        for game in plan.games
+    ]
+    seeds = [game.seeds for game in plan.games]
+    seatings = [[game.seating(seed) for seed in game.seeds] for game in plan.games]
+    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings)
+
+
+def planned(run: Records) -> Plan:
+    """Return the plan that a run was started with."""
+    try:
+        return Plan.model_validate(run.config)
+    except ValidationError as error:
+        raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
+
+
+def play_run(
+    open_store: Callable[[], Store],
+    plan: Plan,
+    players: Mapping[str, Policy],
+    watch: Watcher = lambda _: None,
+    resumed: bool = False,
+) -> None:
+    """Play all episodes that are not finished, and wait for the end.
+
+    Args:
+        open_store: opens the run's file, once all models have been seen to answer.
+        plan: what to play.
+        players: by `PlannedSeat.key`, see `plan.players`.
+        watch: called after every step.
+        resumed: open the file first, so that what was spent is known before a model is asked.
+
+    Raises:
+        ConfigError: a model does not answer.
+        RunStopped: too many calls in a row failed, or the budget is spent.
+        StoreError: the file cannot be written, or the record does not fit.
+        KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
+    """
+
+    async def main() -> None:
+        try:
+            if not resumed:
+                await check(players)
+            with open_store() as store:
+                run = _Run(store, plan, players, watch)
+                if resumed:
+                    await check(players)
+                await run.play()
+        except BudgetExceeded as error:
+            flag = f"--budget-{error.limit.replace('_', '-')}"
+            raise RunStopped(f"{error} (with {flag})", f"{flag} MORE") from None
+        finally:
+            for policy in players.values():
+                if isinstance(policy, LLMPolicy):
+                    await policy.client.close()
+
+    with searched_rarely():
+        asyncio.run(main())
+
+
+class _Books:
+    """The ledger and the limits of the players' clients, kept in the run's file."""
+
+    def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
+        clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
+        self.store, self.began = store, now()
+        self.ledger = next(filter(None, map(ledger_of, clients)), None)
+        found = (layer for client in clients for layer in layers(client))
+        limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
+        self.limits = list(limits.values())
+        if self.ledger is not None:
+            for (model, seat), usage in store.spent().items():
+                self.ledger.book(model, seat, usage)
+        self.write()
+
+    def enter(self, model: str, seat: str) -> None:
+        """Write what a seat has spent on a model."""
+        if self.ledger is not None and (usage := self.ledger.pairs.get((model, seat))):
+            self.store.spend(model, seat, usage)
+
+    def write(self) -> None:
+        """Write everything."""
+        for pair in self.ledger.pairs if self.ledger is not None else ():
+            self.enter(*pair)
+        for number, layer in enumerate(self.limits):
+            server = str(getattr(list(layers(layer))[-1], "base_url", ""))
+            for history in layer.gates.history():
+                row = LimitRow(self.began, number, layer.name, server, list(history))
+                self.store.limit(row)
+
+
+class _Run:
+    def __init__(
+        self, store: Store, plan: Plan, players: Mapping[str, Policy], watch: Watcher
+    ) -> None:
+        self.store, self.plan, self.watch = store, plan, watch
+        self.counters = Counters()
+        self.failed: list[tuple[int, int, int, int]] = []
+        """the calls in a row that failed last: episode, step, seat, number"""
+        self.players = {key: _recording(policy) for key, policy in players.items()}
+        self.books = _Books(store, players)
+        self.games = {game.label: game for game in plan.games}
+        self._rules: dict[str, Rulebook] = {}
+
+    async def play(self) -> None:
+        """Play what is not finished; the first error stops all tables."""
+        episodes = self.store.episodes()
+        owed = [episode for episode in episodes if episode.status in ("pending", "running")]
+        self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        gate = asyncio.Semaphore(self.plan.max_tables)
+        alive = asyncio.create_task(self._stay_alive())
+        try:
+            async with asyncio.TaskGroup() as tables:
+                for row in self._in_turn(owed):
+                    await gate.acquire()
+                    table = tables.create_task(self._tables(row))
+                    table.add_done_callback(lambda _: gate.release())
+        except BaseException as error:
+            self.store.undo(self.failed)
+            raise _first(error) from None
+        finally:
+            alive.cancel()
+            self.books.write()
+
+    def _in_turn(self, owed: list[EpisodeRow]) -> list[list[EpisodeRow]]:
+        """Return the episodes to play, those of a series together."""
+        turns: dict[tuple[int, int], list[EpisodeRow]] = {}
+        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+            series = self.games[row.game.label].series
+            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
+        return list(turns.values())
+
+    async def _tables(self, rows: list[EpisodeRow]) -> None:
+        """Play episodes one after another."""
+        for row in rows:
+            await self._table(row)
+
+    async def _stay_alive(self) -> None:
+        """Keep the run's lock while a step takes long."""
+        while True:
+            await asyncio.sleep(BEAT)
+            self.books.write()
+            await self.store.durable()
+
+    async def _table(self, row: EpisodeRow) -> None:
+        game = self.games[row.game.label]
+        record = _Record(self, row)
+        _record.set(record)
+        self.store.begin(row.id)
+        episode = await play_table(
+            self._seated_rules(game, row),
+            [self.players[game.seats[place].key] for place in row.seating],
+            row.seed,
+            on_step=record.add,
+            max_steps=game.max_steps,
+            recalled=recalled(self.store, row) if game.series else None,
+        )
+        record.look_back(episode)
+        self.store.end(row.id, void_reason(episode, game))
+        await self.store.durable()
+        self.counters.played += 1
+        self.watch(self.counters)
+
+    def _seated_rules(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
+        """Return an episode's rules: one object for all that are alike."""
+        key = f"{game.label}\0{row.params}"
+        if key not in self._rules:
+            self._rules[key] = row.rules()
+        return self._rules[key]
+
+    def note(self, episode: int, row: AttemptRow) -> None:
+        """Notice when the models cannot be reached any more.
+
+        Raises:
+            RunStopped: too many in a row failed.
+        """
+        if not row.error:
+            self.failed.clear()
+            return
+        self.failed.append((episode, row.step, row.seat, row.number))
+        if len(self.failed) >= self.plan.max_failures:
+            raise RunStopped(
+                f"{self.plan.max_failures} calls in a row brought no completion; "
+                f"the last: {row.error}"
+            )
+
+
+class _Record:
+    """One episode's record: what it holds is played again, what is new is added."""
+
+    def __init__(self, run: _Run, episode: EpisodeRow) -> None:
+        self.run, self.store, self.episode = run, run.store, episode
+        fresh = episode.status == "pending"
+        steps = [] if fresh else self.store.steps(episode.id)
+        self.steps = len(steps)
+        self.decisions = {} if fresh else self._decisions()
+        self.calls: dict[Place, list[AttemptRow]] = {}
+        for row in [] if fresh else self.store.attempts(episode.id):
+            self.calls.setdefault(Place(row.step, row.seat), []).append(row)
+        self.made: dict[int, int] = {}
+
+    def _decisions(self) -> dict[Place, Any]:
+        rows = self.store.decisions(self.episode.id)
+        return {Place(row.step, row.seat): row.action for row in rows}
+
+    async def call(self, client: Client, request: Request) -> Completion:
+        """Serve a completion from the record, or get one and record it."""
+        where = place.get()
+        number = self.made.get(where.seat, 0)
+        self.made[where.seat] = number + 1
+        prompt = self.store.prompt(request.messages)
+        known = self.calls.get(where, ())
+        if number < len(known):
+            row = known[number]
+            if (row.prompt, row.seed) != (prompt, request.seed):
+                raise self._differs(where, "its prompt or seed")
+            return recorded_completion(row)
+        row = await self._live(client, request, where, number, prompt)
+        self.store.attempt(self.episode.id, row)
+        self.run.books.enter(client.name, seat_of(request))
+        await self.store.durable()
+        self.run.note(self.episode.id, row)
+        return recorded_completion(row)
+
+    async def _live(
+        self, client: Client, request: Request, where: Place, number: int, prompt: list[int]
+    ) -> AttemptRow:
+        began, finish, error = time.perf_counter(), "", ""
+        self.run.counters.in_flight += 1
+        try:
+            completion = await client.complete(request)
+            finish = completion.finish
+        except ClientError as failure:
+            completion = Completion("", latency=time.perf_counter() - began)
+            finish, error = "transient" if failure.transient else "fatal", str(failure)
+        finally:
+            self.run.counters.in_flight -= 1
+        return AttemptRow(
+            step=where.step,
+            seat=where.seat,
+            number=number,
+            prompt=prompt,
+            text=_storable(completion.text),
+            finish=finish,
+            error=_storable(error),
+            outcome=None,
+            why="",
+            tokens_in=completion.tokens_in,
+            tokens_out=completion.tokens_out,
+            latency=completion.latency,
+            seed=request.seed,
+            model=completion.model,
+            kind=request.kind,
+        )
+
+    async def add(self, step: Step) -> None:
+        """Write a step; of one that is recorded already, check that it is the same."""
+        self.made.clear()
+        if step.number < self.steps:
+            for seat, decision in step.decisions.items():
+                where = Place(step.number, seat)
+                if self.decisions.get(where, "none") != plain_action(decision.action):
+                    raise self._differs(where, "what was decided")
+            return
+        self._enter(step.number, step.decisions)
+        self.store.step(self.episode.id, *rows_of(step))
+        await self.store.durable()
+        self.run.counters.decisions += len(step.decisions)
+        self.run.counters.broke += int(step.outcome.broke.sum())
+        self.run.watch(self.run.counters)
+
+    def look_back(self, episode: Episode) -> None:
+        """Write what players did when the game was over."""
+        self._enter(len(episode.steps), episode.afterwards)
+
+    def _enter(self, step: int, decisions: Mapping[int, Decision]) -> None:
+        """Write how completions were read, and what was noted down."""
+        for seat, decision in decisions.items():
+            for number, attempt in enumerate(decision.attempts):
+                self.store.judge(self.episode.id, Place(step, seat), number, attempt)
+            for number, note in enumerate(decision.notes):
+                row = NoteRow(step, seat, number, note.kind, note.content)
+                self.store.note(self.episode.id, row)
+
+    def _differs(self, where: Place, what: str) -> ReplayFailed:
+        episode = self.episode
+        return ReplayFailed(
+            f"{self.store.path} cannot be resumed: in {episode.game.label}, episode "
+            f"{episode.number}, step {where.step}, seat {where.seat}, {what} differs from the "
+            f"record. It was made by llm-games {self.store.package}; resume with that version "
+            "and the same prompts"
+        )
+
+
+_record: ContextVar[_Record] = ContextVar("record")
+
+
+class _RecordingClient:
+    """A client behind the record of the episode that is being played."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.name = client, client.name
+
+    async def complete(self, request: Request) -> Completion:
+        return await _record.get().call(self.client, request)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+def _recording(policy: Policy) -> Policy:
+    """Return the policy with its client, if it has one, behind the record."""
+    if not isinstance(policy, LLMPolicy):
+        return policy
+    policy = copy.copy(policy)
+    policy.client = _RecordingClient(policy.client)
+    return policy
+
+
+def _storable(text: str) -> str:
+    """Replace halves of characters, which JSON can hold and a database cannot."""
+    return text.encode(errors="replace").decode()
+
+
+def recorded_completion(row: AttemptRow) -> Completion:
+    """Return a completion as it was recorded.
+
+    Raises:
+        ClientError: the record says that none came.
+    """
+    if row.error:
+        raise ClientError(row.error, transient=row.finish == "transient")
+    finish: Any = row.finish
+    return Completion(row.text, finish, row.tokens_in, row.tokens_out, row.latency, row.model)
+
+
+def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:
+    """Return by seat what its player noted down in the episode before, wherever it sat then."""
+    before = next(
+        (e for e in run.episodes() if (e.game, e.number) == (row.game, row.number - 1)), None
+    )
+    if before is None:
+        return {}
+    found: dict[int, list[Note]] = {}
+    for note in run.notes(before.id):
+        seat = row.seating.index(before.seating[note.seat])
+        found.setdefault(seat, []).append(Note(note.kind, note.content))
+    return found
+
+
+def rows_of(step: Step) -> tuple[StepRow, list[DecisionRow]]:
+    """Return a step, and the decisions that made it, as they are recorded."""
+    outcome = step.outcome
+    rewards: list[float] = outcome.rewards.tolist()
+    broke: list[bool] = outcome.broke.tolist()
+    finished = np.flatnonzero(outcome.finished).tolist()
+    decisions = [
+        DecisionRow(
+            step.number,
+            seat,
+            plain_action(decision.action),
+            decision.outcome,
+            broke[seat],
+            rewards[seat],
+        )
+        for seat, decision in step.decisions.items()
+    ]
+    return StepRow(step.number, list(step.decisions), plain(outcome), rewards, finished), decisions
+
+
+def void_reason(episode: Episode, game: PlannedGame) -> str | None:
+    """Return why an episode has no score, or None if it has one."""
+    if not episode.over:
+        return f"no end after {game.max_steps} steps (max_steps)"
+    if not episode.void:
+        return None
+    step = episode.steps[-1]
+    seats = ", ".join(str(seat) for seat in np.flatnonzero(step.outcome.broke))
+    return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

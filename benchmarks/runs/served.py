@@ -1,0 +1,75 @@
+"""A recorded run as a client: the player ``recorded:FILE.db`` answers as its models did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from llm_games.baselines.players import llm_player
+from llm_games.benchmarks.runs.records import AttemptRow, Records
+from llm_games.benchmarks.runs.run import recorded_completion
+from llm_games.errors import BadParameter, unknown
+from llm_games.wrappers.clients.base import ClientError, Completion, Message
+from llm_games.wrappers.clients.recorded import RecordedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
+
+Row = tuple[list[Message], int, Completion | ClientError]
+
+
+def from_run(path: str | Path, label: str = "") -> RecordedClient:
+    """Return a client that gives the completions of a run again, by prompt and seed.
+
+    Args:
+        path: the run's file.
+        label: serve only the game that is called so; needed where a run asked for the same with
+            different models or settings.
+
+    Raises:
+        StoreError: the file is not a run that can be read.
+        UnknownName: the run has no game that is called so.
+        BadParameter: it holds different completions of one prompt and seed.
+    """
+    with Records.open_readonly(path) as records:
+        labels = [game.label for game in records.games()]
+        if label and label not in labels:
+            raise unknown(f"game in {path} called", label, labels)
+        chosen = [episode for episode in records.episodes() if label in ("", episode.game.label)]
+        known: dict[tuple[tuple[int, ...], int], tuple[str, AttemptRow]] = {}
+        for episode in chosen:
+            for row in records.attempts(episode.id):
+                key = tuple(row.prompt), row.seed
+                where, first = known.setdefault(key, (episode.game.label, row))
+                if (first.text, first.finish) != (row.text, row.finish):
+                    raise BadParameter(
+                        f"{path} holds different answers to one prompt, in {where} and "
+                        f"{episode.game.label}; say which to serve: recorded:{path}#{where}"
+                    )
+        return RecordedClient(
+            _rows(records, [row for _, row in known.values()]), f"recorded:{path}"
+        )
+
+
+def _rows(records: Records, found: list[AttemptRow]) -> Iterator[Row]:
+    messages = {number: {"role": r, "content": text} for number, _, r, text in records.pool()}
+    for row in found:
+        yield [messages[number] for number in row.prompt], row.seed, _completion(row)
+
+
+def _completion(row: AttemptRow) -> Completion | ClientError:
+    try:
+        return recorded_completion(row)
+    except ClientError as error:
+        return error
+
+
+def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> LLMPolicy:
+    """Make the player ``recorded:value``, where the value is ``FILE.db`` or ``FILE.db#LABEL``.
+
+    Raises:
+        BadParameter: it has settings of a client; or as `from_run`.
+    """
+    if client:
+        raise BadParameter(f"recorded:{value} calls nobody and takes no {', '.join(client)}")
+    path, _, label = value.partition("#")
+    return llm_player(from_run(path, label), settings)

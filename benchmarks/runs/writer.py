@@ -1,0 +1,90 @@
+"""Rows on their way to a run's file: committed in a thread, so that play goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from llm_games.benchmarks.runs.database import RunLocked, settle, transaction, translated
+from llm_games.benchmarks.runs.lock import RunLock
+
+Row = tuple[str, Sequence[Any]]
+"""A statement and its values."""
+
+
+class Writer:
+    """Writes rows in the order in which they are added, those of one turn in one transaction.
+
+    From now on the connection belongs to the writer's thread. There is one commit at a time; what
+    is added while it is under way goes into the next. Rows that could not be written come first
+    in the next commit, so that none is ever left out. To be used in one event loop.
+    """
+
+    def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
+        self.path, self._database, self._lock = path, database, lock
+        self._thread = ThreadPoolExecutor(1, "llm-games-writer")
+        self._added: list[Row] = []
+        self._unwritten: list[Row] = []  # the thread's own
+        self._turn = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
+
+    def add(self, statement: str, values: Sequence[Any]) -> None:
+        """Add a row; `durable` brings it to the disk."""
+        self._added.append((statement, values))
+
+    async def durable(self) -> None:
+        """Wait until all that was added before is on the disk; raises what `flush` raises."""
+        if self._next is None or self._next.done():
+            self._next = asyncio.create_task(self._commit_next())
+            # If all who waited are gone, nobody is to be told: the rows are tried again.
+            self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.shield(self._next)
+
+    async def _commit_next(self) -> None:
+        async with self._turn:
+            self._next = None
+            # Shielded: a job that is cancelled before it starts would lose its rows.
+            await asyncio.shield(asyncio.wrap_future(self._hand_over()))
+
+    def flush(self) -> None:
+        """Write all that was added, and wait for it.
+
+        Raises:
+            Unwritable: the disk is full or gone; what was committed before is safe.
+            RunLocked: another process has taken the run over.
+        """
+        self._hand_over().result()
+
+    def close(self) -> None:
+        """Write what is left, give the lock back and close the file."""
+        try:
+            self.flush()
+            self._thread.submit(self._leave).result()
+        finally:
+            self._thread.shutdown()
+            self._database.close()
+
+    def _hand_over(self) -> Future[None]:
+        rows, self._added = self._added, []
+        return self._thread.submit(self._commit, rows)
+
+    # -- in the thread -------------------------------------------------------------------------
+
+    def _commit(self, rows: list[Row]) -> None:
+        self._unwritten += rows
+        with translated(self.path), transaction(self._database):
+            if not self._lock.keep(self._database):
+                raise RunLocked(f"another process has taken {self.path} over; this one stops")
+            for statement, values in self._unwritten:
+                self._database.execute(statement, values)
+        self._unwritten.clear()
+
+    def _leave(self) -> None:
+        with translated(self.path):
+            with transaction(self._database):
+                self._lock.release(self._database)
+            settle(self._database)

@@ -1,0 +1,1 @@
+"""diners_dilemma."""

@@ -1,0 +1,1 @@
+"""el_farol_bar."""

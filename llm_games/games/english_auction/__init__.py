@@ -1,0 +1,1 @@
+"""english_auction."""

@@ -1,0 +1,1 @@
+"""sealed_bid_auction."""

@@ -1,0 +1,86 @@
+"""The rooms of the games: found by convention, or brought by another package.
+
+A game lives in two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
+``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A game
+of somebody else has one package with all of these, named by an entry point of the group
+``llm_games.games`` or given to `llm_games.register`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import NamedTuple
+
+from llm_games import games
+from llm_games.errors import BadParameter, unknown
+
+ENTRY_POINTS = "llm_games.games"
+"""The group of entry points by which other packages bring games: ``name = "package.of.game"``."""
+
+
+class Room(NamedTuple):
+    """Where the parts of a game are: its rules (a package, or ``module:Class``), and the rest."""
+
+    rules: str
+    players: str = ""
+
+
+ROOMS: dict[str, Room] = {}
+"""All games by name."""
+
+
+def find() -> None:
+    """Fill `ROOMS`: our own games, then those of installed packages."""
+    for module in iter_modules(games.__path__):
+        if module.ispkg:
+            above = f"llm_games.baselines.games.{module.name}"
+            ROOMS[module.name] = Room(f"llm_games.games.{module.name}", above)
+    for point in metadata.entry_points(group=ENTRY_POINTS):
+        ROOMS[point.name] = Room(point.value, "" if ":" in point.value else point.value)
+
+
+def part(game: str, name: str) -> ModuleType | None:
+    """Return a module of a game's room on the third floor, such as ``players``; None if none."""
+    above = ROOMS[game].players if game in ROOMS else ""
+    if not above or find_spec(above) is None or find_spec(f"{above}.{name}") is None:
+        return None
+    return import_module(f"{above}.{name}")
+
+
+def rules_class(game: str) -> type:
+    """Return a game's class of rules.
+
+    Raises:
+        UnknownName: there is no such game.
+        BadParameter: its room has no ``rules.py`` with one class of that name.
+    """
+    if game not in ROOMS:
+        raise unknown("game", game, ROOMS)
+    module, _, attribute = ROOMS[game].rules.partition(":")
+    if attribute:
+        found: type = getattr(import_module(module), attribute)
+        return found
+    rules = import_module(f"{module}.rules")
+    own = [v for v in vars(rules).values() if isinstance(v, type) and vars(v).get("name") == game]
+    if len(own) != 1:
+        raise BadParameter(
+            f"{rules.__name__} must define one class with name = {game!r}, has {len(own)}"
+        )
+    return own[0]
+
+
+def wordings(game: str) -> Path | None:
+    """Return the folder of a game's wordings, if its room has one."""
+    if game not in ROOMS or ":" in ROOMS[game].rules:
+        return None
+    spec = find_spec(ROOMS[game].rules)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "wordings"
+
+
+find()

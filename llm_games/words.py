@@ -1,0 +1,317 @@
+"""Prompts are data: one template a wording, rendered in a sandbox from what a player is told.
+
+A template ``wordings/<version>.j2`` in a game's room has three blocks: ``rules`` (told once),
+``report`` (what happened since this player last decided) and ``request`` (the question, the goal
+and the form of the answer). ``wordings/common.j2`` beside this file has what all games share:
+personas, the cue to reason step by step, the note that goes with a question asked again, and
+what is said of tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache, lru_cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jinja2.sandbox
+from jinja2 import meta, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.nodes import EvalContext
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from llm_games import rooms
+from llm_games.errors import BadParameter, unknown
+from llm_games.questions import Question
+from llm_games.rulebook import Rulebook
+from llm_games.view import View
+
+FOLDER = Path(__file__).parent / "wordings"
+BLOCKS = ("rules", "report", "request")
+LONGEST = 2000
+"""Characters of what a tool says that are told."""
+PERSONAS = ("cooperative", "selfish", "mathematician")
+THOUGHTS = ("plan", "replan", "status", "belief", "learn")
+_NEEDED: dict[str, tuple[str, ...]] = {"": (), "planning": THOUGHTS}
+
+
+@lru_cache(4096, typed=True)  # 1/8 and 0.125 are equal, but written differently
+def number(value: Any) -> str:
+    """Write a number as people do: whole without a point, a ratio as 2/3, else two decimals."""
+    if isinstance(value, Fraction):
+        return number(float(value)) if 100 % value.denominator == 0 else str(value)
+    rounded = round(float(value), 2)
+    return str(int(rounded)) if rounded == int(rounded) else f"{rounded:.2f}"
+
+
+def percent(value: Any) -> str:
+    """Write a ratio as a percentage."""
+    return f"{number(Fraction(value) * 100)}%"
+
+
+def listed(values: Any) -> str:
+    """Write numbers one after another."""
+    return _listed(tuple(values))
+
+
+@lru_cache(1024)  # all seats of a table are told the same lists, of plain numbers
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(map(number, values))
+
+
+def named(values: Mapping[str, Any], none: str = "none") -> str:
+    """Write values by name, such as ``player_0: 40, player_1: 12.5``; `none` stands for None."""
+    return ", ".join(f"{k}: {none if v is None else v}" for k, v in values.items())
+
+
+def quoted(text: str, most: int = 500) -> str:
+    """Write what another player said as a quotation that cannot pass for rules.
+
+    It is one JSON string on one line: quotes, line breaks and whatever else is not plain text
+    are escaped, and more than `most` characters are cut.
+    """
+    text = text if len(text) <= most else f"{text[:most]}…"
+    plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
+    return f'"{"".join(plain)}"'
+
+
+class Prompts:
+    """One wording of one game.
+
+    Args:
+        game: the game's name, such as ``"public_goods"``.
+        version: ``"v1"`` … ``"v5"``, or a file of your own.
+        folder: a folder of your own with ``<game>/<version>.j2`` files, used before ours.
+
+    Raises:
+        UnknownName: there is no such wording.
+        BadParameter: there is no such folder, or the template has a syntax error or lacks a block.
+    """
+
+    def __init__(self, game: str, version: str = "v1", folder: str | Path | None = None) -> None:
+        if folder is not None and not Path(folder).is_dir():
+            raise BadParameter(f"there is no folder of prompts {str(folder)!r} in {Path.cwd()}")
+        self.game, self.version, self.folder = game, version, folder
+        self._template = _template(game, version, str(folder) if folder else None)
+        self._common = _template("", "common", str(folder) if folder else None)
+        self._uses = _used_names(self._template)
+        self._rendered = lru_cache(4096, typed=True)(self._render_used)
+        self._used = {name: _getter(uses) for name, uses in self._uses.items()}
+        self._terms_of: Rulebook | None = None
+        self._terms: list[dict[str, Any]] = []
+
+    def __reduce__(self) -> tuple[type[Prompts], tuple[str, str, str | Path | None]]:
+        """Pickle what it is made of; a compiled template cannot be pickled."""
+        return Prompts, (self.game, self.version, self.folder)
+
+    def rules(self, game: Rulebook, player: int, persona: str | None = None) -> str:
+        """Return the rules as this seat hears them, the persona's sentence first.
+
+        `persona` is one of `PERSONAS` or a sentence of your own.
+        """
+        rules = self._block("rules", game.terms() | {"me": game.names()[player], "seat": player})
+        if not persona:
+            return rules
+        named = f"persona_{persona}"
+        sentence = self._common_block(named, {}) if persona in PERSONAS else persona.strip()
+        return f"{sentence}\n\n{rules}"
+
+    def report(self, view: View) -> str:
+        """Return what happened since this player last decided; empty at the start."""
+        return self._block("report", self._known(view))
+
+    def request(self, view: View, reasoning: bool = False) -> str:
+        """Return the question that is asked now, with the cue to reason if wanted."""
+        question = view.question
+        if question is None:
+            return ""
+        known = self._known(view)
+        known["form"] = question.form(reasoning)
+        request = self._block("request", known)
+        return f"{request}\n{self._common_block('reasoning', {})}" if reasoning else request
+
+    def again(self, why: str, question: Question, reasoning: bool = False) -> str:
+        """Return the note that goes with a question asked again: what was wrong."""
+        return self._common_block("again", {"why": why, "form": question.form(reasoning)})
+
+    def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
+        """Return which tools may be called, how, and how often."""
+        return self._common_block("offer", {"tools": tools, "calls": calls})
+
+    def result(
+        self, said: str, failed: bool, left: int, question: Question, reasoning: bool = False
+    ) -> str:
+        """Return what a tool that was called says, or why it could not be run, as a quotation."""
+        values = {"said": quoted(said, LONGEST), "failed": failed, "left": left}
+        return self._common_block("result", values | {"form": question.form(reasoning)})
+
+    def advice(self, name: str, said: str, failed: bool = False) -> str:
+        """Return what a tool says that is always told, as a quotation."""
+        values = {"name": name, "said": quoted(said, LONGEST), "failed": failed}
+        return self._common_block("advice", values)
+
+    def text(self, view: View, rules: str | None = None) -> str:
+        """Return the whole view as one self-contained text: rules, report and request."""
+        parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
+        return "\n\n".join(parts if all(parts) else filter(None, parts))
+
+    def _known(self, view: View) -> dict[str, Any]:
+        """Return the values that blocks can use: what is told, before the terms of the game."""
+        told, game = view.told, view.game
+        assert told is not None, "a batch of tables has no words"
+        if self._terms_of is not game:
+            self._terms_of, names = game, enumerate(game.names())
+            self._terms = [game.terms() | {"me": name, "seat": seat} for seat, name in names]
+        return self._terms[view.seat] | told
+
+    def _block(self, name: str, values: dict[str, Any]) -> str:
+        if name in self._used:
+            try:
+                return self._rendered(name, *self._used[name](values))
+            except (KeyError, TypeError):  # not told, or a list or dict that no cache can look up
+                self._used.pop(name, None)
+        return _render(self._template, name, values)
+
+    def _render_used(self, name: str, *used: Any) -> str:
+        return _render(self._template, name, dict(zip(self._uses[name], used, strict=True)))
+
+    def _common_block(self, name: str, values: dict[str, Any]) -> str:
+        if name not in self._common.blocks:
+            raise BadParameter(f"{self._common.filename} lacks the block {name!r}")
+        return _render(self._common, name, values)
+
+
+class Words:
+    """What a player is asked beside its moves, from ``planning/<name>.j2``.
+
+    Raises:
+        BadParameter: a template of your own has a syntax error or lacks a block.
+    """
+
+    def __init__(self, name: str, folder: str | Path | None = None) -> None:
+        own = str(folder) if folder else None
+        self._templates = _template("planning", name, own), _template("", "common", own)
+
+    def say(self, block: str, /, **values: Any) -> str:
+        """Return a block with these values; one that it lacks is that of ``common.j2``."""
+        own, common = self._templates
+        return _render(own if block in own.blocks else common, block, values)
+
+
+def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
+    """Return which values each block of a template uses."""
+    environment = template.environment
+    assert environment.loader is not None
+    tree = environment.parse(environment.loader.get_source(environment, template.name or "")[0])
+    names = {}
+    for block in tree.find_all(nodes.Block):
+        body = nodes.Template(block.body, lineno=1)
+        body.set_environment(environment)
+        names[block.name] = sorted(meta.find_undeclared_variables(body))
+    return names
+
+
+def _getter(keys: list[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Return what takes the values of some keys out of a dict, a tuple however many they are."""
+    return itemgetter(*keys) if len(keys) > 1 else lambda values: tuple(values[k] for k in keys)
+
+
+def versions(game: str, folder: str | Path | None = None) -> list[str]:
+    """Return the wordings that exist for a game."""
+    places = [rooms.wordings(game), Path(folder) / game if folder else None]
+    found = {path.stem for place in places if place for path in place.glob("*.j2")}
+    return sorted(found - {"planning"})
+
+
+class _Context(Context):
+    """What a block can see: the values alone. Made for every block, so it is kept small."""
+
+    # Nothing is ever put into these: what a block sets stays in the block.
+    vars: dict[str, Any] = {}  # noqa: RUF012
+    exported_vars: set[str] = set()  # noqa: RUF012
+    globals_keys: set[str] = set()  # noqa: RUF012
+    blocks: dict[str, Any] = {}  # noqa: RUF012
+    eval_ctx = EvalContext(jinja2.Environment())
+
+    def __init__(
+        self, environment: jinja2.Environment, values: dict[str, Any], template: jinja2.Template
+    ) -> None:
+        self.environment, self.name, self.parent = environment, template.name, values
+
+
+class _Code(CodeGenerator):
+    """Code in which ``name.key`` looks up a key of a plain dict without a call."""
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        name = isinstance(node.node, nodes.Name)
+        if name:
+            self.write("(")
+            self.visit(node.node, frame)
+            self.write(f"[{node.attr!r}] if type(")
+            self.visit(node.node, frame)
+            self.write(f") is dict and {node.attr!r} in ")
+            self.visit(node.node, frame)
+            self.write(" else ")
+        super().visit_Getattr(node, frame)
+        if name:
+            self.write(")")
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, with a short way for what nearly all look-ups are: keys of plain dicts."""
+
+    code_generator_class = _Code
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is dict and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
+    try:
+        text = "".join(template.blocks[block](_Context(template.environment, values, template)))
+    except (jinja2.UndefinedError, jinja2.sandbox.SecurityError) as error:
+        raise BadParameter(f"{template.filename}, block {block!r}: {error.message}") from None
+    if "\n " in text or " \n" in text:  # indented lines are the templates' way of being legible
+        text = "\n".join(map(str.strip, text.splitlines()))
+    return text.strip()
+
+
+def _ours(path: str) -> tuple[str, str, None] | None:
+    """Find a template in its game's room, or what all games share."""
+    game, _, name = path.rpartition("/")
+    game, name = (name.removesuffix(".j2"), "planning.j2") if game == "planning" else (game, name)
+    place = (rooms.wordings(game) if game else None) or FOLDER
+    file = place / name
+    return (file.read_text("utf-8"), str(file), None) if file.is_file() else None
+
+
+@cache
+def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
+    own = [jinja2.FileSystemLoader(folder)] if folder else []
+    environment = _Environment(
+        loader=jinja2.ChoiceLoader([*own, jinja2.FunctionLoader(_ours)]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters = (number, percent, listed, named, quoted)
+    environment.filters |= {filter.__name__: filter for filter in filters}
+    path = f"{game}/{version}.j2" if game else f"{version}.j2"
+    try:
+        template = environment.get_template(path)
+    except jinja2.TemplateNotFound:
+        raise unknown(f"wording of {game}", version, versions(game, folder)) from None
+    except jinja2.TemplateSyntaxError as error:
+        raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
+    needed = _NEEDED.get(game, BLOCKS)
+    missing = [block for block in needed if block not in template.blocks]
+    if missing:
+        raise BadParameter(f"{template.filename} lacks the block {missing[0]!r} (needs {needed})")
+    return template
