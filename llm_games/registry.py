@@ -45,6 +45,8 @@ def rulebook(name: str, *, preset: str | None = None, **parameters: Any) -> Rule
         BadParameter: a value outside its range.
     """
     found = game_class(name)
+    if other := found.instead(preset, parameters):
+        found = game_class(other)
     if preset is not None:
         if preset not in found.presets:
             raise unknown(f"preset of {found.name}", preset, found.presets)
