@@ -315,6 +315,23 @@ class Rulebook(ABC):
 
     masked: ClassVar[bool] = False
     """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+    decline: ClassVar[int | None] = None
+    """an action beside amounts: no bid, or to withdraw"""
+    steps: ClassVar[int] = 21
+    """shares of what is legal now that an index can stand for, where amounts are too many"""
+
+    @property
+    def division(self) -> int | None:
+        """What a seat divides among all players where an action is a plan; else None."""
+        return None
+
+    def amounts(self, state: Any) -> tuple[Array, Array]:
+        """Return the smallest and largest amount that is legal now, `decline` left out.
+
+        int64 ``(players, *batch)`` each; where the smallest is larger, no amount is legal.
+        """
+        low, high = self.legal(state)
+        return (low if self.decline is None else np.maximum(low, self.decline + 1)), high
 
     @property
     def unit(self) -> int:
