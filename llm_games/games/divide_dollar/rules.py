@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.questions import Integer, Question
+from llm_games.replies import bare
 from llm_games.rulebook import (
     Array,
     Column,
@@ -135,7 +136,8 @@ class DivideDollar(Rulebook):
         if state.over:
             return None
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
-        return Integer("bid_amount", low, high, self.number_parse == "truncate")
+        truncate = self.number_parse == "truncate"
+        return Integer("bid_amount", low, high, truncate, published=bare)
 
     def picture(self, state: DivideDollarState) -> tuple[str, list[str], list[list[str]]]:
         total = int(state.bids.sum())
