@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,9 @@ class Question(ABC):
     """
 
     key: str
+    published: Callable[[str, str], str] | None = field(default=None, kw_only=True, repr=False)
+    """where the code of a paper looks for the answer: from the text and the key, the part of the
+    text that is its JSON; one of those in `replies`, None for `outermost`"""
 
     @abstractmethod
     def value_schema(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ tables are batch ``(10000,)`` and run through the same lines.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -183,14 +184,16 @@ class Rulebook(ABC):
         """Return the first state of one table or of a batch.
 
         Args:
-            noise: all chance comes from it, or from this seed; of a batch, it has a seed for each.
+            noise: all chance comes from it, or from a seed; copy i of a batch has the i-th after it.
             batch: shape of the batch.
             given: by name, what chance would else decide, see `Draw.given`.
 
         Raises:
             BadParameter, UnknownName: there is no such draw, or it cannot be that.
         """
-        noise = Noise.across(noise, batch)
+        if not isinstance(noise, Noise):
+            copies = np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
+            noise = Noise(np.uint64(noise) + copies if batch else noise)
         return self.begin(self.chance(noise, given or {}), batch)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
@@ -315,6 +318,8 @@ class Rulebook(ABC):
 
     masked: ClassVar[bool] = False
     """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+    picks: ClassVar[bool] = False
+    """whether an action picks one of a few options, of which the mask shows the legal ones"""
     decline: ClassVar[int | None] = None
     """an action beside amounts: no bid, or to withdraw"""
     steps: ClassVar[int] = 21
@@ -324,6 +329,10 @@ class Rulebook(ABC):
     def division(self) -> int | None:
         """What a seat divides among all players where an action is a plan; else None."""
         return None
+
+    def drafted(self, numbers: Array, seat: int, shares: Sequence[int]) -> Array:
+        """Show a seat the beginning of its own plan in what it sees as numbers, ``(columns,)``."""
+        return numbers
 
     def amounts(self, state: Any) -> tuple[Array, Array]:
         """Return the smallest and largest amount that is legal now, `decline` left out.

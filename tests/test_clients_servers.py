@@ -15,13 +15,13 @@ import pytest
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Choice, Integer, Plan, Target
+from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.clients.transformers import TransformersClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.replies import read_reply
 
 pytestmark = pytest.mark.slow
 
@@ -186,7 +186,7 @@ def test_a_schema_is_kept_where_the_server_can(tiny):
     ]
     for request, got in zip(asks, run(client, *asks), strict=True):
         if got.finish == "stop":
-            assert read_reply(got, request.question).outcome == "valid"
+            assert read_reply(got.text, request.question, finish=got.finish).outcome == "valid"
     assert not client._refused
 
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING
+from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.replies import read_reply
 
 RNG = np.random.default_rng(0)
 FIVE = (48, 60, 55, 41, 52)
@@ -194,7 +193,7 @@ def test_draws_outside_are_drawn_again():
 )
 def test_replies(reply, outcome, bid):
     game = auction(FIVE)
-    read = read_reply(Completion(reply), game.question(game.reset(RNG), 0))
+    read = read_reply(reply, game.question(game.reset(RNG), 0))
     assert read.outcome == outcome
     assert read.action == (MISSING if bid is None else round(bid * game.unit))
 
@@ -408,7 +407,7 @@ def test_reply_keys(preset, key):
     game = llm_games.rules("beauty_contest", preset=preset)
     question = game.question(game.reset(RNG), 0)
     assert json.loads(question.reply(0)) == {key: 0}
-    reply = Completion(json.dumps({"popular answer": 3, key: 7, "reason": "x"}))
+    reply = json.dumps({"popular answer": 3, key: 7, "reason": "x"})
     assert read_reply(reply, question).action == 7 * game.unit
 
 

@@ -18,14 +18,14 @@ from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING, Bid
 from llm_games.registry import rulebook
-from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.replies import read_reply
+from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.forms import Beliefs, Lessons, Priorities, Text
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
-from llm_games.wrappers.replies import read_reply
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.table import play
 
@@ -120,12 +120,12 @@ def test_worked_example_of_a_belief_update():
     question = beliefs()
     assert counts(question, FIRST) == {"self": (3, 1), "others": (3, 1)}
     assert counts(question, SECOND) == {"self": (3, 0), "others": (3, 0)}
-    first = read_reply(Completion(json.dumps(FIRST)), question)
+    first = read_reply(json.dumps(FIRST), question)
     assert first.outcome == "out_of_range"
     assert "8300" in first.why
     assert '"total_profits" of player_2 is 700' in first.why
-    assert read_reply(Completion(json.dumps(SECOND)), question).outcome == "valid"
-    assert read_reply(Completion(json.dumps(FIRST)), beliefs(correct=False)).outcome == "valid"
+    assert read_reply(json.dumps(SECOND), question).outcome == "valid"
+    assert read_reply(json.dumps(FIRST), beliefs(correct=False)).outcome == "valid"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_worked_example_of_a_belief_update():
     ],
 )  # fmt: skip
 def test_beliefs_are_read(text, outcome, why):
-    reply = read_reply(Completion(text), beliefs())
+    reply = read_reply(text, beliefs())
     assert (reply.outcome, why in reply.why) == (outcome, True)
 
 
@@ -196,7 +196,7 @@ ITEMS = Priorities("priorities", ("Widget A", "Gadget B"))
     ],
 )  # fmt: skip
 def test_priorities_are_read(text, outcome, kept):
-    reply = read_reply(Completion(text), ITEMS)
+    reply = read_reply(text, ITEMS)
     assert reply.outcome == outcome
     assert reply.action == kept
 
@@ -213,7 +213,7 @@ def test_priorities_are_read(text, outcome, kept):
     ],
 )
 def test_lessons_are_read(text, outcome):
-    assert read_reply(Completion(text), Lessons("lessons")).outcome == outcome
+    assert read_reply(text, Lessons("lessons")).outcome == outcome
 
 
 @pytest.mark.parametrize("question", [ITEMS, beliefs(), Lessons("lessons"), Text("plan", "a plan")])
@@ -230,7 +230,7 @@ def test_forms_allow_what_their_schema_does(question, reasoning):
     text = question.reply(sample)
     assert all(question.allows(text[:end]) for end in range(len(text) + 1))
     assert not question.allows(text + "x")
-    assert read_reply(Completion(text), question).outcome == "valid"
+    assert read_reply(text, question).outcome == "valid"
 
 
 # -- an auction ------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.questions import Bid, Question
+from llm_games.replies import Reply
 from llm_games.view import View
 from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt
-from llm_games.wrappers.replies import Reply
 
 MIDDLE = 2
 """The priority of an item that no plan has named."""

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Question
+from llm_games.replies import Reply, read_reply
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.replies import Reply, read_reply
 
 READY = "> "
 """Says that it is the person's turn to write."""
@@ -103,7 +103,7 @@ class HumanPolicy(LLMPolicy):
 
 def read_answer(line: str, question: Question) -> Reply:
     """Read a person's line: a JSON object as a model would write it, or the bare value."""
-    whole = read_reply(Completion(line), question)
+    whole = read_reply(line, question)
     if whole.outcome != "unparsable" or f'"{question.key}"' in line:
         return whole
     bare = line.strip()
@@ -111,7 +111,7 @@ def read_answer(line: str, question: Question) -> Reply:
         json.loads(bare)
     except (ValueError, RecursionError):
         bare = json.dumps(bare)
-    return read_reply(Completion(f'{{"{question.key}": {bare}}}'), question)
+    return read_reply(f'{{"{question.key}": {bare}}}', question)
 
 
 async def read_line() -> str:

@@ -17,12 +17,12 @@ import numpy as np
 
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.questions import MISSING, Question
+from llm_games.replies import READINGS, Reply, read_reply
 from llm_games.rulebook import Rulebook, check_integer, check_number
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Message, Request
 from llm_games.wrappers.policy import Attempt, Decision, Policy
-from llm_games.wrappers.replies import READINGS, Reply, read_reply
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
 NOTHING_NEW = "It is your move."
@@ -256,7 +256,7 @@ class LLMPolicy(Policy):
         began, final = time.perf_counter(), False
         try:
             completion = await self.client.complete(request)
-            reply = read_reply(completion, question, self.reading)
+            reply = read_reply(completion.text, question, self.reading, completion.finish)
         except ClientError as error:
             completion = Completion("", latency=time.perf_counter() - began)
             reply, final = Reply("failed", why=str(error)), not error.transient

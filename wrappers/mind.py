@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from llm_games.errors import unknown
 from llm_games.questions import Question
+from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook, check_choice, check_integer
 from llm_games.view import View
 from llm_games.words import Words
 from llm_games.wrappers.forms import Text
 from llm_games.wrappers.llm_policy import ChatMemory, Turn
 from llm_games.wrappers.policy import Attempt
-from llm_games.wrappers.replies import Reply
 
 STRATEGIES = ("none", "static", "adaptive")
 

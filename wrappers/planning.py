@@ -14,6 +14,7 @@ from typing import Any
 
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, Question
+from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
@@ -23,7 +24,6 @@ from llm_games.wrappers.forms import Lessons
 from llm_games.wrappers.llm_policy import ChatMemory, LLMPolicy, Turn, caller, dialogue, seeds
 from llm_games.wrappers.mind import Mind, OpenMind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
-from llm_games.wrappers.replies import Reply
 
 MINDS: dict[str, type[AuctionMind]] = {"english_auction": AuctionMind}
 """Games with a mind of their own; any other has an `OpenMind`."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from llm_games.questions import MISSING, Action
+from llm_games.replies import ReplyOutcome
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-
-ReplyOutcome = Literal[
-    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
-]
-"""How a completion was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.scripts import SCRIPTS, answer
 from llm_games.questions import Action, Bid, Choice, Integer, Plan, Question, Real, Target
 from llm_games.registry import rulebook
+from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, versions
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.replies import read_reply
 
 
 @dataclass(frozen=True)
@@ -292,4 +291,4 @@ def _complaint(question: Question, rng: np.random.Generator) -> str:
     if isinstance(question, Target) and rng.random() < 0.5:
         text = json.dumps({"KEY": next(iter(question.own))})  # the one who is asked
     text = text.replace("KEY", question.key)
-    return read_reply(Completion(text), question).why
+    return read_reply(text, question).why

@@ -20,6 +20,7 @@ from llm_games.baselines.tiny.data import PLAIN, Sample, persona_of
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.questions import Bid, Question
 from llm_games.registry import rulebook
+from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.words import Prompts, Words, versions
 from llm_games.wrappers.bidder import ClosedItem
@@ -28,7 +29,6 @@ from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import STRATEGIES, Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
-from llm_games.wrappers.replies import read_reply
 from llm_games.wrappers.table import play_table
 
 DEAR = ("Equipment E", "Mechanism J", "Machine P", "Element R")
@@ -198,7 +198,7 @@ def _offer(
     }
     words = "\n\n".join(filter(None, (said.say("report", **values), said.say("request", **values))))
     if rng.random() < 0.3:
-        wrong = read_reply(Completion(question.reply(money + start)), question)
+        wrong = read_reply(question.reply(money + start), question)
         words += "\n\n" + prompts.again(wrong.why, question)
     return question, words
 
@@ -228,7 +228,7 @@ def _sum(rng: np.random.Generator, names: Sequence[str], prompts: Prompts) -> tu
     )
     if rng.random() < 0.4:
         wrong = question.reply(before | {"summary": "", "remaining_budget": -1})
-        words += "\n\n" + prompts.again(read_reply(Completion(wrong), question).why, question)
+        words += "\n\n" + prompts.again(read_reply(wrong, question).why, question)
     return question, words
 
 

@@ -14,7 +14,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, score_episo
 from llm_games.benchmarks.report.data import Run
 from llm_games.benchmarks.report.figures import ACTIONS, seats_mean
 from llm_games.benchmarks.report.paper import PUBLISHED, Grid
-from llm_games.wrappers.policy import ReplyOutcome
+from llm_games.replies import ReplyOutcome
 
 
 class Files:

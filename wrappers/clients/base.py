@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Question
+from llm_games.replies import Finish
 
 Message = dict[str, str]
 
@@ -45,7 +46,7 @@ class Completion:
     """One answer. `finish` is ``"length"`` when it was cut off, ``"refusal"`` when declined."""
 
     text: str
-    finish: Literal["stop", "length", "refusal"] = "stop"
+    finish: Finish = "stop"
     tokens_in: int = 0
     tokens_out: int = 0
     latency: float = 0.0

@@ -20,8 +20,8 @@ import numpy as np
 from llm_games.benchmarks.papers.alympics.metrics import Played, rows_of
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.questions import Action, BadReply, Question, read_integer
+from llm_games.replies import Reply, read_reply
 from llm_games.wrappers.clients.base import Client, Message, Request
-from llm_games.wrappers.replies import Reply, read_reply
 
 LOWEST, HIGHEST = 1, 5
 
@@ -351,7 +351,8 @@ async def judge(
             seed=seed + len(replies),
             seat=f"alympics/{case.name}/judge",
         )
-        replies.append(read_reply(await client.complete(request), question))
+        said = await client.complete(request)
+        replies.append(read_reply(said.text, question, finish=said.finish))
         if replies[-1].outcome == "valid":
             break
     action = replies[-1].action

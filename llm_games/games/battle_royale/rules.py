@@ -11,6 +11,7 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.questions import Question, Target
+from llm_games.replies import bare_or_search
 from llm_games.rulebook import (
     MISSING,
     Array,
@@ -331,6 +332,7 @@ class BattleRoyale(Rulebook):
             lenient=self.bad_target == "wasted_shot",
             substring=self.target_match == "substring",
             with_action=self.reply_keys == "action_target",
+            published=bare_or_search,
         )
 
     def picture(self, state: BattleRoyaleState) -> tuple[str, list[str], list[list[str]]]:

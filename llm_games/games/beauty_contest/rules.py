@@ -13,6 +13,7 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, Integer, Question, Real
+from llm_games.replies import bare, outermost
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
@@ -488,10 +489,13 @@ class BeautyContest(Rulebook):
             return None
         low, high = self.bounds()[0], int(state.limit)
         key, free = self.reply_key, self.bounds_check == "none"
+        spot = bare if key == "chosen_number" else outermost
         if self.domain == "real":
-            return (AnyReal if free else Real)(key, low, high, self.decimals)
+            kind = AnyReal if free else Real
+            return kind(key, low, high, self.decimals, published=spot)
         truncate = self.number_parse == "truncate"
-        return Integer(key, None if free else low, None if free else high, truncate)
+        limits = (None, None) if free else (low, high)
+        return Integer(key, *limits, truncate, published=spot)
 
     def picture(self, state: BeautyContestState) -> tuple[str, list[str], list[list[str]]]:
         headers = ["seat", "number", "result"]

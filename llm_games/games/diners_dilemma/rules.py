@@ -14,6 +14,7 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice, Question
+from llm_games.replies import bare
 from llm_games.rulebook import (
     Array,
     Column,
@@ -212,7 +213,7 @@ class DinersDilemma(Rulebook):
         if state.over:
             return None
         other = COSTLY if self.unknown_dish == "costly" else None
-        return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other)
+        return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 
     def picture(self, state: DinersDilemmaState) -> tuple[str, list[str], list[list[str]]]:
         headers = ["seat", "dish", "utility"]

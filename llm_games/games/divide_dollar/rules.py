@@ -10,6 +10,7 @@ import numpy as np
 
 from llm_games.facts import Fact, param
 from llm_games.questions import Integer
+from llm_games.replies import bare
 from llm_games.rounds import Rounds
 from llm_games.rulebook import LARGEST, Array, PerPlayer, State
 
@@ -68,7 +69,8 @@ class DivideDollar(Rounds):
 
     def asks(self, state: DivideDollarState, player: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
-        return Integer("bid_amount", low, high, self.number_parse == "truncate")
+        truncate = self.number_parse == "truncate"
+        return Integer("bid_amount", low, high, truncate, published=bare)
 
     def spectacle(self, state: DivideDollarState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
         caption = f"bids add up to {int(state.bids.sum())} of {self.golds}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice, Question
+from llm_games.replies import bare
 from llm_games.rulebook import (
     Array,
     Column,
@@ -187,7 +188,7 @@ class ElFarolBar(Rulebook):
         return super().terms() | {"capacity": capacity}
 
     def question(self, state: ElFarolBarState, player: int) -> Question | None:
-        return None if state.over else Choice("decision", {"go": GO, "stay": STAY})
+        return None if state.over else Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
     def picture(self, state: ElFarolBarState) -> tuple[str, list[str], list[list[str]]]:
         headers = ["seat", "decision", "utility"]

@@ -1,4 +1,4 @@
-"""Reading a completion: the outcome is a value, never a guess and never an exception."""
+"""Reading a reply: the outcome is a value, never a guess and never an exception."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Literal
 
 from llm_games.errors import unknown
 from llm_games.questions import MISSING, BadReply, Integer, Question
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.policy import ReplyOutcome
+
+ReplyOutcome = Literal[
+    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
+]
+"""How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
+Finish = Literal["stop", "length", "refusal"]
+"""How a reply ended: by itself, cut off, or declined."""
 
 DEEPEST = 64  # objects nested deeper are no answers; keeps the recursion small
 MOST_VALUES = 100_000  # JSON values looked at in one reply; keeps a hostile one from taking long
@@ -22,7 +27,7 @@ LONGEST_NUMBER = 400  # characters
 
 @dataclass(frozen=True)
 class Reply:
-    """What a completion says.
+    """What was read.
 
     Attributes:
         outcome: ``"valid"``, or what kept it from being that.
@@ -38,31 +43,33 @@ class Reply:
     detail: str = ""
 
 
-def read_reply(completion: Completion, question: Question, reading: str = "strict") -> Reply:
-    """Read the answer to a question out of a completion.
+def read_reply(
+    text: str, question: Question, reading: str = "strict", finish: Finish = "stop"
+) -> Reply:
+    """Read the answer to a question out of a text.
 
     Args:
-        completion: what a client brought.
+        text: what was replied.
         question: what was asked; it says which JSON objects are answers, see `Question.holds`,
             and reads them.
         reading: one of `READINGS`. ``strict``: every complete JSON object in the text that is
             an answer counts, and they must agree (trailing commas and ``//`` comments are let
-            pass). ``take_last``: the last of them counts. ``published``: as γ-Bench's authors
-            read each game (arXiv 2403.11807): the whole text, or from the first brace to the
-            last, or around the key; fractions are cut towards zero.
+            pass). ``take_last``: the last of them counts. ``published``: as the code of a
+            paper does, at the question's `published` spot; fractions are cut towards zero.
+        finish: how it ended.
 
     Raises:
-        UnknownName: there is no such reading. Nothing that a completion says raises.
+        UnknownName: there is no such reading. Nothing that a reply says raises.
     """
     if reading not in READINGS:
         raise unknown("reading", reading, READINGS)
-    if completion.finish == "refusal":
+    if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
     try:
-        reply = READINGS[reading](completion.text, question)
+        reply = READINGS[reading](text, question)
     except BadReply as bad:
         reply = _not_legal(bad)
-    if completion.finish == "length" and reply.outcome != "valid":
+    if finish == "length" and reply.outcome != "valid":
         return Reply("truncated", why="it was cut off before a complete answer")
     return reply
 
@@ -80,7 +87,7 @@ def _take_last(text: str, question: Question) -> Reply:
 
 
 def _published(text: str, question: Question) -> Reply:
-    spot = _SPOTS.get(_spot_key(question), _outermost)
+    spot = question.published or outermost
     try:
         obj = _DECODER.decode(spot(text, question.key))
         if not isinstance(obj, dict) or not question.holds(obj):
@@ -267,45 +274,30 @@ _DECODER = json.JSONDecoder(
 )
 
 
-# -- where γ-Bench's code looks for the answer ----------------------------------------------------
+# -- where the code of papers looks for the answer, see `Question.published` ----------------------
 
 
-def _bare(text: str, key: str) -> str:
+def bare(text: str, key: str) -> str:
+    """Take the whole text."""
     return text
 
 
-def _outermost(text: str, key: str) -> str:
+def outermost(text: str, key: str) -> str:
+    """Take what is from the first brace to the last."""
     return text[max(text.find("{"), 0) : text.rfind("}") + 1]
 
 
-def _around(text: str, key: str) -> str:
+def around(text: str, key: str) -> str:
+    """Take the object around the key."""
     begin = text.rfind("{", 0, max(text.find(_quoted(key)), 0))
     return text[begin : _DECODER.raw_decode(text, max(begin, 0))[1]]
 
 
-def _bare_or_search(text: str, key: str) -> str:
+def bare_or_search(text: str, key: str) -> str:
+    """Take the whole text if it is JSON, else the key with the value behind it."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         match = re.search(rf'{_quoted(key)}\s*:\s*("[^"]*"|null|-?[0-9]+)', text)
         return f"{{{match[0]}}}" if match else ""
     return text
-
-
-_SPOTS: dict[str, Callable[[str, str], str]] = {
-    "chosen_number": _bare,
-    "decision: go": _bare,
-    "bid_amount": _bare,
-    "tokens_contributed": _outermost,
-    "chosen_dish": _bare,
-    "bid": _outermost,
-    "target": _bare_or_search,
-    "proposal": _around,
-    "decision: accept": _around,
-}
-
-
-def _spot_key(question: Question) -> str:
-    """Name the question: its key, with the first word where two games share the key."""
-    words = getattr(question, "words", None) if question.key == "decision" else None
-    return f"{question.key}: {next(iter(words))}" if words else question.key
