@@ -21,8 +21,9 @@ from llm_games.baselines.policies.base import RulePolicy, not_defined
 from llm_games.baselines.policies.fixed import FixedPolicy, meaning
 from llm_games.baselines.policies.uniform import UniformPolicy
 from llm_games.errors import BadParameter, unknown
+from llm_games.facts import ratio_of
 from llm_games.registry import GAMES, rulebook
-from llm_games.rulebook import Rulebook, ratio_of
+from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 
 if TYPE_CHECKING:

@@ -165,13 +165,16 @@ class _TableEnv:
     def _play(self) -> Outcome:
         """Play the moves of a step that all have made."""
         heard = {seat: self.windows.codecs[seat].heard for seat in self._moves}
-        moves, outcome = self._moves, self.table.step(self._moves, strict=self.strict)
-        self._heard = {seat: {**words, "played": moves[seat]} for seat, words in heard.items()
-                       if words}  # fmt: skip
+        outcome = self.table.step(self._moves, strict=self.strict)
+        self._heard = {
+            seat: {**words, "played": played(self._moves[seat], seat, outcome)}
+            for seat, words in heard.items()
+            if words
+        }
         self._next()
         return outcome
 
-    _heard: Mapping[int, dict[str, Any]] = {}  # noqa: RUF012
+    _heard: Mapping[int, dict[str, Any]] = {}
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
         said = self._heard.get(seat) or self.windows.codecs[seat].heard
@@ -219,6 +222,14 @@ class _TableEnv:
 
     def _limit_reached(self) -> bool:
         return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
+
+
+def played(move: Action, seat: int, outcome: Outcome) -> Action:
+    """Return the move that was played for a seat: its own, or what the rules put in its place."""
+    if not outcome.broke[seat]:
+        return move
+    actions: list[int] = outcome.record["actions"].tolist()
+    return tuple(actions) if isinstance(move, tuple) else actions[seat]
 
 
 class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
@@ -284,9 +295,7 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
         seats, sight, look = self.windows.seats, self.table.ready(), self.windows.observation
         return {agent: look(sight.view(seats[agent])) for agent in agents}
 
-    def _infos(
-        self, agents: Sequence[str], outcome: Outcome | None
-    ) -> dict[str, dict[str, Any]]:
+    def _infos(self, agents: Sequence[str], outcome: Outcome | None) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
         broke = [False] * self.game.players if outcome is None else outcome.broke.tolist()
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}

@@ -63,6 +63,8 @@ def make(
     *,
     form: Literal["parallel", "aec"] | None = None,
     obs_mode: str | Mapping[str, str] = "text",
+    actions: str | Mapping[str, str] = "index",
+    reask: int = 0,
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -78,6 +80,11 @@ def make(
         form: ``"parallel"`` or ``"aec"``; the default is the game's native form: parallel if all
             move at the same time, AEC if they take turns.
         obs_mode: ``"text"``, ``"numeric"`` or ``"both"``, or one of these for each agent.
+        actions: how actions look, or one of these for each agent: ``"index"`` (numbers from 0,
+            for learners; shares of what is legal now where amounts are many or their limits
+            change), ``"unit"`` (shares from -1 to 1, float32), ``"rules"`` (the game's own units)
+            or ``"text"`` (a reply in words, read as a language model's).
+        reask: of actions in words, how often a reply that cannot be used is asked for again.
         render_mode: None, ``"ansi"`` (`render` returns a table) or ``"human"`` (prints it).
         max_cycles: truncate after so many steps of the rules; None for the game's own length.
         prompts, prompt_folder: wording of the text observations, see `Prompts`.
@@ -98,6 +105,8 @@ def make(
     return forms[form](
         game,
         obs_mode=obs_mode,
+        actions=actions,
+        reask=reask,
         render_mode=render_mode,
         max_cycles=max_cycles,
         prompts=prompts,

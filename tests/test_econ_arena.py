@@ -22,7 +22,7 @@ from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import plain, play
+from llm_games.wrappers.seats import plain, play
 
 RNG = np.random.default_rng(0)
 AUCTION = {

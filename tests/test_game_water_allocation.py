@@ -19,7 +19,7 @@ from llm_games.view import View
 from llm_games.words import Prompts
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 RNG = np.random.default_rng(0)
 N = NO_BID

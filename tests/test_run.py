@@ -24,7 +24,7 @@ from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import place
+from llm_games.wrappers.seats import place
 
 ROOT = str(Path(__file__).parents[1])
 CONFIG = {

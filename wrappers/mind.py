@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from llm_games.errors import unknown
+from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Question
 from llm_games.replies import Reply
-from llm_games.rulebook import Rulebook, check_choice, check_integer
+from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
 from llm_games.wrappers.forms import Text

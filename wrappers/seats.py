@@ -90,7 +90,7 @@ class Seats:
         def does(name: str) -> list[int]:
             return [s for s, p in policies.items() if _overrides(p, name)]
 
-        self._wait, self._listen, self._look_back = does("decide"), does("hear"), does("finish")
+        self._wait, self._listen, self.look_back = does("decide"), does("hear"), does("finish")
 
     def start(self, recalled: Mapping[int, Sequence[Note]] | None = None) -> None:
         """Begin the episode that the table was reset to, with notes of the one before by seat."""
@@ -146,7 +146,7 @@ class Seats:
             if decision is not None:
                 found[seat] = decision
 
-        await asyncio.gather(*map(look_back, self._look_back))
+        await asyncio.gather(*map(look_back, self.look_back))
         return found
 
 

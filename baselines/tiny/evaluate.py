@@ -22,7 +22,7 @@ from llm_games.words import PERSONAS, versions
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),

@@ -29,7 +29,7 @@ from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import STRATEGIES, Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 DEAR = ("Equipment E", "Mechanism J", "Machine P", "Element R")
 """AucArena's expensive items."""

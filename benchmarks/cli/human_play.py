@@ -21,7 +21,7 @@ from llm_games.words import Prompts
 from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import Episode, Step, play_table
+from llm_games.wrappers.seats import Episode, Step, play_table
 
 MAX_STEPS = 1000
 """Where a game itself may never end."""

@@ -17,7 +17,7 @@ from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import play
+from llm_games.wrappers.seats import play
 
 REPLY = 20
 THOUGHT = 200

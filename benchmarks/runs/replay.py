@@ -37,7 +37,7 @@ from llm_games.questions import Plan as Shares
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.table import Place, Step, place, play_table
+from llm_games.wrappers.seats import Place, Step, place, play_table
 
 AROUND = 30
 """Characters that are shown on each side of where two texts part."""

@@ -44,7 +44,7 @@ from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
+from llm_games.wrappers.seats import Episode, Place, Step, place, plain, play_table
 
 
 class RunStopped(LLMGamesError):

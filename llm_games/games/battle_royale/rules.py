@@ -10,20 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.facts import Column, check_choice, check_integer
 from llm_games.questions import Question, Target
 from llm_games.replies import bare_or_search
-from llm_games.rulebook import (
-    MISSING,
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    at,
-    check_choice,
-    check_integer,
-    fresh,
-)
+from llm_games.rulebook import MISSING, Array, Outcome, Rulebook, State, at, fresh
 
 MISS = -1
 """The action of missing on purpose; shooting at a player is its seat."""

@@ -12,20 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.facts import Column, check_choice, check_integer, exact_of, ratio_of
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
-    Column,
     Outcome,
     Rulebook,
     State,
-    check_choice,
-    check_integer,
-    exact_of,
     fresh,
-    ratio_of,
     side_by_side,
 )
 

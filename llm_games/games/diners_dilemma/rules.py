@@ -13,20 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.facts import Column, check_choice, check_integer, exact_of
 from llm_games.questions import Choice, Question
 from llm_games.replies import bare
-from llm_games.rulebook import (
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    check_choice,
-    check_integer,
-    exact_of,
-    fresh,
-    side_by_side,
-)
+from llm_games.rulebook import Array, Outcome, Rulebook, State, fresh, side_by_side
 
 CHEAP, COSTLY = 0, 1
 

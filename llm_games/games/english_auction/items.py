@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.errors import BadParameter, unknown
-from llm_games.rulebook import check_integer
+from llm_games.facts import check_integer
 
 NAMES = [
     "Widget A",

@@ -10,23 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.facts import Column, check_choice, check_integer
 from llm_games.games.english_auction import views as auction_views
 from llm_games.games.english_auction.items import LARGEST, Item, catalogue, drawn_orders, order_of
 from llm_games.games.english_auction.ties import TIE_RULES, leader_of
 from llm_games.games.english_auction.views import NO_REPLY, NOBODY, WITHDRAW, of
 from llm_games.questions import MISSING, Bid, Question
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    at,
-    check_choice,
-    check_integer,
-    fresh,
-)
+from llm_games.rulebook import LARGEST_DISCRETE, Array, Outcome, Rulebook, State, at, fresh
 
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""

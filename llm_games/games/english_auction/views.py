@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_games.rulebook import Array, Column, at
+from llm_games.facts import Column
+from llm_games.rulebook import Array, at
 
 if TYPE_CHECKING:
     from llm_games.games.english_auction.rules import EnglishAuction, EnglishAuctionState

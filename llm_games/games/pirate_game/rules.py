@@ -10,17 +10,10 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_games.errors import IllegalAction
+from llm_games.facts import Column, check_choice, check_integer
 from llm_games.questions import MISSING, Action, Choice, Plan, Question
 from llm_games.replies import around
-from llm_games.rulebook import (
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    check_choice,
-    check_integer,
-)
+from llm_games.rulebook import Array, Outcome, Rulebook, State
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1

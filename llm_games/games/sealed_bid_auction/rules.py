@@ -13,20 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.facts import Column, check_choice, check_integer, check_number, exact_of
 from llm_games.questions import MISSING, Integer, Question, Real
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    check_choice,
-    check_integer,
-    check_number,
-    exact_of,
-    fresh,
-)
+from llm_games.rulebook import LARGEST_DISCRETE, Array, Outcome, Rulebook, State, fresh
 
 LARGEST = 2**53
 """Where bids have no other limit: the largest integer that a double holds exactly."""

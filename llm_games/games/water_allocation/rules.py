@@ -12,19 +12,9 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.facts import Column, check_choice, check_integer
 from llm_games.questions import NO_BID, Action, Question, SealedBid
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    at,
-    check_choice,
-    check_integer,
-    fresh,
-)
+from llm_games.rulebook import LARGEST_DISCRETE, Array, Outcome, Rulebook, State, at, fresh
 
 
 class Resident(NamedTuple):
