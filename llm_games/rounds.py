@@ -30,6 +30,10 @@ class Rounds(Rulebook):
     def spectacle(self, state: Any) -> tuple[str, Mapping[str, tuple[Array, str]]]:
         """Return a caption and the columns, each with its format, that a spectator sees."""
 
+    def in_words(self, last: dict[str, Any]) -> dict[str, Any]:
+        """Put into words what a seat is told of the last round as plain values, by fact."""
+        return last
+
     def asked(self, state: Any) -> Array:
         return self.alive(state)
 
@@ -59,7 +63,7 @@ class Rounds(Rulebook):
                 own = isinstance(value, list) and not fact.each
                 where = now if fact.now else now["last"]
                 where[fact.said or fact.name] = value[player] if own else value
-            return now
+            return now if last is None else now | {"last": self.in_words(last)}
 
         return tell
 
@@ -74,4 +78,4 @@ class Rounds(Rulebook):
         cells = ([format(v, form) for v in values.tolist()] for values, form in columns.values())
         rows = [list(row) for row in zip(self.names(), *cells, strict=True)]
         begun = f"{self.title}: round {int(state.round)} of {self.rounds}"
-        return f"{begun}, {caption}", ["seat", *columns], rows
+        return f"{begun}, {caption}" if caption else begun, ["seat", *columns], rows

@@ -184,7 +184,7 @@ class Rulebook(ABC):
         """Return the first state of one table or of a batch.
 
         Args:
-            noise: all chance comes from it, or from a seed; copy i of a batch has the i-th after it.
+            noise: all chance comes from it, or from a seed (copy i of a batch: the i-th after).
             batch: shape of the batch.
             given: by name, what chance would else decide, see `Draw.given`.
 
