@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown
-from llm_games.rooms import ROOMS, Room, rules_class
+from llm_games.rooms import ROOMS, rules_class
 
 if TYPE_CHECKING:
     from llm_games.env import SequentialGame, SimultaneousGame
@@ -115,7 +115,7 @@ def make(
     )
 
 
-def games() -> list[dict[str, str]]:
+def list_games() -> list[dict[str, str]]:
     """Return a table of all games: name, title, players, moves, actions and source."""
     rows = []
     for name in GAMES:
@@ -133,32 +133,21 @@ def games() -> list[dict[str, str]]:
     return rows
 
 
-def register(name: str, entry_point: str) -> None:
-    """Add a game, here, in PettingZoo and Gymnasium.
+def announce(name: str, learner: str) -> None:
+    """Enter a game of a room in the registries of PettingZoo and Gymnasium.
 
     Args:
         name: the game's name.
-        entry_point: its room, a package with ``rules.py`` and what else there is of ``wordings/``,
-            ``theory.py`` and ``players.py``; or its rulebook alone as ``"module:Class"``.
+        learner: the entry point of what makes its view for one learner.
     """
-    ROOMS[name] = Room(entry_point, "" if ":" in entry_point else entry_point)
-    announce(name)
-
-
-def announce(name: str) -> None:
-    """Enter a game of a room in the registries of PettingZoo and Gymnasium."""
     import gymnasium
     import pettingzoo
 
     known = {"id": f"llm_games/{name}-{VERSION}", "kwargs": {"name": name}}
-    pettingzoo.register("aec", entry_point="llm_games.registry:make_aec", **known)
-    pettingzoo.register("parallel", entry_point="llm_games.registry:make_parallel", **known)
+    pettingzoo.register("aec", entry_point=f"{__name__}:make_aec", **known)
+    pettingzoo.register("parallel", entry_point=f"{__name__}:make_parallel", **known)
     title = "".join(word.capitalize() for word in name.split("_"))
-    gymnasium.register(
-        f"llm_games/{title}-{VERSION}",
-        entry_point="llm_games.wrappers.single_agent:SingleAgentEnv",
-        kwargs={"game": name},
-    )
+    gymnasium.register(f"llm_games/{title}-{VERSION}", entry_point=learner, kwargs={"game": name})
 
 
 def make_aec(name: str, **settings: Any) -> SequentialGame:

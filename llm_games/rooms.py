@@ -2,8 +2,7 @@
 
 A game lives in two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
 ``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A game
-of somebody else has one package with all of these, named by an entry point of the group
-``llm_games.games`` or given to `llm_games.register`.
+of somebody else has one package with all of these, named by an entry point or registered.
 """
 
 from __future__ import annotations
@@ -18,9 +17,6 @@ from typing import NamedTuple
 from llm_games import games
 from llm_games.errors import BadParameter, unknown
 
-ENTRY_POINTS = "llm_games.games"
-"""The group of entry points by which other packages bring games: ``name = "package.of.game"``."""
-
 
 class Room(NamedTuple):
     """Where the parts of a game are: its rules (a package, or ``module:Class``), and the rest."""
@@ -33,14 +29,23 @@ ROOMS: dict[str, Room] = {}
 """All games by name."""
 
 
-def find() -> None:
-    """Fill `ROOMS`: our own games, then those of installed packages."""
+def find(above: str, entry_points: str) -> None:
+    """Fill `ROOMS`: our own games, then those of installed packages.
+
+    Args:
+        above: the package of the games' rooms on the third floor.
+        entry_points: the group by which other packages bring games: ``name = "package.of.game"``.
+    """
     for module in iter_modules(games.__path__):
         if module.ispkg:
-            above = f"llm_games.baselines.games.{module.name}"
-            ROOMS[module.name] = Room(f"llm_games.games.{module.name}", above)
-    for point in metadata.entry_points(group=ENTRY_POINTS):
-        ROOMS[point.name] = Room(point.value, "" if ":" in point.value else point.value)
+            ROOMS[module.name] = Room(f"{games.__name__}.{module.name}", f"{above}.{module.name}")
+    for point in metadata.entry_points(group=entry_points):
+        add(point.name, point.value)
+
+
+def add(name: str, room: str) -> None:
+    """Add a room of another package, or a rulebook alone as ``module:Class``."""
+    ROOMS[name] = Room(room, "" if ":" in room else room)
 
 
 def part(game: str, name: str) -> ModuleType | None:
@@ -81,6 +86,3 @@ def wordings(game: str) -> Path | None:
     assert spec is not None
     assert spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0]) / "wordings"
-
-
-find()

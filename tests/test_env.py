@@ -352,7 +352,7 @@ def test_the_import_is_light():
         "import sys, llm_games\n"
         "heavy = {'torch', 'openai', 'transformers', 'stable_baselines3', 'matplotlib'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "assert len(llm_games.games()) >= 8\n"
+        "assert len(llm_games.list_games()) >= 8\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -397,7 +397,7 @@ def play(
 def list_games(as_json: AsJson = False) -> None:
     """List the games, and the experiments to run."""
     from llm_games.benchmarks.runs.config import experiments
-    from llm_games.registry import games
+    from llm_games.registry import list_games
 
     rows = games()
     if as_json:
