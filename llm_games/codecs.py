@@ -75,7 +75,14 @@ class Codec(ABC):
 
     def refuse(self, action: Any) -> IllegalAction:
         """Return the error for an action that is not in the space."""
-        return IllegalAction(f"{self.game.names()[self.seat]}: {action!r} is not in {self.space}")
+        return IllegalAction(f"{self.game.names()[self.seat]}: {action!r} is not {self._span()}")
+
+    def _span(self) -> str:
+        if isinstance(self.space, spaces.Discrete):
+            return f"an integer from 0 to {self.space.n - 1}"
+        if isinstance(self.space, spaces.Box):
+            return f"{self.space.shape[0]} numbers from -1 to 1"
+        return "a text"
 
 
 class Rules(Codec):

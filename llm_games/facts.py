@@ -98,13 +98,15 @@ class Fact(NamedTuple):
 
     Attributes:
         name: of its column; with `each` the seat's number is put behind it.
-        of: turns a state into everybody's own ``(players, *batch)``, with `each` into what all
-            hear of everybody, or into ``(*batch)``, what all hear.
+        of: turns a state into everybody's own ``(players, *batch)``, or ``(*batch)``, what all
+            hear; with `each` into what all hear of everybody ``(players, *batch)``, or what each
+            knows of everybody ``(players, *batch, players)``.
         low, high: its range.
         meaning: with unit; with `each`, ``{}`` stands for the seat.
         each: one column for each seat.
         said: its name in words where that is another one; `NUMBERS_ONLY` where it has none.
         now: it is of the round to play, not of the last.
+        first: the number of the first seat in names and meanings, with `each`.
     """
 
     name: str
@@ -115,14 +117,15 @@ class Fact(NamedTuple):
     each: bool = False
     said: str = ""
     now: bool = False
+    first: int = 0
 
     def columns(self, players: int) -> list[Column]:
         """Return the columns that it takes."""
         if not self.each:
             return [Column(self.name, self.low, self.high, self.meaning)]
         return [
-            Column(f"{self.name}_{seat}", self.low, self.high, self.meaning.format(seat))
-            for seat in range(players)
+            Column(f"{self.name}_{i}", self.low, self.high, self.meaning.format(i))
+            for i in range(self.first, self.first + players)
         ]
 
 

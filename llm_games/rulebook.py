@@ -229,11 +229,24 @@ class Rulebook(ABC):
 
     def observe(self, state: Any) -> Array:
         """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``."""
-        columns: list[Any] = []
+        n, at, dims = self.players, 0, state.round.ndim + 1
+        numbers = np.empty((n, *state.round.shape, len(self.column_index)), np.float32)
         for fact in self.facts:
             value = fact.of(state)
-            columns += [*value] if fact.each else [value]
-        return side_by_side((self.players, *state.round.shape), columns)
+            if not fact.each:
+                numbers[..., at] = value
+            elif value.ndim > dims:
+                numbers[..., at : at + n] = value
+            else:
+                for seat in range(n):
+                    numbers[..., at + seat] = value[seat]
+            at += n if fact.each else 1
+        hears = self.hears(state)
+        return numbers if hears is None else np.where(hears[..., None], numbers, np.float32(0))
+
+    def hears(self, state: Any) -> PerPlayer | None:
+        """Return who is told anything, bool; None for all. The others' numbers are zeros."""
+        return None
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Return what tells a seat of one table what it knows, see `told`."""
@@ -401,6 +414,10 @@ class Rulebook(ABC):
         """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
         return np.array([moves.get(seat, MISSING) for seat in range(self.players)], np.int64)
 
+    def seats(self, state: Any) -> Array:
+        """Return the seats' numbers, to be compared with what is one for each table."""
+        return np.arange(self.players).reshape(-1, *(1 for _ in np.shape(state.round)))
+
     def alive(self, state: Any) -> Array:
         """Return the seats still in the game, bool ``(players, *batch)``."""
         return self.everybody(~state.over)
@@ -477,14 +494,6 @@ def seated(
         else value
         for name, value in params.items()
     }
-
-
-def side_by_side(shape: tuple[int, ...], columns: Sequence[Any]) -> Array:
-    """Put columns next to each other, float32 ``(*shape, columns)``; each broadcasts to `shape`."""
-    numbers = np.empty((*shape, len(columns)), np.float32)
-    for i, column in enumerate(columns):
-        numbers[..., i] = column
-    return numbers
 
 
 def any_true(array: Array) -> bool:

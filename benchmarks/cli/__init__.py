@@ -399,7 +399,7 @@ def list_games(as_json: AsJson = False) -> None:
     from llm_games.benchmarks.runs.config import experiments
     from llm_games.registry import list_games
 
-    rows = games()
+    rows = list_games()
     if as_json:
         print(json.dumps(rows, indent=2))
         return
