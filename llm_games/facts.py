@@ -41,10 +41,12 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
-        none: what None means, where that is allowed.
+        none: what None means, where that is allowed; or the word ``none``, if that is the default.
         choices: it is one of these words, each with its meaning. A default that is true or false
             needs none.
     """
+    if default == "none" and choices:
+        none, choices = "", {"none": none, **choices}
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
     return field(default=default, metadata=about | {"choices": choices})
 
@@ -98,11 +100,11 @@ class Fact(NamedTuple):
 
     Attributes:
         name: of its column; with `each` the seat's number is put behind it.
-        of: turns a state into everybody's own ``(players, *batch)``, with `each` into what all
-            hear of everybody, or into ``(*batch)``, what all hear.
+        of: turns a state into everybody's own ``(players, *batch)``, or into ``(*batch)``, what
+            all hear; with `each` into ``(each, *batch)`` or ``(each, players, *batch)``.
         low, high: its range.
-        meaning: with unit; with `each`, ``{}`` stands for the seat.
-        each: one column for each seat.
+        meaning: with unit; with `each`, ``{}`` stands for the number.
+        each: one column for each seat; a number: for each of so many things.
         said: its name in words where that is another one; `NUMBERS_ONLY` where it has none.
         now: it is of the round to play, not of the last.
     """
@@ -112,17 +114,17 @@ class Fact(NamedTuple):
     low: float
     high: float
     meaning: str
-    each: bool = False
+    each: bool | int = False
     said: str = ""
     now: bool = False
 
     def columns(self, players: int) -> list[Column]:
         """Return the columns that it takes."""
-        if not self.each:
+        if self.each is False:
             return [Column(self.name, self.low, self.high, self.meaning)]
         return [
-            Column(f"{self.name}_{seat}", self.low, self.high, self.meaning.format(seat))
-            for seat in range(players)
+            Column(f"{self.name}_{i}", self.low, self.high, self.meaning.format(i))
+            for i in range(players if self.each is True else self.each)
         ]
 
 

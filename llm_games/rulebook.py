@@ -208,12 +208,18 @@ class Rulebook(ABC):
         Args:
             kind: a subclass of `State`.
             batch: shape of the batch.
-            values: of its own fields; a type of numbers stands for zeros of it, one a player.
+            values: of its own fields; a plain number stands for itself, one a player, and a type
+                of numbers for zeros.
         """
         shape = (self.players, *batch)
-        start = {name: np.zeros(batch, of) for name, of in FIRST}
-        zeros = {k: np.zeros(shape, v) if isinstance(v, type) else v for k, v in values.items()}
-        return kind(**start, **zeros)
+        start: dict[str, Any] = {name: np.zeros(batch, of) for name, of in FIRST}
+        for name, value in values.items():
+            if isinstance(value, type):
+                start[name] = np.zeros(shape, value)
+            else:
+                alike = type(value) in (int, float, bool)
+                start[name] = np.full(shape, value) if alike else value
+        return kind(**start)
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -226,11 +232,19 @@ class Rulebook(ABC):
 
     def observe(self, state: Any) -> Array:
         """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``."""
-        columns: list[Any] = []
+        rows = np.empty((len(self.column_index), self.players, *state.round.shape), np.float32)
+        begin = 0
         for fact in self.facts:
-            value = fact.of(state)
-            columns += [*value] if fact.each else [value]
-        return side_by_side((self.players, *state.round.shape), columns)
+            value = np.asarray(fact.of(state))
+            if fact.each is False:
+                rows[begin] = value
+                begin += 1
+            else:
+                common = value.ndim == rows.ndim - 1
+                rows[begin : begin + len(value)] = value[:, None] if common else value
+                begin += len(value)
+        # Columns lie one after another: fast to write and to read.
+        return rows.transpose(*range(1, rows.ndim), 0)
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Return what tells a seat of one table what it knows, see `told`."""
@@ -464,6 +478,11 @@ def side_by_side(shape: tuple[int, ...], columns: Sequence[Any]) -> Array:
 def any_true(array: Array) -> bool:
     """Return whether any entry is true; on a few entries several times as fast as ``any()``."""
     return bool(np.count_nonzero(array))
+
+
+def tall(values: Array, batch: tuple[int, ...]) -> Array:
+    """Let one value for each seat (or place) broadcast over a batch: ``(n, 1, ...)``."""
+    return values.reshape(-1, *(1,) * len(batch))
 
 
 def at(values: Array, place: Array) -> Array:
