@@ -41,10 +41,12 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
-        none: what None means, where that is allowed.
+        none: what None means, where that is allowed; or the word ``none``, if that is the default.
         choices: it is one of these words, each with its meaning. A default that is true or false
             needs none.
     """
+    if default == "none" and choices:
+        none, choices = "", {"none": none, **choices}
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
     return field(default=default, metadata=about | {"choices": choices})
 
@@ -98,15 +100,14 @@ class Fact(NamedTuple):
 
     Attributes:
         name: of its column; with `each` the seat's number is put behind it.
-        of: turns a state into everybody's own ``(players, *batch)``, or ``(*batch)``, what all
-            hear; with `each` into what all hear of everybody ``(players, *batch)``, or what each
-            knows of everybody ``(players, *batch, players)``.
+        of: turns a state into everybody's own ``(players, *batch)``, or into ``(*batch)``, what
+            all hear; with `each` into ``(each, *batch)`` or ``(each, players, *batch)``.
         low, high: its range.
-        meaning: with unit; with `each`, ``{}`` stands for the seat.
-        each: one column for each seat.
+        meaning: with unit; with `each`, ``{}`` stands for the number.
+        each: one column for each seat; a number: for each of so many things.
         said: its name in words where that is another one; `NUMBERS_ONLY` where it has none.
         now: it is of the round to play, not of the last.
-        first: the number of the first seat in names and meanings, with `each`.
+        first: number of the first of them, in names and meanings.
     """
 
     name: str
@@ -114,18 +115,19 @@ class Fact(NamedTuple):
     low: float
     high: float
     meaning: str
-    each: bool = False
+    each: bool | int = False
     said: str = ""
     now: bool = False
     first: int = 0
 
     def columns(self, players: int) -> list[Column]:
         """Return the columns that it takes."""
-        if not self.each:
+        if self.each is False:
             return [Column(self.name, self.low, self.high, self.meaning)]
+        count = players if self.each is True else self.each
         return [
             Column(f"{self.name}_{i}", self.low, self.high, self.meaning.format(i))
-            for i in range(self.first, self.first + players)
+            for i in range(self.first, self.first + count)
         ]
 
 

@@ -221,16 +221,16 @@ class BattleRoyale(Rulebook):
     def seen(self, state: BattleRoyaleState) -> Array:
         """Return whose last shot each player has seen since its own (included).
 
-        Bool ``(players, *batch, players)``: the last axis is the shooter's.
+        Bool ``(players, players, *batch)``: the first axis is the shooter's.
         """
-        shot = np.moveaxis(state.shot, 0, -1)
-        return state.living[..., None] & (shot > 0) & (shot >= state.shot[..., None])
+        since = state.shot[:, None] >= state.shot[None]
+        return state.living[None] & (state.shot[:, None] > 0) & since
 
     def known(self) -> Sequence[Fact]:
         n, most = self.players, np.inf if self.max_shots is None else self.max_shots
 
         def seen(name: str) -> Callable[[BattleRoyaleState], Array]:
-            return lambda s: np.where(self.seen(s), np.moveaxis(getattr(s, name), 0, -1), 0)
+            return lambda s: np.where(self.seen(s), getattr(s, name)[:, None], 0)
 
         living, place = (lambda s: s.living), (lambda s: s.living.cumsum(axis=0))
         own = "own seat, the position in the shooting order from 0"
@@ -257,7 +257,9 @@ class BattleRoyale(Rulebook):
             blank: dict[str, Any] = dict.fromkeys(("position", "shots", "left", "shooter", "rate"))
             return blank | {"alive": [], "events": []}
         names, living = self.names(), np.flatnonzero(state.living).tolist()
-        seen = sorted(np.flatnonzero(self.seen(state)[player]), key=lambda seat: state.shot[seat])
+        seen = sorted(
+            np.flatnonzero(self.seen(state)[:, player]), key=lambda seat: state.shot[seat]
+        )
         return {
             "position": living.index(player) + 1,
             "rate": self.rates[player],
