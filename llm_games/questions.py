@@ -11,12 +11,14 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+
+from llm_games.schemas import beginnings
 
 MISSING = int(np.iinfo(np.int64).min)
 """The action of a seat that gave no answer."""
@@ -89,17 +91,13 @@ class Question(ABC):
             BadReply: it is not a legal answer; says why, in words for the one who answered.
         """
 
-    @abstractmethod
-    def value_of(self, action: Action) -> Any:
+    def value_of(self, action: Any) -> Any:
         """Turn an action into the JSON value that means it."""
+        return action
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Action:
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
-
-    @abstractmethod
-    def _allows(self, text: str) -> bool:
-        """Return whether `text` begins some legal value's canonical JSON and what ends it."""
 
     @abstractmethod
     def wanted(self) -> str:
@@ -137,8 +135,15 @@ class Question(ABC):
 
     def allows(self, text: str) -> bool:
         """Return whether `text` is the beginning of some legal canonical reply."""
-        head = f'{{"{self.key}": '
-        return head.startswith(text) or (text.startswith(head) and self._allows(text[len(head) :]))
+        return self._begins(text)
+
+    @cached_property
+    def _begins(self) -> Callable[[str], bool]:
+        return beginnings(self.legal())
+
+    def legal(self) -> dict[str, Any]:
+        """Return the schema of legal replies, where `schema` tells less than the rules know."""
+        return self.schema()
 
 
 @dataclass(frozen=True)
@@ -175,18 +180,6 @@ class Integer(Question):
         if self.low is None or self.high is None:
             return "a whole number"
         return f"a whole number from {self.low} to {self.high}"
-
-    def _allows(self, text: str) -> bool:
-        digits = text.removesuffix("}")
-        if not re.fullmatch(r"-?(0|[1-9]\d*)?", digits):
-            return False
-        if digits in ("", "-"):
-            return digits == text and (digits == "" or self.low is None or self.low < 0)
-        low = -(10**12) if self.low is None else self.low
-        high = 10**12 if self.high is None else self.high
-        if low <= int(digits) <= high and digits != "-0":
-            return True
-        return digits == text and _extends(digits, low, high)
 
 
 @dataclass(frozen=True)
@@ -255,9 +248,8 @@ class Bid(Question):
     def _value_form(self) -> str:
         return super()._value_form() if self._can_bid or not self.limits else "null"
 
-    def _allows(self, text: str) -> bool:
-        bid = self._can_bid and Integer(self.key, self.floor, self.budget)._allows(text)
-        return bid or "null}".startswith(text)
+    def legal(self) -> dict[str, Any]:
+        return self.schema() if self.limits else replace(self, limits=True).schema()
 
 
 @dataclass(frozen=True)
@@ -270,7 +262,8 @@ class Real(Question):
 
     def value_schema(self) -> dict[str, Any]:
         unit = 10**self.decimals
-        return {"type": "number", "minimum": self.low / unit, "maximum": self.high / unit}
+        limits = {"minimum": self.low / unit, "maximum": self.high / unit}
+        return {"type": "number", "multipleOf": 10**-self.decimals, **limits}
 
     def read(self, value: Any) -> int:
         number = read_number(value)
@@ -295,23 +288,12 @@ class Real(Question):
     def wanted(self) -> str:
         return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
 
-    def _allows(self, text: str) -> bool:
-        match = re.fullmatch(r"(-?)(0|[1-9]\d*|)(?:(\.)(\d*))?(\}?)", text)
-        if match is None or len(match[4] or "") > self.decimals or (match[3] and not self.decimals):
-            return False
-        sign, whole, point, places, end = match.groups("")
-        if whole == "":
-            return not point + end and (sign == "" or self.low < 0)
-        if end and point and not places:
-            return False
-        # All numbers that begin like this, in units: a range, and for whole digits longer ones.
-        first = int(whole + places) * 10 ** (self.decimals - len(places))
-        last = first if end else first + 10 ** (self.decimals - len(places)) - 1
-        low, high = (self.low, self.high) if sign == "" else (-self.high, -self.low)
-        if first <= high and last >= low:
-            return True
-        unit = 10**self.decimals
-        return not point + end and _extends(whole, max(0, -(-low // unit)), high // unit)
+    def reply(self, action: Action) -> str:
+        # As `value_of`, but never with an exponent.
+        value = self.value_of(action)
+        if isinstance(value, float):
+            value = f"{Decimal(int(action)).scaleb(-self.decimals).normalize():f}"  # type: ignore[arg-type]
+        return f'{{"{self.key}": {"null" if value is None else value}}}'
 
 
 @dataclass(frozen=True)
@@ -327,7 +309,8 @@ class SealedBid(Real):
     def value_schema(self) -> dict[str, Any]:
         low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         kind = "number" if self.decimals else "integer"
-        return {"type": [kind, "null"], "minimum": low, "maximum": high}
+        step = {"multipleOf": 10**-self.decimals} if self.decimals else {}
+        return {"type": [kind, "null"], **step, "minimum": low, "maximum": high}
 
     def read(self, value: Any) -> int:
         if value is None:
@@ -353,9 +336,6 @@ class SealedBid(Real):
         kind = "a number" if self.decimals else "a whole number"
         low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         return f"{kind} from {low} to {high}, or null {self.decline}"
-
-    def _allows(self, text: str) -> bool:
-        return "null}".startswith(text) or super()._allows(text)
 
 
 @dataclass(frozen=True)
@@ -393,9 +373,6 @@ class Choice(Question):
 
     def wanted(self) -> str:
         return " or ".join(f'"{word}"' for word in self.words)
-
-    def _allows(self, text: str) -> bool:
-        return any(f'"{word}"}}'.startswith(text) for word in self.words)
 
 
 @dataclass(frozen=True)
@@ -492,11 +469,14 @@ class Target(Question):
         words = {"action": "miss" if action == -1 else "shoot"} if self.with_action else {}
         return json.dumps(words | target)
 
-    def allows(self, text: str) -> bool:
-        return any(self.reply(action).startswith(text) for action in (-1, *self.names.values()))
-
-    def _allows(self, text: str) -> bool:
-        return self.allows(f'{{"{self.key}": {text}')
+    def legal(self) -> dict[str, Any]:
+        if not self.with_action:
+            return self.schema()
+        ways = []
+        for word, aims in (("miss", [None]), ("shoot", [*self.names])):
+            way = {"action": {"enum": [word]}, self.key: {"enum": aims}}
+            ways += [{"type": "object", "properties": way, "required": [*way]}] if aims else []
+        return {"anyOf": ways}
 
 
 @dataclass(frozen=True)
@@ -572,27 +552,26 @@ class Plan(Question):
     def wanted(self) -> str:
         return f"whole shares for the ranks {self._span()} that add up to {self.total}"
 
-    def _allows(self, text: str) -> bool:
-        left, rest = self.total, text
-        for place, rank in enumerate(self.ranks):
-            head = f'{"{" if place == 0 else ", "}"{rank}": '
-            if not rest.startswith(head):
-                return head.startswith(rest)
-            digits = re.match(r"\d*", rest[len(head) :])[0]  # type: ignore[index]
-            rest = rest[len(head) + len(digits) :]
-            last = place == len(self.ranks) - 1
-            if digits == "":
-                return rest == ""
-            if not re.fullmatch(r"0|[1-9]\d*", digits) or int(digits) > left:
-                return False
-            if last:
-                if rest == "":
-                    return str(left).startswith(digits)
-                return int(digits) == left and "}}".startswith(rest)
-            left -= int(digits)
-            if rest == "":
-                return True
-        return False
+    def allows(self, text: str) -> bool:
+        # No schema says that the shares add up: it is narrowed by those that are written.
+        written = tuple(map(int, re.findall(r": ([0-9]{1,18})(?=,)", text)))
+        return sum(written) <= self.total and self._after(written)(text)
+
+    @cached_property
+    def _after(self) -> Callable[[tuple[int, ...]], Callable[[str], bool]]:
+        """What may begin a reply, by the shares that are written."""
+
+        @cache
+        def after(written: tuple[int, ...]) -> Callable[[str], bool]:
+            left, keys = self.total - sum(written), self.value_schema()["required"]
+            more: list[dict[str, Any]] = [{"type": "integer", "minimum": 0, "maximum": left}]
+            more = more * (len(keys) - len(written) - 1) + [{"enum": [left]}]
+            shares = [*({"enum": [share]} for share in written), *more]
+            schema = self.schema()
+            schema["properties"][self.key]["properties"] = dict(zip(keys, shares, strict=False))
+            return beginnings(schema)
+
+        return after
 
 
 def read_integer(value: Any, truncate: bool = False) -> int | None:
@@ -631,20 +610,6 @@ def read_number(value: Any) -> Decimal | None:
 def _within_int64(number: int) -> int:
     # A number too large for the arrays is as far out of range as any: keep its sign.
     return max(-(2**62), min(2**62, number))
-
-
-def _extends(digits: str, low: int, high: int) -> bool:
-    """Return whether `digits` and at least one more digit write some integer in ``low..high``."""
-    if digits in ("0", "-0"):
-        return False
-    sign, size = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
-    below, above = int(size), int(size)
-    while below <= max(abs(low), abs(high)):
-        below, above = below * 10, above * 10 + 9
-        first, last = sorted((sign * below, sign * above))
-        if first <= high and last >= low:
-            return True
-    return False
 
 
 def _is_null(value: Any) -> bool:

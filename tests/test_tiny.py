@@ -17,10 +17,9 @@ import pytest
 
 from llm_games.baselines.tiny import data, evaluate
 from llm_games.baselines.tiny.chat import TEMPLATE, render
-from llm_games.baselines.tiny.client import TinyClient, explained, legal, whole
+from llm_games.baselines.tiny.client import TinyClient, explained, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
-from llm_games.baselines.tiny.schemas import schema_allows
 from llm_games.baselines.tiny.scripts import SCRIPTS, answer
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.questions import Bid, Choice, Integer, Plan, Real, SealedBid, Target

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from llm_games.questions import MISSING, BadReply, Question, read_integer
-from llm_games.schemas import begins
 
 LONGEST_TEXT = 4000
 """Characters of a text that are kept."""
@@ -36,12 +35,6 @@ class Form(Question):
 
     def reply(self, action: Any) -> str:
         return json.dumps({self.key: action})
-
-    def allows(self, text: str) -> bool:
-        return begins(self.schema(), text)
-
-    def _allows(self, text: str) -> bool:
-        return begins(self.value_schema(), text)
 
 
 @dataclass(frozen=True)

@@ -237,9 +237,6 @@ class OrCall(Question):
         """Return whether `text` begins a legal answer; a model so constrained makes no calls."""
         return self.question.allows(text)
 
-    def _allows(self, text: str) -> bool:
-        return self.question._allows(text)
-
 
 class Bench:
     """The tools at one decision.

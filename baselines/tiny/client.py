@@ -6,12 +6,14 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
 from llm_games.questions import Question
+from llm_games.schemas import beginnings, known
 from llm_games.wrappers.clients.base import Completion, Request
 
 ROWS = 64
@@ -118,6 +120,23 @@ def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
     if not reasoning:
         return question.allows
     return explained(question.allows)
+
+
+def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return whether a text can begin a reply of this schema; an explanation is kept short.
+
+    Raises:
+        ValueError: it is not a schema of an object, or has a part that is not `known`.
+    """
+    properties = schema.get("properties")
+    if schema.get("type") != "object" or not properties or not known(schema):
+        raise ValueError(
+            "json_schema must be an object with properties that are integers, numbers, strings, "
+            f"enums, null, arrays, objects of these, or anyOf them; got {schema!r}"
+        )
+    short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
+    kept = {name: short.get(name, part) for name, part in properties.items()}
+    return beginnings({**schema, "properties": kept})
 
 
 def explained(allows: Callable[[str], bool]) -> Callable[[str], bool]:

@@ -176,12 +176,18 @@ class _Row:
             reply.text = model.tokenizer.decode(reply.tokens)
 
     def _allowed(self, model: Llama, scores: Any) -> int:
-        assert self.ask.allows is not None
+        allows, text = self.ask.allows, self.reply.text
+        assert allows is not None
+        first: dict[str, bool] = {}  # most pieces are wrong from their first letter on
         for token in np.argsort(-scores).tolist():
             piece = model.pieces[token]
-            if piece and "\ufffd" not in piece and self.ask.allows(self.reply.text + piece):
-                return token
-        raise TinyModelError(f"no token of the model may follow {self.reply.text!r}")
+            if piece and "\ufffd" not in piece:
+                letter = piece[0]
+                if letter not in first:
+                    first[letter] = allows(text + letter)
+                if first[letter] and (piece == letter or allows(text + piece)):
+                    return token
+        raise TinyModelError(f"no token of the model may follow {text!r}")
 
     def _add(self, model: Llama, token: int, logits: Floats) -> None:
         ask, reply = self.ask, self.reply

@@ -18,9 +18,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from llm_games.baselines.tiny.chat import render
-from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, whole
+from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, schema_allows, whole
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
-from llm_games.baselines.tiny.schemas import schema_allows
 from llm_games.errors import BadParameter, LLMGamesError
 
 NAME = "tiny"

@@ -33,7 +33,7 @@ MOST_TOKENS = 10**9
 
 # What a server may refuse by name, so that it is left out from then on, and the words for it.
 _OPTIONAL = {
-    "response_format": re.compile(r"response_format|json_schema|structured.?output|guided", re.I),
+    "response_format": re.compile(r"response_format|json.?schema|structured.?output|guided", re.I),
     "seed": re.compile(r"\bseed\b", re.I),
     "max_tokens": re.compile(r"\bmax_tokens\b"),
     "max_completion_tokens": re.compile(r"\bmax_completion_tokens\b"),

@@ -8,7 +8,6 @@ case and criterion, whose column ``score`` a judge fills in, next to a text file
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -300,14 +299,6 @@ class Scores(Question):
     def _value_form(self) -> str:
         scores = ", ".join(f'"{key}": <{LOWEST} to {HIGHEST}>' for key in self.criteria)
         return f"{{{scores}}}"
-
-    def _allows(self, text: str) -> bool:
-        blank = json.dumps(dict.fromkeys(self.criteria, 0)) + "}"
-        digits = f"[{LOWEST}-{HIGHEST}]"
-        return len(text) <= len(blank) and all(
-            re.fullmatch(digits, seen) if wanted == "0" else seen == wanted
-            for seen, wanted in zip(text, blank, strict=False)
-        )
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,9 @@ class AnyReal(Real):
     def value_schema(self) -> dict[str, Any]:
         return {"type": "number"}
 
+    def legal(self) -> dict[str, Any]:
+        return Real(self.key, self.low, self.high, self.decimals).schema()
+
     def wanted(self) -> str:
         return "a number"
 
