@@ -10,7 +10,7 @@ from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotRead
 from llm_games.registry import GAMES, announce, games, make, register
 from llm_games.registry import rulebook as rules
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BadParameter",
