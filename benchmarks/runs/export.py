@@ -82,49 +82,45 @@ def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]
 
 def rows(records: Records, table: str) -> Iterator[Row]:
     """Give the rows of one of `TABLES`, episode by episode."""
-    pool = {i: {"role": role, "content": text} for i, _, role, text in records.pool()}
     for episode in records.episodes():
         head = (episode.game.game, episode.game.label, episode.number, episode.seed)
-        for row in _ROWS[table](records, episode, pool):
+        for row in _ROWS[table](records, episode):
             yield *head, *row
 
 
-Pool = Mapping[int, dict[str, str]]
-
-
-def _episodes(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
+def _episodes(records: Records, episode: EpisodeRow) -> Iterator[Row]:
     about = (episode.status, episode.reason, episode.started, episode.ended)
     yield _json(episode.params), _json(episode.seats), *about
 
 
-def _steps(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
+def _steps(records: Records, episode: EpisodeRow) -> Iterator[Row]:
     for row in records.steps(episode.id):
         yield row.step, *map(_json, (row.asked, row.record, row.rewards, row.finished))
 
 
-def _decisions(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
+def _decisions(records: Records, episode: EpisodeRow) -> Iterator[Row]:
     for row in records.decisions(episode.id):
         player = episode.seats[row.seat]
         action = None if row.action is None else _json(row.action)
         yield row.step, row.seat, player, action, row.outcome, int(row.broke), row.reward
 
 
-def _attempts(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
+def _attempts(records: Records, episode: EpisodeRow) -> Iterator[Row]:
     for row in records.attempts(episode.id):
-        player, prompt = episode.seats[row.seat], _json([pool[i] for i in row.prompt])
+        player, prompt = episode.seats[row.seat], _json(records.messages(row.prompt))
         read = (row.text, row.finish, row.error, row.outcome, row.why)
         counted = (row.tokens_in, row.tokens_out, row.latency, row.seed, row.model)
         about = (row.detail, row.kind)
         yield row.step, row.seat, player, row.number, prompt, *read, *counted, *about
 
 
-def _notes(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
+def _notes(records: Records, episode: EpisodeRow) -> Iterator[Row]:
     for row in records.notes(episode.id):
         player = episode.seats[row.seat]
         yield row.step, row.seat, player, row.number, row.kind, _json(row.content)
 
 
-_ROWS: dict[str, Callable[[Records, EpisodeRow, Pool], Iterator[Row]]] = {
+_ROWS: dict[str, Callable[[Records, EpisodeRow], Iterator[Row]]] = {
     "episodes": _episodes,
     "steps": _steps,
     "decisions": _decisions,

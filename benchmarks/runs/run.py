@@ -309,7 +309,7 @@ class _Record:
         return recorded_completion(row)
 
     async def _live(
-        self, client: Client, request: Request, where: Place, number: int, prompt: list[int]
+        self, client: Client, request: Request, where: Place, number: int, prompt: int
     ) -> AttemptRow:
         began, finish, error = time.perf_counter(), "", ""
         self.run.counters.in_flight += 1
