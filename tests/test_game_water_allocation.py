@@ -19,7 +19,7 @@ from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.replies import read_reply
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 N = NO_BID
 # Balance before the salary, health, dry days.
