@@ -57,8 +57,8 @@ def by_env(game, seed, form):
     env.reset(seed=seed)
     found = []
     env.table.step, step = (lambda *a, **k: found.append(o := step(*a, **k)) or o), env.table.step
-    for codec in env.windows.codecs:  # moves as they are, in the rules' own form
-        codec.take = lambda view, move: move
+    for own in env.windows.codecs:  # moves as they are, in the rules' own form
+        own.take = lambda view, move: move
     while not env.table.state.over:
         wanted = moves(env.table)
         names = {env.possible_agents[seat]: move for seat, move in wanted.items()}

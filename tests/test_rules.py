@@ -150,7 +150,6 @@ def _coarse(name, more):
 @every
 def test_missing_answers_get_the_declared_move(name, more):
     game = llm_games.rules(name, **more)
-    rng = np.random.default_rng(1)
     state = game.reset(1)
     asked = game.asked(state)
     after, outcome = game.step(state, np.full(game.players, MISSING))

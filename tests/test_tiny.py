@@ -131,7 +131,9 @@ def test_a_reply_does_not_depend_on_its_company(model, prompts):
     alone = [model.generate([ask])[0] for ask in asks]
     split = model.generate(asks[:11]) + model.generate(asks[11:])
     assert [r.text for r in together] == [r.text for r in alone] == [r.text for r in split]
-    assert [r.logprobs for r in together] == [r.logprobs for r in alone]
+    # Kernels of some processors add up a batch in another order: the last digits may differ.
+    for one, other in zip(together, alone, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, rel=1e-3, abs=1e-3)
 
 
 def test_top_p_rules_out_what_is_unlikely(model, prompts):
