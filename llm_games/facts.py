@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ def param(
     high: int | None = None,
     read: Callable[[str, Any], Any] | None = None,
     none: str = "",
+    words: Mapping[str, str] | None = None,
     **choices: str,
 ) -> Any:
     """Declare a parameter of a game, from which its checks and its documentation follow.
@@ -44,11 +45,12 @@ def param(
         none: what None means, where that is allowed; or the word ``none``, if that is the default.
         choices: it is one of these words, each with its meaning. A default that is true or false
             needs none.
+        words: likewise, of words that cannot be keywords here.
     """
     if default == "none" and choices:
         none, choices = "", {"none": none, **choices}
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    return field(default=default, metadata=about | {"choices": choices})
+    return field(default=default, metadata=about | {"choices": {**(words or {}), **choices}})
 
 
 def check_parameters(game: Any) -> None:
@@ -190,6 +192,13 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None) -> N
     ok = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not ok or value < low or (high is not None and value > high):
         raise BadParameter(f"{name} must be {allowed}, got {value!r}")
+
+
+def rounds_shown(name: str, value: Any) -> Any:
+    """Read how many past rounds are shown: ``all`` or a number of at least 0."""
+    if value != "all":
+        check_integer(f'{name} must be "all", or it', value, 0)
+    return value
 
 
 def check_number(name: str, value: Any, low: float | None = None) -> None:

@@ -9,7 +9,10 @@ from typing import Any
 
 from llm_games.facts import NUMBERS_ONLY, Fact, param
 from llm_games.questions import Question
-from llm_games.rulebook import Array, Outcome, Rulebook
+from llm_games.rulebook import Array, Outcome, PerPlayer, Rulebook
+
+Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
+"""Payoffs of a round, changes of the state, rows of the record."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,14 @@ class Rounds(Rulebook):
     rounds: int = param(20, "rounds of a run, known to the players", low=1)
 
     @abstractmethod
-    def pay(self, state: Any, actions: Array) -> tuple[Array, Mapping[str, Any], Mapping[str, Any]]:
-        """Return payoffs, what changes in the state, and what else goes into the record."""
+    def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
+        """Return payoffs, what changes in the state, and what else goes into the record.
+
+        Args:
+            state: before the round.
+            actions: mended, see `mend`.
+            broke: who broke a rule.
+        """
 
     @abstractmethod
     def asks(self, state: Any, player: int) -> Question:
@@ -30,7 +39,7 @@ class Rounds(Rulebook):
     def spectacle(self, state: Any) -> tuple[str, Mapping[str, tuple[Array, str]]]:
         """Return a caption and the columns, each with its format, that a spectator sees."""
 
-    def in_words(self, last: dict[str, Any]) -> dict[str, Any]:
+    def in_words(self, last: dict[str, Any]) -> dict[str, Any] | None:
         """Put into words what a seat is told of the last round as plain values, by fact."""
         return last
 
@@ -38,7 +47,7 @@ class Rounds(Rulebook):
         return self.alive(state)
 
     def play(self, state: Any, actions: Array, broke: Array) -> tuple[Any, Outcome]:
-        payoffs, changes, record = self.pay(state, actions)
+        payoffs, changes, record = self.pay(state, actions, broke)
         done = state.round + 1
         over = done >= self.rounds
         after = state.replace(round=done, over=over, **changes)

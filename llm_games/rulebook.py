@@ -453,7 +453,7 @@ class Rulebook(ABC):
     @property
     def shown_last(self) -> str | int:
         """How many past rounds a player is shown before a decision: ``all`` or a number."""
-        return "all"
+        return getattr(self, "reveal_last", "all")
 
     def attempts(self, own: int) -> int | None:
         """Return how many replies to one question are read at most, None for no limit.
@@ -461,7 +461,7 @@ class Rulebook(ABC):
         Args:
             own: how many the player would have read.
         """
-        return own
+        return own if getattr(self, "reasks", True) else 1
 
     def length(self) -> int | None:
         """Return the largest number of steps an episode can take, or None if there is none."""

@@ -16,7 +16,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Rounds
+from llm_games.rounds import Paid, Rounds
 from llm_games.rulebook import Array, PerPlayer, PerTable, State
 
 CHEAP, COSTLY = 0, 1
@@ -120,7 +120,7 @@ class DinersDilemma(Rounds):
         taste = np.where(dishes == COSTLY, costly, cheap)
         return (self.players * taste - self._bill(dishes)) / (self.players * unit)
 
-    def pay(self, state: DinersDilemmaState, dishes: PerPlayer) -> tuple[PerPlayer, dict, dict]:
+    def pay(self, state: DinersDilemmaState, dishes: PerPlayer, broke: PerPlayer) -> Paid:
         record = {"costly": dishes.sum(axis=0), "bill": self.bill(dishes)}
         return self.utility(dishes), {"dishes": dishes}, record
 

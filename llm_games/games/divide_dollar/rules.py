@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.facts import Fact, param
 from llm_games.questions import Integer
 from llm_games.replies import bare
-from llm_games.rounds import Rounds
+from llm_games.rounds import Paid, Rounds
 from llm_games.rulebook import LARGEST, Array, PerPlayer, State
 
 
@@ -50,7 +50,7 @@ class DivideDollar(Rounds):
         """Return what everybody receives for these bids, int64."""
         return np.where(bids.sum(axis=0) <= self.golds, bids, 0)
 
-    def pay(self, state: DivideDollarState, bids: PerPlayer) -> tuple[PerPlayer, dict, dict]:
+    def pay(self, state: DivideDollarState, bids: PerPlayer, broke: PerPlayer) -> Paid:
         receipts = self.receipts(bids)
         record = {"sum": bids.sum(axis=0), "receipts": receipts}
         return receipts.astype(np.float64), {"bids": bids}, record

@@ -13,7 +13,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Rounds
+from llm_games.rounds import Paid, Rounds
 from llm_games.rulebook import Array, PerPlayer, State
 
 STAY, GO = 0, 1
@@ -91,7 +91,7 @@ class ElFarolBar(Rounds):
         going = np.where(self.good(decisions.sum(axis=0)), float(self.max), float(self.min))
         return np.where(decisions == GO, going, float(self.home))
 
-    def pay(self, state: ElFarolBarState, decisions: PerPlayer) -> tuple[PerPlayer, dict, dict]:
+    def pay(self, state: ElFarolBarState, decisions: PerPlayer, broke: PerPlayer) -> Paid:
         goers = decisions.sum(axis=0)
         record = {"goers": goers, "good": self.good(goers)}
         return self.utility(decisions), {"decisions": decisions}, record

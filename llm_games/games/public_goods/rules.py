@@ -12,7 +12,7 @@ import numpy as np
 
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
 from llm_games.questions import Integer
-from llm_games.rounds import Rounds
+from llm_games.rounds import Paid, Rounds
 from llm_games.rulebook import LARGEST, Array, PerPlayer, State
 
 
@@ -81,7 +81,7 @@ class PublicGoods(Rounds):
         high = np.floor(state.endowment).astype(np.int64)
         return np.zeros_like(high), high
 
-    def pay(self, state: PublicGoodsState, given: PerPlayer) -> tuple[PerPlayer, dict, dict]:
+    def pay(self, state: PublicGoodsState, given: PerPlayer, broke: PerPlayer) -> Paid:
         p, share = self._share
         pot = given.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
