@@ -13,6 +13,7 @@ from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from llm_games import rooms
 from llm_games.baselines.games.english_auction import players as english_auction
 from llm_games.baselines.games.sealed_bid_auction import players as sealed_bid_auction
 from llm_games.baselines.games.water_allocation import players as water_allocation
@@ -29,6 +30,7 @@ from llm_games.wrappers.policy import Policy
 if TYPE_CHECKING:
     from llm_games.wrappers.clients.base import Client
     from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.mind import Mind
 
 Settings = Mapping[str, Any]
 ALL = None
@@ -161,8 +163,13 @@ def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     planning = {key: value for key, value in settings.items() if key in plans}
     rest = {key: value for key, value in settings.items() if key not in plans}
     if planning:
-        return PlanningPolicy(client, Planning(**planning), **equipped(rest))
+        return PlanningPolicy(client, Planning(**planning), mind_of, **equipped(rest))
     return LLMPolicy(client, **equipped(rest))
+
+
+def mind_of(game: str) -> type[Mind] | None:
+    """Return what a planning player has for a mind in a game, if its room has one."""
+    return getattr(rooms.part(game, "mind"), "MIND", None)
 
 
 SERVER: Settings = {"retries": 3, "max_in_flight": 64}

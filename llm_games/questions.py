@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.schemas import beginnings
+from llm_games.schemas import beginnings, object_of
 
 MISSING = int(np.iinfo(np.int64).min)
 """The action of a seat that gave no answer."""
@@ -122,12 +122,7 @@ class Question(ABC):
         """Return the JSON schema of a whole reply, with the explanation first if asked for."""
         properties: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
         properties[self.key] = self.value_schema()
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return object_of(properties)
 
     def reply(self, action: Action) -> str:
         """Write an action as the canonical reply."""
@@ -475,7 +470,7 @@ class Target(Question):
         ways = []
         for word, aims in (("miss", [None]), ("shoot", [*self.names])):
             way = {"action": {"enum": [word]}, self.key: {"enum": aims}}
-            ways += [{"type": "object", "properties": way, "required": [*way]}] if aims else []
+            ways += [object_of(way)] if aims else []
         return {"anyOf": ways}
 
 
@@ -493,13 +488,7 @@ class Plan(Question):
 
     def value_schema(self) -> dict[str, Any]:
         share = {"type": "integer", "minimum": 0, "maximum": self.total}
-        keys = [str(rank) for rank in self.ranks]
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(keys, share),
-            "required": keys,
-            "additionalProperties": False,
-        }
+        return object_of({str(rank): share for rank in self.ranks})
 
     def read(self, value: Any) -> tuple[int, ...]:
         if not isinstance(value, Mapping):

@@ -24,6 +24,19 @@ LARGEST = 10**12
 DECIMALS = 2
 """Decimals of a number whose schema sets no ``multipleOf``."""
 
+
+def object_of(
+    properties: Mapping[str, Schema], required: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """Return the schema of an object with these properties; all are required, or those named."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
+
+
 Reader = Callable[[str, int], int]
 """From a text and where a value begins in it to where the value ends, `PART` or `WRONG`."""
 PART = -1

@@ -103,7 +103,7 @@ def test_memory_is_the_number_of_past_decisions_in_the_dialogue(memory, turns):
     chat = chats(decisions)[-1]
     assert len(chat) == 2 + 2 * turns
     assert chat[-1]["content"].startswith("Result of round 4")
-    assert len(kept.turns) <= turns + 1
+    assert len(kept.exchanges) <= turns + 1
     assert kept.decisions == 5
 
 
@@ -148,7 +148,7 @@ def test_a_bad_reply_is_asked_again_with_the_reason_and_then_forgotten():
     assert "21 is not" in third_ask[-1]["content"]
     assert "no complete JSON" not in third_ask[-1]["content"]
     assert "could not be used" not in str(second.attempts[0].messages)
-    assert memory.turns[0].answer == '{"tokens_contributed": 2}'
+    assert memory.exchanges[0].answer == '{"tokens_contributed": 2}'
 
 
 def test_without_a_legal_reply_the_action_is_missing_and_no_answer_is_remembered():
@@ -156,7 +156,7 @@ def test_without_a_legal_reply_the_action_is_missing_and_no_answer_is_remembered
     decisions, memory = play(policy, rounds=3)
     assert [d.action for d in decisions] == [MISSING] * 3
     assert [len(d.attempts) for d in decisions] == [2] * 3
-    assert [t.answer for t in memory.turns] == [""] * 3
+    assert [t.answer for t in memory.exchanges] == [""] * 3
     chat = chats(decisions)[-1]
     assert [m["role"] for m in chat] == ["system", "user"]
     assert "Result of round 1" in chat[1]["content"]
@@ -168,7 +168,7 @@ def test_the_last_readable_action_is_kept_when_all_attempts_fail():
     (decision,), memory = play(LLMPolicy(ScriptedClient(replies)), rounds=1)
     assert decision.action == 40
     assert decision.outcome == "unparsable"
-    assert memory.turns[0].answer == ""
+    assert memory.exchanges[0].answer == ""
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_games.baselines.players import llm_player, make_player
+from llm_games.asides import Lessons, Text
+from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
+from llm_games.baselines.players import llm_player, make_player, mind_of
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
@@ -21,7 +23,6 @@ from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.forms import Beliefs, Lessons, Priorities, Text
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
@@ -100,7 +101,7 @@ class Spy(ScriptedClient):
 
 
 def auction(client, seats=2, seed=3, games=None, **planning):
-    policy = PlanningPolicy(client, Planning(**planning))
+    policy = PlanningPolicy(client, Planning(**planning), mind_of)
     rivals = [make_player("rule:2")] * (3 - seats)
     options = {"players": 3, "items": "items_3"} | (games or {})
     return play("english_auction", [policy] * seats + rivals, seed=seed, **options)
@@ -347,7 +348,7 @@ def test_truth_is_what_the_rules_say(seed, players, options):
         question = request.question
         return question.reply(question.sample(rng)) if isinstance(question, Bid) else None
 
-    policy = PlanningPolicy(Spy(any_bid), Planning(strategy="static"))
+    policy = PlanningPolicy(Spy(any_bid), Planning(strategy="static"), mind_of)
     game = rulebook("english_auction", players=players, items="items_4", **options)
     episode = play(game, [policy] * players, seed=seed)
     for seat in range(players):
@@ -585,7 +586,7 @@ def test_opponents_of_a_learner_are_asked_together_and_hear_everything():
             return await super().complete(request)
 
     clients = Waiting(), Waiting()
-    opponents = [PlanningPolicy(client, Planning(strategy="static")) for client in clients]
+    opponents = [PlanningPolicy(client, Planning(strategy="static"), mind_of) for client in clients]
     env = SingleAgentEnv("english_auction", opponents=opponents, players=3, items="items_2")
     env.reset(seed=1)
     done = False

@@ -15,6 +15,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from llm_games.baselines.games.english_auction.asides import Beliefs
+from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny import data, evaluate
 from llm_games.baselines.tiny.chat import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, explained, legal, schema_allows, whole
@@ -27,7 +29,6 @@ from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, Request
-from llm_games.wrappers.forms import Beliefs
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
@@ -349,7 +350,7 @@ def test_free_play_is_nearly_always_legal(label, version):
 @pytest.mark.slow
 @pytest.mark.parametrize("version", WORDINGS)
 def test_free_thoughts_are_nearly_always_legal(version):
-    policy = PlanningPolicy(TinyClient(), Planning(learning=True), prompts=version)
+    policy = PlanningPolicy(TinyClient(), Planning(learning=True), mind_of, prompts=version)
     game = rulebook("english_auction", players=3, items="items_5", item_order="shuffled")
     counts = sum((asyncio.run(evaluate.play(game, policy, seed)) for seed in range(4)), Counter())
     for kind in ("plan", "move", "belief", "replan", "learn"):
@@ -358,7 +359,8 @@ def test_free_thoughts_are_nearly_always_legal(version):
 
 @pytest.mark.slow
 def test_constrained_thoughts_are_legal():
-    policy = PlanningPolicy(TinyClient(constrained=True), Planning(learning=True, belief_checks=1))
+    planning = Planning(learning=True, belief_checks=1)
+    policy = PlanningPolicy(TinyClient(constrained=True), planning, mind_of)
     game = rulebook("english_auction", players=2, items="items_2")
     counts = asyncio.run(evaluate.play(game, policy, seed=7))
     for kind in ("plan", "move", "belief", "replan", "learn"):

@@ -77,7 +77,7 @@ def test_a_call_is_run_and_told_and_the_model_asked_again():
     assert told["role"] == "user"
     assert told["content"].startswith('The tool says: "seat 0 says hello 1 times"\n')
     assert "once more" in told["content"]
-    assert memory.turns[0].answer == FIVE
+    assert memory.exchanges[0].answer == FIVE
     assert "echo" not in str(memory)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
 
 
-@dataclass(frozen=True)
-class Turn:
+class Exchange(NamedTuple):
     """One past decision: the report before it, and the answer in canonical form ("" if none)."""
 
     report: str
@@ -48,18 +47,18 @@ class ChatMemory:
         seed: all sampling seeds of this seat come from it.
         system: the rules as this seat heard them, persona first.
         decisions: how many it has made.
-        turns: the past decisions that are still in the dialogue, oldest first.
+        exchanges: the past decisions that are still in the dialogue, oldest first.
     """
 
     seed: int
     system: str
     decisions: int = 0
-    turns: tuple[Turn, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     @property
-    def said(self) -> tuple[Turn, ...]:
-        """The turns that the dialogue shows."""
-        return self.turns
+    def said(self) -> tuple[Exchange, ...]:
+        """The exchanges that the dialogue shows."""
+        return self.exchanges
 
 
 class LLMPolicy(Policy):
@@ -281,13 +280,13 @@ class LLMPolicy(Policy):
         return attempt, reply, final
 
     def _remember(self, memory: ChatMemory, view: View, report: str, answer: str) -> ChatMemory:
-        turns = (*memory.turns, Turn(report, answer))
-        # A dialogue of k turns shows k + 1 reports, the latest among them.
+        past = (*memory.exchanges, Exchange(report, answer))
+        # A dialogue of k exchanges shows k + 1 reports, the latest among them.
         shown: Any = view.game.shown_last
         limits = [self.memory, None if shown == "all" else max(0, shown - 1)]
-        keep = min((limit for limit in limits if limit is not None), default=len(turns))
-        turns = turns[len(turns) - min(keep, len(turns)) :]
-        return dataclasses.replace(memory, decisions=memory.decisions + 1, turns=turns)
+        keep = min((limit for limit in limits if limit is not None), default=len(past))
+        past = past[len(past) - min(keep, len(past)) :]
+        return dataclasses.replace(memory, decisions=memory.decisions + 1, exchanges=past)
 
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:
@@ -330,17 +329,17 @@ def _background_loop() -> _Background:
 
 
 def dialogue(memory: ChatMemory, *now: str) -> tuple[Message, ...]:
-    """Write the chat: the rules, the remembered turns, and what is said now (joined).
+    """Write the chat: the rules, the remembered exchanges, and what is said now (joined).
 
-    Turns without an answer join the next user message.
+    Exchanges without an answer join the next user message.
     """
     chat: list[Message] = [{"role": "system", "content": memory.system}]
     heard: list[str] = []
-    for turn in memory.said:
-        heard.append(turn.report)
-        if turn.answer:
+    for report, answer in memory.said:
+        heard.append(report)
+        if answer:
             chat.append({"role": "user", "content": _joined(heard)})
-            chat.append({"role": "assistant", "content": turn.answer})
+            chat.append({"role": "assistant", "content": answer})
             heard = []
     return *chat, {"role": "user", "content": _joined([*heard, *now])}
 
@@ -366,7 +365,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _window(memory: int | str) -> int | None:
-    """Return how many past turns to keep; None for all."""
+    """Return how many past exchanges to keep; None for all."""
     if memory in ("full", "none"):
         return None if memory == "full" else 0
     if isinstance(memory, str):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny.client import TinyClient
 from llm_games.baselines.tiny.scripts import SCRIPTS
 from llm_games.registry import rulebook
@@ -106,7 +107,7 @@ def main() -> None:
                 "temperature": args.temperature,
             }
             if args.planning:
-                planner = PlanningPolicy(client, Planning(learning=True), **settings)
+                planner = PlanningPolicy(client, Planning(learning=True), mind_of, **settings)
             policy = planner if args.planning else LLMPolicy(client, **settings)
             counts = validity(policy, label, args.replies)
             for kind in kinds:

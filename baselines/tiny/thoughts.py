@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.players import make_player
+from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Priorities
+from llm_games.baselines.games.english_auction.mind import ClosedItem
+from llm_games.baselines.players import make_player, mind_of
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.data import PLAIN, Sample, persona_of
 from llm_games.games.english_auction.rules import EnglishAuction
@@ -23,9 +25,7 @@ from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.words import Prompts, Words, versions
-from llm_games.wrappers.bidder import ClosedItem
 from llm_games.wrappers.clients.base import Completion, Request
-from llm_games.wrappers.forms import Belief, Beliefs, Priorities
 from llm_games.wrappers.mind import STRATEGIES, Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
@@ -132,6 +132,7 @@ def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
     bidder = PlanningPolicy(
         script,
         planning,
+        mind_of,
         prompts=str(rng.choice(wording)),
         persona=persona_of(rng) if rng.random() < 0.3 else None,
         reasoning=bool(rng.random() > PLAIN),

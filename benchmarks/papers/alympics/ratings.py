@@ -20,6 +20,7 @@ from llm_games.benchmarks.papers.alympics.metrics import Played, rows_of
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.questions import Action, BadReply, Question, read_integer
 from llm_games.replies import Reply, read_reply
+from llm_games.schemas import object_of
 from llm_games.wrappers.clients.base import Client, Message, Request
 
 LOWEST, HIGHEST = 1, 5
@@ -264,12 +265,7 @@ class Scores(Question):
     def value_schema(self) -> dict[str, Any]:
         """Return an object with a number for each criterion."""
         score = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(self.criteria, score),
-            "required": list(self.criteria),
-            "additionalProperties": False,
-        }
+        return object_of(dict.fromkeys(self.criteria, score))
 
     def read(self, value: Any) -> tuple[int, ...]:
         """Read the scores; see `Question.read`."""

@@ -9,14 +9,14 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from llm_games.questions import Bid, Question
+from llm_games.asides import Aside, Lessons
+from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Compared, Priorities
+from llm_games.questions import Bid
 from llm_games.replies import Reply
 from llm_games.view import View
-from llm_games.wrappers.forms import Belief, Beliefs, Priorities
-from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
+from llm_games.wrappers.mind import Mind, PlanningMemory
 from llm_games.wrappers.policy import Attempt
 
 MIDDLE = 2
@@ -110,10 +110,8 @@ class AuctionLog:
 class AuctionMind(Mind):
     """The bidder's own questions: priorities of items, and a belief that is checked."""
 
+    name = "english_auction"
     chapter = "item"
-
-    def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
-        super().__init__("english_auction", planning, folder)
 
     def begin(self, game: Any, seat: int) -> tuple[None, Belief]:
         names = game.names()
@@ -147,7 +145,7 @@ class AuctionMind(Mind):
         sees = not unplanned or self.planning.none_sees_estimates or known["private"]
         listed = unplanned and sees  # the others have this list in the request for their plan
         values = told | known | {
-            "first": not memory.turns,
+            "first": not memory.exchanges,
             "count": len(view.game.catalogue),  # type: ignore[attr-defined]
             "estimate": told["estimate"] if sees else None,
             "adaptive": self.planning.strategy == "adaptive",
@@ -163,7 +161,7 @@ class AuctionMind(Mind):
         }  # fmt: skip
         return self.words.say("report", **values), self.words.say("request", **values)
 
-    def plan(self, view: View, memory: PlanningMemory) -> tuple[Question, dict[str, Any]]:
+    def plan(self, view: View, memory: PlanningMemory) -> Aside:
         told = view.told
         assert told is not None
         here = {"name": told["item"], "start": told["start"], "estimate": told["estimate"]}
@@ -171,13 +169,13 @@ class AuctionMind(Mind):
         names = tuple(item["name"] for item in items)
         known = memory.plan if self.planning.replan_shows_old_plan and memory.plan else {}
         old = {name: known[name] for name in names if name in known}
-        return Priorities("priorities", names), {
-            **_known(view),
+        values = {
             "items": items,
             "money": memory.belief["remaining_budget"],
             "plan": json.dumps(old) if old else "",
             "goal": self._goal(view),
         }
+        return Aside(memory.next_plan, Priorities("priorities", names), _known(view) | values)
 
     def planned(
         self, view: View, memory: PlanningMemory, question: Any, reply: Reply
@@ -188,9 +186,7 @@ class AuctionMind(Mind):
         assert view.told is not None
         return plan, {"item": view.told["number"] - 1, "priorities": plan}
 
-    def belief(
-        self, view: View, memory: PlanningMemory, chapter: int
-    ) -> tuple[Question, dict[str, Any]]:
+    def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
         log, known = memory.log, _known(view)
         names, purse = view.game.names(), int(view.game.purses[view.seat])  # type: ignore[attr-defined]
         item: ClosedItem = log.closed[chapter]
@@ -202,12 +198,13 @@ class AuctionMind(Mind):
             self.planning.correct_belief,
             self.planning.bidder_names == "substring",
         )
-        return question, known | {
+        values = {
             "belief": _shown(memory.belief),
             "item": self.words.say("item", item=item, names=names),
             "won": item.winner == known["me"],
             "goal": self._goal(view),
         }
+        return Aside("belief", question, known | values)
 
     def believed(
         self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
@@ -236,7 +233,7 @@ class AuctionMind(Mind):
             "corrected": corrected,
         }
 
-    def look_back(self, view: View, memory: PlanningMemory) -> dict[str, Any]:
+    def look_back(self, view: View, memory: PlanningMemory) -> Aside:
         names = view.game.names()
         said = [self.words.say("item", item=item, names=names) for item in memory.log.closed]
         truth = memory.log.truth(len(said), names[view.seat], 0, names)
@@ -244,11 +241,9 @@ class AuctionMind(Mind):
             {"name": n, "items": len(truth["winning_bids"][n]), "profit": truth["total_profits"][n]}
             for n in names
         ]
-        return _known(view) | {
-            "told": "\n".join(said),
-            "standings": standings,
-            "goal": self._goal(view),
-        }
+        values = {"told": "\n".join(said), "standings": standings, "goal": self._goal(view)}
+        known = {"lessons": memory.lessons} | _known(view)
+        return Aside("learn", Lessons("lessons"), known | values)
 
     def _goal(self, view: View) -> str:
         objective = view.game.objectives[view.seat]  # type: ignore[attr-defined]
@@ -271,7 +266,7 @@ def _shown(belief: Belief) -> str:
     return json.dumps(shown)
 
 
-def _counts(checks: Sequence[Any]) -> dict[str, list[int]]:
+def _counts(checks: Sequence[Compared]) -> dict[str, list[int]]:
     """Return how many fields were checked, and how many were wrong, by group."""
     return {
         group: [
@@ -280,3 +275,7 @@ def _counts(checks: Sequence[Any]) -> dict[str, list[int]]:
         ]
         for group in ("self", "others")
     }
+
+
+MIND = AuctionMind
+"""What a planning player in this game has for a mind."""

@@ -1,86 +1,22 @@
-"""What a player is asked beside its moves: plans, beliefs, lessons. Answers are no actions."""
+"""What a planning bidder is asked beside its bids: priorities of items, and what it believes."""
 
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from llm_games.asides import LONGEST_TEXT
 from llm_games.questions import MISSING, BadReply, Question, read_integer
-
-LONGEST_TEXT = 4000
-"""Characters of a text that are kept."""
-MOST_LESSONS = 20
+from llm_games.schemas import object_of
 
 
 @dataclass(frozen=True)
-class Form(Question):
-    """Base of questions that are no moves. The schema says all about a legal reply."""
-
-    def sample(self, rng: np.random.Generator) -> Any:
-        """Not defined: nothing is drawn here."""
-        raise NotImplementedError
-
-    def value_of(self, action: Any) -> Any:
-        return action
-
-    @abstractmethod
-    def read(self, value: Any) -> Any:
-        """Turn the JSON value into what is kept."""
-
-    def reply(self, action: Any) -> str:
-        return json.dumps({self.key: action})
-
-
-@dataclass(frozen=True)
-class Text(Form):
-    """Some sentences, such as a plan in words."""
-
-    about: str
-    """what they are to say, in a few words"""
-
-    def value_schema(self) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1}
-
-    def read(self, value: Any) -> Any:
-        if not isinstance(value, str) or not value.strip():
-            raise BadReply("format", f'"{self.key}" is no text')
-        return value.strip()[:LONGEST_TEXT]
-
-    def wanted(self) -> str:
-        return self.about
-
-
-@dataclass(frozen=True)
-class Lessons(Form):
-    """A list of sentences to be remembered."""
-
-    def value_schema(self) -> dict[str, Any]:
-        sentence = {"type": "string", "minLength": 1}
-        return {"type": "array", "items": sentence, "minItems": 1}
-
-    def read(self, value: Any) -> Any:
-        texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
-            raise BadReply("format", f'"{self.key}" is no list of sentences')
-        if not 1 <= len(texts) <= MOST_LESSONS:
-            raise BadReply("range", f"it has {len(texts)} sentences, not 1 to {MOST_LESSONS}")
-        return [text.strip()[:LONGEST_TEXT] for text in texts]
-
-    def _value_form(self) -> str:
-        return '["<a lesson>", ...]'
-
-    def wanted(self) -> str:
-        return f"a list of 1 to {MOST_LESSONS} sentences"
-
-
-@dataclass(frozen=True)
-class Priorities(Form):
+class Priorities(Question):
     """How much each of some items matters, from 1 (least) to 3.
 
     The items alone, ``{"Widget A": 3, ...}``, are read as well. A reply that cannot be used has
@@ -93,12 +29,7 @@ class Priorities(Form):
 
     def value_schema(self) -> dict[str, Any]:
         number = {"type": "integer", "minimum": self.low, "maximum": self.high}
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(self.items, number),
-            "required": list(self.items),
-            "additionalProperties": False,
-        }
+        return object_of(dict.fromkeys(self.items, number))
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
         return self.key in whole or any(item in whole for item in self.items)
@@ -130,6 +61,9 @@ class Priorities(Form):
                 )
         return found
 
+    def sample(self, rng: np.random.Generator) -> Any:
+        return {item: int(rng.integers(self.low, self.high + 1)) for item in self.items}
+
     def _value_form(self) -> str:
         number = f"<{self.low} to {self.high}>"
         return f"{{{', '.join(f'{json.dumps(item)}: {number}' for item in self.items)}}}"
@@ -142,20 +76,17 @@ Belief = dict[str, Any]
 """``remaining_budget``, ``total_profits`` by bidder, ``winning_bids`` by bidder and item."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """One field of a belief that was compared with the truth."""
+class Compared(NamedTuple):
+    """A field of a belief beside the truth: whose (``self`` or ``others``), and what it is."""
 
     group: str
-    """``self`` or ``others``"""
     field: str
-    """what it is, in words"""
     right: bool
     truth: str
 
 
 @dataclass(frozen=True)
-class Beliefs(Form):
+class Beliefs(Question):
     """What a bidder takes for its money left, everybody's profit, and who won what at which price.
 
     Source: AucArena (arXiv 2310.05746), A.2. A reply in which a field is wrong is out of range,
@@ -175,7 +106,7 @@ class Beliefs(Form):
     correct: bool = True
     substring: bool = False
 
-    KEYS = ("remaining_budget", "total_profits", "winning_bids")
+    KEYS: ClassVar = ("remaining_budget", "total_profits", "winning_bids")
 
     def value_schema(self) -> dict[str, Any]:
         return {"type": "integer"}
@@ -183,16 +114,14 @@ class Beliefs(Form):
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         number = {"type": "integer"}
         bidders = list(self.truth["total_profits"])
-        won = _object(dict.fromkeys(self.items, number))
+        won = object_of(dict.fromkeys(self.items, number), ())
         parts = {
             "summary": {"type": "string"},
             "remaining_budget": number,
-            "total_profits": _object(dict.fromkeys(bidders, number)),
-            "winning_bids": _object(dict.fromkeys(bidders, won)),
+            "total_profits": object_of(dict.fromkeys(bidders, number), ()),
+            "winning_bids": object_of(dict.fromkeys(bidders, won), ()),
         }
-        thought = {"explanation": {"type": "string"}} if reasoning else {}
-        properties = thought | parts
-        return _object(properties) | {"required": list(properties)}
+        return object_of({"explanation": {"type": "string"}} | parts if reasoning else parts)
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
         return any(key in whole for key in self.KEYS)
@@ -225,27 +154,31 @@ class Beliefs(Form):
             },
         }
 
-    def checks(self, belief: Belief) -> list[Check]:
+    def checks(self, belief: Belief) -> list[Compared]:
         """Return all fields that are compared: those that the belief mentions."""
         truth = self.truth
         budget = truth["remaining_budget"]
         right = belief["remaining_budget"] == budget
         return [
-            Check("self", '"remaining_budget"', right, str(budget)),
+            Compared("self", '"remaining_budget"', right, str(budget)),
             *self._compared(belief, "total_profits", lambda told: told),
             *self._compared(belief, "winning_bids", set),
         ]
 
-    def _compared(self, belief: Belief, key: str, part: Any) -> Iterator[Check]:
+    def _compared(self, belief: Belief, key: str, part: Any) -> Iterator[Compared]:
         for bidder, fact in self.truth[key].items():
             said = next((name for name in belief[key] if self._means(name, bidder)), None)
             if said is not None and fact is not None:
                 group = "self" if bidder == self.me else "others"
                 right = part(belief[key][said]) == part(fact)
-                yield Check(group, f'"{key}" of {bidder}', right, json.dumps(fact))
+                yield Compared(group, f'"{key}" of {bidder}', right, json.dumps(fact))
 
     def _means(self, name: str, bidder: str) -> bool:
         return name == bidder or (self.substring and bidder in name)
+
+    def sample(self, rng: np.random.Generator) -> Belief:
+        profits = {name: n for name, n in self.truth["total_profits"].items() if n is not None}
+        return {"summary": "", **self.truth, "total_profits": profits}
 
     def reply(self, action: Any) -> str:
         keys = ("summary", *self.KEYS)
@@ -261,15 +194,6 @@ class Beliefs(Form):
 
     def wanted(self) -> str:
         return "an object with remaining_budget, total_profits and winning_bids"
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [],
-        "additionalProperties": False,
-    }
 
 
 def _number(value: Any) -> int | float:
