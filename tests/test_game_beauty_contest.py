@@ -13,7 +13,6 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts
 
-
 RULES = ("each_winner", "independent", "split", "exclusive", "amplified")
 
 
