@@ -107,10 +107,12 @@ class Index(Codec):
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
         self.low, high = game.bounds()
-        self.space = spaces.Discrete(high - self.low + 1)
+        self.space: spaces.Discrete = spaces.Discrete(high - self.low + 1)
         self.masked = game.picks
 
     def take(self, view: View, action: Any) -> Action:
+        if type(action) is int and 0 <= action < self.space.n:  # a short way for most
+            return self.low + action
         return MISSING if action is None else self.low + _index(self, action)
 
     def mask(self, view: View) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
-from llm_games.codecs import ACTIONS, codec, text_space
+from llm_games.codecs import ACTIONS, Codec, codec, text_space
 from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Action
@@ -54,6 +54,10 @@ class Windows:
         self.modes = _each("obs_mode", obs_mode, OBS_MODES, "numeric", self.agents)
         kinds = _each("actions", actions, ACTIONS, "index", self.agents)
         self.codecs = [codec(game, self.seats[a], kind, reask) for a, kind in kinds.items()]
+        self.holding = [own for own in self.codecs if type(own).begin is not Codec.begin]
+        self.wordy = any(kind == "text" for kind in kinds.values())
+        modes = set(self.modes.values())
+        self._plain = modes == {"numeric"} and not any(own.masked for own in self.codecs)
         self._words: Prompts | None = None
         self._wording, self._rules = (prompts, prompt_folder), [""] * game.players
         if any(mode != "numeric" for mode in self.modes.values()):
@@ -77,7 +81,7 @@ class Windows:
 
     def begin(self) -> None:
         """Forget moves under way: another step has come."""
-        for own in self.codecs:
+        for own in self.holding:
             own.begin()
 
     def words(self) -> Prompts:
@@ -96,6 +100,13 @@ class Windows:
             text = words.text(view, rules)
             texts[seat] = text if text.isascii() else text.encode("ascii", "replace").decode()
         return texts[seat]
+
+    def observations(self, sight: Sight, agents: Sequence[str]) -> dict[str, Any]:
+        """Return new observations."""
+        if not self._plain:
+            return {agent: self.observation(sight.view(self.seats[agent])) for agent in agents}
+        rows = sight.numbers.copy()
+        return {agent: rows[self.seats[agent]] for agent in agents}
 
     def observation(self, view: View) -> Any:
         """Return a new observation of a seat."""
@@ -156,7 +167,7 @@ class _TableEnv:
 
     def _take(self, seat: int, action: Any) -> bool:
         """Take an asked seat's action; return whether it made a whole move."""
-        move = self.windows.codecs[seat].take(self.view(self.possible_agents[seat]), action)
+        move = self.windows.codecs[seat].take(self.table.ready().view(seat), action)
         if move is None:
             return False
         self._moves[seat] = move
@@ -164,6 +175,10 @@ class _TableEnv:
 
     def _play(self) -> Outcome:
         """Play the moves of a step that all have made."""
+        if not self.windows.wordy:
+            outcome = self.table.step(self._moves, strict=self.strict)
+            self._next()
+            return outcome
         heard = {seat: self.windows.codecs[seat].heard for seat in self._moves}
         outcome = self.table.step(self._moves, strict=self.strict)
         self._heard = {
@@ -292,12 +307,13 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
                 raise IllegalAction(f"{agent} has to move, but there is no action for it")
 
     def _observations(self, agents: Sequence[str]) -> dict[str, Any]:
-        seats, sight, look = self.windows.seats, self.table.ready(), self.windows.observation
-        return {agent: look(sight.view(seats[agent])) for agent in agents}
+        return self.windows.observations(self.table.ready(), agents)
 
     def _infos(self, agents: Sequence[str], outcome: Outcome | None) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
         broke = [False] * self.game.players if outcome is None else outcome.broke.tolist()
+        if not self.windows.wordy:
+            return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 
 

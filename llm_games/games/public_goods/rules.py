@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,7 +120,7 @@ class PublicGoods(Rounds):
     def asks(self, state: PublicGoodsState, player: int) -> Integer:
         free = self.contribution_range == "unbounded"
         low, high = (None, None) if free else (0, int(state.endowment[player]))
-        return Integer("tokens_contributed", low, high, self.number_parse == "truncate")
+        return _contribution(low, high, self.number_parse == "truncate")
 
     def spectacle(self, state: PublicGoodsState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
         return f"pot {int(state.contributions.sum())}", {
@@ -128,3 +128,8 @@ class PublicGoods(Rounds):
             "contributed": (state.contributions, "d"),
             "tokens after": (state.tokens, ".2f"),
         }
+
+
+@lru_cache
+def _contribution(low: int | None, high: int | None, truncate: bool) -> Integer:
+    return Integer("tokens_contributed", low, high, truncate)
