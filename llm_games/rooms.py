@@ -7,6 +7,7 @@ of somebody else has one package with all of these, named by an entry point or r
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,9 +52,12 @@ def add(name: str, room: str) -> None:
 def part(game: str, name: str) -> ModuleType | None:
     """Return a module of a game's room on the third floor, such as ``players``; None if none."""
     above = ROOMS[game].players if game in ROOMS else ""
-    if not above or find_spec(above) is None or find_spec(f"{above}.{name}") is None:
+    module = f"{above}.{name}"
+    if module in sys.modules:  # looked for at every move
+        return sys.modules[module]
+    if not above or find_spec(above) is None or find_spec(module) is None:
         return None
-    return import_module(f"{above}.{name}")
+    return import_module(module)
 
 
 def rules_class(game: str) -> type:

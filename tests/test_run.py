@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.run import ReplayFailed, RunStopped, planned, play_run, start
@@ -92,7 +92,7 @@ class Meddler:
 
 def scripted(client):
     """Add a player to the registry that asks this client."""
-    PLAYERS["scripted"] = Entry(
+    PLAYERS["scripted"] = Kind(
         "answers from its seed", model=lambda value, _, more: LLMPolicy(client, **more)
     )
 

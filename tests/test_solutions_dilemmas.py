@@ -67,11 +67,11 @@ def test_bar(prices, capacity):
 
 def test_bar_equilibria_of_the_default_game():
     profiles = every((0, 1), 10)
-    nash = el_farol_bar.nash_conv(profiles, Bar()) == 0
+    nash = el_farol_bar.regret(profiles, Bar()).sum(axis=0) == 0
     assert nash.sum() == comb(10, 6) == 210
     assert el_farol_bar.welfare(6, Bar()) == 80
-    assert el_farol_bar.nash_conv(np.zeros(10, int), Bar()) == 50
-    assert el_farol_bar.nash_conv(np.ones(10, int), Bar()) == 50
+    assert el_farol_bar.regret(np.zeros(10, int), Bar()).sum(axis=0) == 50
+    assert el_farol_bar.regret(np.ones(10, int), Bar()).sum(axis=0) == 50
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ def test_dollar(players, golds):
 
 def test_dollar_symmetric_equilibria():
     equal = np.tile(np.arange(101), (10, 1))
-    nash = np.flatnonzero(divide_dollar.nash_conv(equal, 100) == 0)
+    nash = np.flatnonzero(divide_dollar.regret(equal, 100).sum(axis=0) == 0)
     assert nash.tolist() == [10, *range(12, 101)]
     bids = divide_dollar.fair_bids(3, 100)
     assert bids.tolist() == [34, 33, 33]
-    assert divide_dollar.nash_conv(bids, 100) == 0
+    assert divide_dollar.regret(bids, 100).sum(axis=0) == 0
     assert divide_dollar.efficiency(bids, 100) == 1
 
 

@@ -22,7 +22,7 @@ from llm_games.baselines.tiny.chat import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, explained, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
-from llm_games.baselines.tiny.scripts import SCRIPTS, answer
+from llm_games.baselines.tiny.scripts import answer
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.questions import Bid, Choice, Integer, Plan, Real, SealedBid, Target
 from llm_games.registry import rulebook
@@ -45,7 +45,7 @@ def model():
 def prompts():
     """Prompts of all games, mixed."""
     rng = np.random.default_rng(7)
-    drawn = [s for name in SCRIPTS for s in data.episode(rulebook(name), rng)]
+    drawn = [s for name in data.VARIANTS for s in data.episode(rulebook(name), rng)]
     return [(drawn[i].prefix, drawn[i].prompt) for i in rng.permutation(len(drawn))[:64]]
 
 
@@ -82,7 +82,7 @@ def test_template_is_the_shipped_one():
     assert config["chat_template"] == TEMPLATE
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("persona", [None, *PERSONAS])
 def test_scripts_answer_legally(name, persona):
     rng = np.random.default_rng(3)
@@ -101,7 +101,7 @@ def test_scripts_answer_legally(name, persona):
             assert not outcome.broke.any()
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("place", [0, -1])
 def test_samples_are_what_the_policy_asks(name, place):
     """The training prompts are those of `LLMPolicy`, to the letter."""
@@ -323,7 +323,7 @@ def test_client_gives_errors_to_those_who_asked():
         asyncio.run(client.complete(bad))
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("reasoning", [False, True])
 def test_constrained_play_is_legal(name, reasoning):
     policy = LLMPolicy(TinyClient(constrained=True), prompts="v3", reasoning=reasoning)

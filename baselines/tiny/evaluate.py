@@ -16,7 +16,7 @@ import numpy as np
 
 from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny.client import TinyClient
-from llm_games.baselines.tiny.scripts import SCRIPTS
+from llm_games.baselines.tiny.data import VARIANTS
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.words import PERSONAS, versions
@@ -36,7 +36,7 @@ _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
 )
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in SCRIPTS},
+    **{name: (name, {}) for name in VARIANTS},
     **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
 }
 """Game and parameters by label: the default ones by the game's name, and those of presets."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import DEVIATIONS, deviation
+from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, players_for
 from llm_games.benchmarks.runs.config import ConfigError, Game, Server, Talk, checked
 from llm_games.benchmarks.runs.plan import check, is_model, params_of
@@ -150,7 +150,7 @@ class Table:
         if self.seat not in step.decisions:
             return
         regret = None
-        if self.game.name in DEVIATIONS:
+        if has_deviation(self.game.name):
             record = {name: np.asarray(value) for name, value in step.outcome.record.items()}
             regret = float(deviation(self.game, record).regret[self.seat])
         self.moves.append(Move(step.number, *self.advised.last, regret))

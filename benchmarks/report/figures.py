@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines import models
-from llm_games.baselines.deviation import DEVIATIONS
+from llm_games.baselines.deviation import has_deviation
 from llm_games.baselines.games.beauty_contest import theory as guess
 from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
 from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, Picture, line, paths
@@ -66,7 +66,7 @@ def moves(table: Table, all_of_them: bool = True) -> list[Sketch]:
         draws.insert(1, ("By player", _by_player))
     if all_of_them:
         draws.append(("Payoffs", _payoffs))
-        draws += [("Regret", _regret)] if table.rules.name in DEVIATIONS else []
+        draws += [("Regret", _regret)] if has_deviation(table.rules.name) else []
     size = canvas.HALF if len(draws) > 3 else canvas.THIRD
     return [Sketch(title, partial(draw, table=table), size) for title, draw in draws]
 
@@ -148,7 +148,7 @@ def _beauty_contest(axes: Axes, table: Table) -> str:
     axes.set_ylabel("number")
     if game.ratio == 1:
         return f"Mean number of each round; any common number is an equilibrium{_thin(table)}."
-    end = guess.rational(models.contest(game)) / game.unit
+    end = guess.rational(guess.Contest.of(game)) / game.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (
@@ -159,7 +159,7 @@ def _beauty_contest(axes: Axes, table: Table) -> str:
 
 def _el_farol_bar(axes: Axes, table: Table) -> str:
     game: Any = table.rules
-    place = models.bar(game)
+    place = bar.Bar.of(game)
     mixed = bar.mixed_equilibrium(place)
     paths(axes, _per_round(table, lambda r: r["goers"]), "goers")
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
@@ -225,7 +225,7 @@ def _sealed_bid_auction(axes: Axes, table: Table) -> str:
         return sentence + "bidding one's valuation is weakly dominant."
     share = 1 - 1 / game.players
     axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
-    solution = models.bids(game)
+    solution = equilibrium(game)
     if solution is None:
         return sentence + f"{share:.3g}·v is the equilibrium for independent uniform valuations."
     grid = solution.values
@@ -239,7 +239,7 @@ def _sealed_bid_auction(axes: Axes, table: Table) -> str:
 def _shading(axes: Axes, table: Table) -> str:
     game: Any = table.rules
     paths(axes, _per_round(table, lambda r: _share(r["actions"], r)), "mean bid / valuation")
-    solution = models.bids(game) if game.price == "first" else None
+    solution = equilibrium(game) if game.price == "first" else None
     if game.price == "second":
         line(axes, 1, "dominant: own valuation")
     elif solution is not None:

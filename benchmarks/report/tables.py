@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import DEVIATIONS
+from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.papers.gamma_bench.scores import (
     GAMES,
@@ -80,7 +80,7 @@ def _score_row(table: Table, edition: str, scored: bool) -> ScoreRow:
 
 def _regret(table: Table) -> list[float]:
     """Return the mean seat's regret over each run; nothing if none is known for the game."""
-    if table.rules.name not in DEVIATIONS:
+    if not has_deviation(table.rules.name):
         return []
     return [float(regret(e).sum(axis=1).mean()) for e in table.done]
 

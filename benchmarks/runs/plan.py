@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from llm_games.baselines.players import PLAYERS, Entry, make_player
+from llm_games.baselines.players import PLAYERS, Kind, make_player
 from llm_games.benchmarks.runs.config import (
     Budget,
     Config,
@@ -50,7 +50,7 @@ def _recorded(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]
 
 
 # Runs are known on this floor only, so that this kind of player joins the others here.
-PLAYERS["recorded"] = Entry(
+PLAYERS["recorded"] = Kind(
     "gives the completions of a recorded run again",
     model=_recorded,
     value="<file.db>",

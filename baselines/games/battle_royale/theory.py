@@ -19,15 +19,18 @@ Ties between targets go to the highest rate, then to the highest seat; shooting 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
+from llm_games.baselines.shapes import Measured
 from llm_games.errors import BadParameter, IllegalAction
+from llm_games.games.battle_royale.rules import MISS
 
 VERSION = 1
 """Part of the name in the cache: raise it when a result can change."""
@@ -146,7 +149,7 @@ def shoot_strongest(rates: Sequence[int]) -> np.ndarray:
     """The rule "shoot the living other with the highest rate" as a policy, (2^N, N, N + 1)."""
     checked = _checked(rates)
     equal = np.where(_legal(len(checked)), 0.0, -np.inf)
-    return _with_miss(_best_target(equal, _strength(checked)))
+    return _with_miss(_best_target(equal, strength(checked)))
 
 
 def shoot_uniformly(players: int) -> np.ndarray:
@@ -192,6 +195,92 @@ def gains(
     return np.array(best) - now
 
 
+# --- a game and its records --------------------------------------------------------------------
+
+
+def cap(game: Any) -> int | None:
+    """Return the most shots that the players know of: `max_shots` where it is announced."""
+    most: int | None = game.max_shots
+    return most if game.announce_cap else None
+
+
+def solution(game: Any) -> Solution | CappedSolution:
+    """Return equilibrium play of the game as its players know it.
+
+    With an announced cap, backward induction from it; else the stationary equilibrium.
+    """
+    most = cap(game)
+    if most is None:
+        return solve(game.rates)
+    return _solve_capped(game.rates, most, game.cap_outcome == "share")
+
+
+_solve_capped = lru_cache(maxsize=4)(solve_capped)
+
+
+def level_k(level: int, game: Any) -> np.ndarray:
+    """Return the policy of all seats at a level from 1, ``([shots left,] sets, seats, actions)``.
+
+    Level 1 shoots the strongest.
+    """
+    return _level_k(level, game.rates, cap(game), game.cap_outcome == "share")
+
+
+@lru_cache(maxsize=8)
+def _level_k(level: int, rates: tuple[int, ...], most: int | None, share: bool) -> np.ndarray:
+    if level == 1:
+        policy = shoot_strongest(rates)
+        return policy if most is None else np.broadcast_to(policy, (most + 1, *policy.shape))
+    before = _level_k(level - 1, rates, most, share)
+    policy = before.copy()
+    for seat in range(len(rates)):
+        reply = best_response(rates, before, seat, most, share)[1]
+        policy[..., seat, :] = reply[..., seat, :]
+    return policy
+
+
+def mask_of(alive: np.ndarray) -> np.ndarray:
+    """Return the bit mask of each set of seats, given who is in it ``(*batch, seats)``."""
+    return (alive << np.arange(alive.shape[-1])).sum(axis=-1)
+
+
+def deviation(game: Any, record: Mapping[str, np.ndarray]) -> Measured:
+    """Return regret and distance of a shot.
+
+    Regret is the chance to win that it forgoes if all play on in equilibrium, of the game as its
+    players know it; distance the probability that equilibrium play does something else.
+    """
+    equilibrium, alive = solution(game), record["alive"]
+    batch = alive.shape[1:]
+    regret, distance = np.zeros(alive.shape), np.zeros(batch)
+    for at in np.ndindex(batch):
+        living = alive[(slice(None), *at)]
+        shooter, target = int(record["shooter"][at]), int(record["target"][at])
+        left = (cap(game) or 0) - int(record["shots"][at]) + 1
+        chances, values = _shot(equilibrium, int(mask_of(living)), shooter, left)
+        wasted = target != shooter and not (0 <= target < len(living) and living[target])
+        choice = MISS if wasted else target
+        if choice == shooter:  # a hit on oneself wins nothing
+            value, chance = values[MISS] * (1 - game.rates[shooter] / 100), 0.0
+        else:
+            value, chance = values[choice], chances[choice]
+        regret[(shooter, *at)] = np.nanmax(values) - value
+        distance[at] = 1 - chance
+    return regret, distance
+
+
+def _shot(
+    equilibrium: Solution | CappedSolution, mask: int, shooter: int, left: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return equilibrium chances and the shooter's values of each target, last of a miss."""
+    if mask & (mask - 1) == 0 or not mask >> shooter & 1:  # a table that was over before
+        nothing = np.zeros(equilibrium.policy.shape[-1])
+        return nothing + 1, nothing
+    if isinstance(equilibrium, CappedSolution):
+        return equilibrium.policy[left, mask, shooter], equilibrium.q_values(mask, shooter, left)
+    return equilibrium.policy[mask, shooter], equilibrium.q_values(mask, shooter)
+
+
 # --- the equilibrium without a cap -------------------------------------------------------------
 
 
@@ -205,11 +294,11 @@ def _solve(rates: tuple[int, ...]) -> Solution:
 
 
 def _equilibrium(rates: tuple[int, ...]) -> Arrays:
-    rate, strength = np.array(rates) / 100, _strength(rates)
+    rate, rank = np.array(rates) / 100, strength(rates)
     gap = np.zeros(1 << len(rates))
 
     def decide(masks: np.ndarray, members: np.ndarray, after: np.ndarray) -> np.ndarray:
-        aim = _best_target(_own(after), strength[members])
+        aim = _best_target(_own(after), rank[members])
         kill = np.einsum("skj,skjp->skp", aim, after)
         shoot, gap[masks] = _shoot_or_pass(rate[members], kill)
         return shoot[..., None] * aim
@@ -454,11 +543,11 @@ def _given(policy: np.ndarray) -> Decide:
 
 def _reply(rates: tuple[int, ...], policy: np.ndarray, player: int) -> Decide:
     """The player shoots at its best target or passes, whichever is better; others as given."""
-    rate, strength, given = np.array(rates) / 100, _strength(rates), _given(policy)
+    rate, rank, given = np.array(rates) / 100, strength(rates), _given(policy)
 
     def decide(masks: np.ndarray, members: np.ndarray, after: np.ndarray) -> np.ndarray:
         others, mine = given(masks, members, after), members == player
-        aim = _best_target(_own(after), strength[members])
+        aim = _best_target(_own(after), rank[members])
         passing = np.where(mine[..., None], 0.0, others)
         shooting = np.where(mine[..., None], aim, others)
         gain = _value(shooting, rate[members], after) - _value(passing, rate[members], after)
@@ -504,7 +593,7 @@ def _one_shot(
     killed = [later[left, following[left[:, 0]]] for left in rest]  # one per target
     own = np.stack([values[:, shooters, shooters] for values in killed], axis=-1)
     own = np.where(legal, own, -np.inf)
-    aim = _best_target(own, _strength(rates))
+    aim = _best_target(own, strength(rates))
     gain = rate * (own.max(-1, initial=-1) - missed[:, shooters, shooters])
     best = _with_miss(aim & (gain >= -TOLERANCE)[..., None])
     policy = np.where(replying[:, None], best, policy)
@@ -581,7 +670,7 @@ def _shape(players: int) -> tuple[int, int, int]:
     return 1 << players, players, players + 1
 
 
-def _strength(rates: Sequence[int]) -> np.ndarray:
+def strength(rates: Sequence[int]) -> np.ndarray:
     """Rank by rate, then by seat, (N,)."""
     return np.array(rates) * len(rates) + np.arange(len(rates))
 

@@ -10,9 +10,12 @@ With private values and no budget that is to stay in up to the value. Background
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.rulebook import Array
 
 MOST_STEPS = 400
@@ -98,17 +101,19 @@ def clock(limits: Array, start: int, step: int) -> tuple[Array, Array]:
     return np.where(sold, limits.argmax(axis=0), -1), np.where(sold, price, 0)
 
 
-def regret(values: Array, winner: Array, price: Array, least: Array, purses: Array) -> Array:
-    """Return what each seat lost in hindsight on an item, int64 ``(players, *batch)``.
+def regret(
+    values: PerSeat, winner: PerTable, price: PerTable, least: PerTable, purses: PerSeat
+) -> PerSeat:
+    """Return what each seat lost in hindsight on an item.
 
     The winner should not have paid more than the value; others could have bought for `least`.
 
     Args:
-        values: true values, ``(players, *batch)``.
-        winner: the seat that bought it, -1 if it is unsold, ``(*batch)``.
-        price: what it paid, ``(*batch)``.
-        least: the smallest bid that would have bought it instead, ``(*batch)``.
-        purses: money left before, ``(players, *batch)``.
+        values: true values.
+        winner: the seat that bought it, -1 if it is unsold.
+        price: what it paid.
+        least: the smallest bid that would have bought it instead.
+        purses: money left before.
     """
     won = np.arange(len(values)).reshape(-1, *(1 for _ in np.shape(winner))) == winner
     missed = np.where(purses >= least, np.maximum(values - least, 0), 0)
@@ -121,3 +126,13 @@ def best_profit(values: Array, prices: Array, budget: int) -> int:
     gains = np.maximum(np.asarray(values) - prices, 0)
     table = knapsack(np.asarray(prices)[None] // step, gains[None], budget // step)
     return int(table[0, -1])
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return the regret of a reply, once an item is closed; no distance is defined.
+
+    It is what was paid above the value, or a gain left to the winner or to nobody.
+    """
+    least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
+    lost = regret(record["value"], record["winner"], record["price"], least, record["purse"])
+    return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)

@@ -13,14 +13,16 @@ that pays the highest positions; with quota "half" and up to 2 gold + 1 pirates 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured
 from llm_games.errors import BadParameter, unknown
 
 MOST_PLANS = 100_000
@@ -210,3 +212,28 @@ def _read(plan: np.ndarray, quota: str) -> tuple[np.ndarray, Stage]:
             f"plans share out {totals.tolist()} coins: must be integers with one sum for the batch"
         )
     return plan, stage(len(plan), int(totals[0]), quota)
+
+
+def deviation(game: Any, record: Mapping[str, np.ndarray]) -> Measured:
+    """Return regret and distance of a plan, or of the votes on it.
+
+    In coins, as if each vote decided and with a death at -1 coin; distance is the plan's to the
+    nearest optimal one, or the share of votes against equilibrium.
+    """
+    plan, alive, quota = record["plan"], record["alive"], game.quota
+    batch = plan.shape[1:]
+    regret, far = np.zeros(plan.shape), np.zeros(batch)
+    for at in np.ndindex(batch):
+        first = int(alive[(slice(None), *at)].argmax())
+        seats = (slice(first, None), *at)
+        offered = plan[seats]
+        if len(offered) < 2 or offered.sum() != game.gold:
+            continue  # a table that was over before
+        if record["phase"][at] == 0:
+            regret[(first, *at)] = proposer_regret(offered, quota)
+            far[at] = distance(offered, quota)
+        else:
+            cast = record["votes"][seats]
+            regret[seats] = voter_regret(offered, cast, quota)
+            far[at] = (cast != votes(offered, quota))[1:].mean()
+    return regret, far

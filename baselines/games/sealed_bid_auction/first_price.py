@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from llm_games.baselines.cache import remember
-from llm_games.baselines.games.sealed_bid_auction.theory import uniform_bid
 from llm_games.rulebook import Array
 
 QUANTILES = 64
@@ -72,6 +72,14 @@ class SymmetricBids:
         np.add.at(law, (np.arange(len(law))[:, None], self.bids), 1 / QUANTILES)
         chance = win_probability(law.cumsum(axis=1), self.players)
         return (self.values[:, None] - np.arange(law.shape[1])) * chance
+
+
+def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
+    """Return the first-price equilibrium bid for independent uniform values from `low` up.
+
+    ``low + (v - low) (players - 1) / players``, rounded down: exact for a continuum only.
+    """
+    return low + (np.asarray(values) - low) * (players - 1) // players
 
 
 def win_probability(cdf: Array, players: int) -> Array:
@@ -149,6 +157,13 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
         turns = min(max(600_000_000 // work, 200), 3000)
         bids = remember(f"first-price-1-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
     return SymmetricBids(players, values, bids)
+
+
+def equilibrium(game: Any) -> SymmetricBids | None:
+    """Return the equilibrium of a game's draw of valuations; None if they are given."""
+    if game.valuations is not None:
+        return None
+    return symmetric_bids(game.players, game.valuation_min, game.valuation_max, game.interval)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from hashlib import sha256
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
+from llm_games.baselines.shapes import Measured
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array
@@ -436,6 +437,12 @@ def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> Array:
     bids, supply = record["effective"], record["supply"]
     prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
     return record["died"] & (prices <= record["balance"])
+
+
+def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
+    """Return the regret of a day: 1 for a `needless_death`; no distance is defined."""
+    saved = needless_death(game, record)
+    return saved.astype(float), np.full(saved.shape[1:], np.nan)
 
 
 def regret(game: WaterAllocation, played: Play, seat: int) -> float:
