@@ -16,7 +16,6 @@ from llm_games.baselines.players import llm_player, make_player
 from llm_games.benchmarks.papers.alympics import metrics as alympics
 from llm_games.benchmarks.papers.alympics import ratings as alympics_ratings
 from llm_games.benchmarks.papers.alympics.metrics import (
-    Played,
     box,
     curves,
     daily_prices,
@@ -26,6 +25,7 @@ from llm_games.benchmarks.papers.alympics.metrics import (
     published,
     supply_ratio,
 )
+from llm_games.benchmarks.papers.alympics.page import PAPER
 from llm_games.benchmarks.papers.alympics.ratings import (
     CRITERIA,
     BadForm,
@@ -41,6 +41,7 @@ from llm_games.benchmarks.papers.alympics.ratings import (
 )
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter
@@ -229,8 +230,8 @@ def test_the_exact_table_follows_from_its_own_entries():
             alive = [setting.survived[name][column] for name, _, _ in RESIDENTS]
             assert ratio == pytest.approx(float(supply_ratio(game, alive)), abs=1e-6)
         assert set(setting.ratio_start) == {float(supply_ratio(game, [True] * 5))}
-        for name, games in setting.survived.items():
-            assert setting.survival[name] == pytest.approx(np.mean(games))
+        for name, alive in setting.survived.items():
+            assert setting.survival[name] == pytest.approx(np.mean(alive))
         assert setting.mean_ratio_end == pytest.approx(np.mean(setting.ratio_end), abs=1e-6)
 
 
@@ -293,12 +294,14 @@ def test_a_recorded_run(tmp_path):
     plan = planned("alympics", seats=["even"], episodes=2, games=[game, *others])
     play_run(lambda: start(plan, path), plan, players(plan))
     with Records.open_readonly(path) as run:
-        found = alympics.recorded(run)
-    assert list(found) == ["water_allocation"]
-    games = found["water_allocation"]
-    assert [len(played.days) for played in games] == [3, 3]
-    assert games[0].players == ["even"] * 5
-    shown = indicators(games[0].game, [played.days for played in games])
+        found = [game for game in games(run) if PAPER.owns(game)]
+        done = {game.label: [(e.seats, e.records) for e in game.done] for game in found}
+        rules = found[0].rules
+    assert list(done) == ["water_allocation"]
+    days = [records for _, records in done["water_allocation"]]
+    assert [len(records) for records in days] == [3, 3]
+    assert done["water_allocation"][0][0] == ["even"] * 5
+    shown = indicators(rules, days)
     assert shown.survivors == 5
     assert shown.ratio_start == 0.5
 
@@ -311,21 +314,26 @@ def played(persona="none"):
     game = WaterAllocation(days=4, persona=persona, supplies=[10, 12, 7, 15])
     players = [make_player("even", game)] * 5
     episode = asyncio.run(play_table(game, players, 1))
-    replies = [{0: f'{{"bid": {day}}}'} for day in range(4)]
-    return Played(game, ["even"] * 5, episode.records, replies)
+    return game, episode.records
+
+
+def replies_of(seat):
+    return ["" if seat else f'{{"bid": {day}}}' for day in range(4)]
 
 
 def cases(count):
     plain, told = played(), played("default")
     return [
-        case_of(f"{kind}_{seat}", game, seat)
+        case_of(f"{kind}_{seat}", *game, replies_of(seat), seat)
         for kind, game in (("plain", plain), ("told", told))
         for seat in range(count)
     ]
 
 
 def test_the_story_of_a_case():
-    plain, told = (case_of("x", played(persona), 0) for persona in ("none", "default"))
+    plain, told = (
+        case_of("x", *played(persona), replies_of(0), 0) for persona in ("none", "default")
+    )
     assert "Alex needs 8 units of water a day and earns $70." in plain.story
     assert "Day 1: 10 units of water. Bids: Alex $17, Bob $18, Cindy $25" in plain.story
     assert 'Reply: {"bid": 0}' in plain.story
@@ -486,6 +494,6 @@ def test_replies_of_players_that_look_back_are_not_moves(tmp_path):
     made = {key: llm_player(client, {"learning": True}) for key in players(plan)}
     play_run(lambda: start(plan, path), plan, made)
     with Records.open_readonly(path) as run:
-        [[played]] = alympics.recorded(run).values()
-    assert [len(day) for day in played.replies] == [2, 2]
-    assert set(played.replies[0].values()) == {'{"bid": 5}'}
+        stories = [case.story for case in alympics_ratings.cases(games(run)[0])]
+    assert len(stories) == 2
+    assert all(story.count('Reply: {"bid": 5}') == story.count("Reply: ") == 2 for story in stories)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from llm_games.benchmarks.papers.gamma_bench.page import lenient
 from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report.tables import lenient
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.config import PAPERS, load, named, parse
 from llm_games.benchmarks.runs.plan import Overrides, Plan, is_model, players, resolve

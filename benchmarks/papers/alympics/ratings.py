@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.papers.alympics.metrics import Played, rows_of
+from llm_games.benchmarks.papers.alympics.metrics import Days
+from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.reader import Game
 from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.questions import Action, BadReply, Question, read_integer
 from llm_games.replies import Reply, read_reply
 from llm_games.schemas import object_of
@@ -97,40 +100,55 @@ class Case:
         return tuple(c for c in CRITERIA if self.persona or c.key != PERSONA_ONLY)
 
 
-def case_of(name: str, played: Played, seat: int) -> Case:
+def case_of(name: str, rules: WaterAllocation, days: Days, said: Sequence[str], seat: int) -> Case:
     """Return one seat's game as a case, told day by day with its own replies."""
-    game, me = played.game, played.game.cast[seat]
+    me = rules.cast[seat]
     lines = [
         f"{me.name} needs {me.requirement} units of water a day and earns ${me.salary}.",
-        f"Health starts at {game.hp_start} of {game.hp_max}; the game has {game.days} days.",
+        f"Health starts at {rules.hp_start} of {rules.hp_max}; the game has {rules.days} days.",
     ]
-    if game.personas is not None:
-        lines.insert(0, f"{me.name}: {' '.join(game.personas[seat])}")
-    for number, day in enumerate(played.days, start=1):
+    if rules.personas is not None:
+        lines.insert(0, f"{me.name}: {' '.join(rules.personas[seat])}")
+    for number, (day, reply) in enumerate(zip(days, said, strict=True), start=1):
         if day["alive"][seat]:
-            lines += ["", *_day(played, seat, number, day)]
-    return Case(name, "\n".join(lines), game.personas is not None)
+            lines += ["", *_day(rules, seat, number, day, reply.strip())]
+    return Case(name, "\n".join(lines), rules.personas is not None)
 
 
-def _day(played: Played, seat: int, number: int, day: Mapping[str, Any]) -> list[str]:
-    game, names = played.game, [resident.name for resident in played.game.cast]
+def _day(
+    rules: WaterAllocation, seat: int, number: int, day: Mapping[str, Any], reply: str
+) -> list[str]:
+    names = [resident.name for resident in rules.cast]
 
     def money(units: int) -> str:
-        return f"${game.money_in_words(units)}"
+        return f"${rules.money_in_words(units)}"
 
+    columns = zip(names, day["actions"], day["won"], day["alive"], strict=True)
     bids = [
         f"{name} {'none' if bid < 0 else money(bid)}{' (served)' if won else ''}"
-        for name, bid, won, alive in zip(
-            names, day["actions"], day["won"], day["alive"], strict=True
-        )
+        for name, bid, won, alive in columns
         if alive
     ]
-    reply = played.replies[number - 1].get(seat, "").strip()
     told = [f"Day {number}: {day['supply']} units of water. Bids: {', '.join(bids)}."]
     told += [f"Reply: {reply}"] if reply else []
     after = f"{names[seat]} has {money(day['balance'][seat])}, health {day['hp'][seat]}"
     end = ", and dies." if day["died"][seat] else f", {day['dry'][seat]} dry days in a row."
     return [*told, f"After it {after}{end}"]
+
+
+def cases(game: Game) -> list[Case]:
+    """Return every seat of every finished episode of one of a run's games as a case."""
+    found = []
+    for episode in game.done:
+        said = [[""] * len(episode.seats) for _ in episode.steps]
+        for attempt in episode.attempts():
+            if attempt.kind == "move":
+                said[attempt.step][attempt.seat] = attempt.text
+        for seat in range(len(episode.seats)):
+            name = re.sub(r"[^\w.-]+", "-", f"{game.label}_{episode.number}_{seat}")
+            own = [texts[seat] for texts in said]
+            found.append(case_of(name, episode.rules, episode.records, own, seat))
+    return found
 
 
 def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
@@ -246,7 +264,7 @@ def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
 def published() -> dict[str, dict[str, Spread]]:
     """Return what the paper prints: of ``model`` players, and of ``human`` self-ratings."""
     found: dict[str, dict[str, Spread]] = {}
-    for row in rows_of("ratings"):
+    for row in data(__package__, "ratings"):
         numbers = (float(row[key]) for key in ("q1", "median", "q3", "mean", "sd"))
         found.setdefault(row["players"], {})[row["criterion"]] = Spread(*numbers)
     return found

@@ -6,15 +6,15 @@ answers never counted, and some cells rest on runs that are not independent.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from llm_games.benchmarks.papers.gamma_bench.scores import GAMES, Cell
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -23,7 +23,7 @@ RUNS = 5
 
 
 @dataclass(frozen=True)
-class Entry:
+class Listed:
     """One row of the leaderboard, rounded to one decimal as printed.
 
     Attributes:
@@ -53,10 +53,10 @@ class Single:
 
 
 @cache
-def leaderboard() -> tuple[Entry, ...]:
+def leaderboard() -> tuple[Listed, ...]:
     """Return the 13 published models, highest Overall first."""
     return tuple(
-        Entry(
+        Listed(
             rank=int(row["rank"]),
             model=row["model"],
             overall=_required(row, "overall"),
@@ -64,7 +64,7 @@ def leaderboard() -> tuple[Entry, ...]:
             v4_auction=_pair(row, "v4_sealed_bid_auction"),
             v4_overall=_pair(row, "v4_overall"),
         )
-        for row in _rows("leaderboard.csv")
+        for row in data(__package__, "leaderboard")
     )
 
 
@@ -73,7 +73,7 @@ def gpt35_runs() -> tuple[Single, ...]:
     """Return the single runs of GPT-3.5-0125: repeats, temperatures, prompts, variants."""
     return tuple(
         Single(row["experiment"], row["setting"], row["game"], float(row["score"]))
-        for row in _rows("gpt35_v4.csv")
+        for row in data(__package__, "gpt35_v4")
     )
 
 
@@ -163,12 +163,7 @@ def _same(printed: str, setting: str) -> bool:
 
 def rank_of(overall: float) -> int:
     """Return the rank that an Overall would take on the published leaderboard."""
-    return 1 + sum(entry.overall.mean > overall for entry in leaderboard())
-
-
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    with (files(__package__) / name).open(encoding="utf-8") as lines:
-        yield from csv.DictReader(lines)
+    return 1 + sum(listed.overall.mean > overall for listed in leaderboard())
 
 
 def _pair(row: dict[str, str], column: str) -> Cell | None:
