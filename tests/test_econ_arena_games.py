@@ -292,13 +292,13 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("name", "change"), TOLD)
-def test_every_parameter_is_in_the_rules(name, change, version):
-    prompts = Prompts(name, version)
-    before = llm_games.rules(name, preset="econ_arena")
-    after = llm_games.rules(name, preset="econ_arena", **change)
-    assert prompts.rules(before, 1) != prompts.rules(after, 1)
+def test_every_parameter_is_in_the_rules(name, change):
+    for version in VERSIONS:
+        prompts = Prompts(name, version)
+        before = llm_games.rules(name, preset="econ_arena")
+        after = llm_games.rules(name, preset="econ_arena", **change)
+        assert prompts.rules(before, 1) != prompts.rules(after, 1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

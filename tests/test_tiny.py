@@ -338,7 +338,7 @@ CELLS = [(label, WORDINGS[i % 5]) for i, label in enumerate(evaluate.SETTINGS)]
 CELLS += [(name, version) for name in GAMES for version in WORDINGS]
 
 
-@pytest.mark.slow
+@pytest.mark.toy
 @pytest.mark.parametrize(("label", "version"), sorted({*CELLS}))
 def test_free_play_is_nearly_always_legal(label, version):
     policy = LLMPolicy(TinyClient(), prompts=version)
@@ -347,7 +347,7 @@ def test_free_play_is_nearly_always_legal(label, version):
     assert evaluate.share(counts) >= 0.96  # 98 % and a sample's error
 
 
-@pytest.mark.slow
+@pytest.mark.toy
 @pytest.mark.parametrize("version", WORDINGS)
 def test_free_thoughts_are_nearly_always_legal(version):
     policy = PlanningPolicy(TinyClient(), Planning(learning=True), mind_of, prompts=version)
