@@ -32,7 +32,7 @@ class Rounds(Rulebook):
         """
 
     @abstractmethod
-    def asks(self, state: Any, player: int) -> Question:
+    def asks(self, state: Any, seat: int) -> Question:
         """Return what a seat is asked in a game that goes on."""
 
     @abstractmethod
@@ -65,22 +65,22 @@ class Rounds(Rulebook):
         facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or done)]
         values = [fact.of(state).tolist() for fact in facts]
 
-        def tell(player: int) -> dict[str, Any]:
+        def tell(seat: int) -> dict[str, Any]:
             last = {"round": done} if done else None
             now: dict[str, Any] = {"round": min(done + 1, self.rounds), "last": last}
             for fact, value in zip(facts, values, strict=True):
                 own = isinstance(value, list) and not fact.each
                 where = now if fact.now else now["last"]
-                where[fact.said or fact.name] = value[player] if own else value
+                where[fact.said or fact.name] = value[seat] if own else value
             return now if last is None else now | {"last": self.in_words(last)}
 
         return tell
 
-    def told(self, state: Any, player: int) -> dict[str, Any]:
-        return self.teller(state)(player)
+    def told(self, state: Any, seat: int) -> dict[str, Any]:
+        return self.teller(state)(seat)
 
-    def question(self, state: Any, player: int) -> Question | None:
-        return None if state.over else self.asks(state, player)
+    def question(self, state: Any, seat: int) -> Question | None:
+        return None if state.over else self.asks(state, seat)
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)

@@ -163,14 +163,14 @@ class Rulebook(ABC):
         raise NotImplementedError(f"{type(self).__name__} must say what is known")
 
     @abstractmethod
-    def told(self, state: Any, player: int) -> dict[str, Any]:
+    def told(self, state: Any, seat: int) -> dict[str, Any]:
         """Return what one seat of one table (batch ``()``) knows, as plain Python values.
 
         It holds the same information as that seat's row of `observe`.
         """
 
     @abstractmethod
-    def question(self, state: Any, player: int) -> Question | None:
+    def question(self, state: Any, seat: int) -> Question | None:
         """Return what this seat of one table is asked now; None if it is not its move."""
 
     # -- what follows from them --------------------------------------------------------------

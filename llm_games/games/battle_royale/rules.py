@@ -252,22 +252,22 @@ class BattleRoyale(Rulebook):
     def hears(self, state: BattleRoyaleState) -> PerPlayer:
         return state.living
 
-    def told(self, state: BattleRoyaleState, player: int) -> dict[str, Any]:
-        if not state.living[player]:
+    def told(self, state: BattleRoyaleState, seat: int) -> dict[str, Any]:
+        if not state.living[seat]:
             blank: dict[str, Any] = dict.fromkeys(("position", "shots", "left", "shooter", "rate"))
             return blank | {"alive": [], "events": []}
         names, living = self.names(), np.flatnonzero(state.living).tolist()
         seen = sorted(
-            np.flatnonzero(self.seen(state)[:, player]), key=lambda seat: state.shot[seat]
+            np.flatnonzero(self.seen(state)[:, seat]), key=lambda other: state.shot[other]
         )
         return {
-            "position": living.index(player) + 1,
-            "rate": self.rates[player],
+            "position": living.index(seat) + 1,
+            "rate": self.rates[seat],
             "shots": int(state.round),
             "left": len(living),
             "shooter": names[int(state.shooter)],
-            "alive": [{"name": names[seat], "rate": self.rates[seat]} for seat in living],
-            "events": [self._event(state, int(seat)) for seat in seen],
+            "alive": [{"name": names[other], "rate": self.rates[other]} for other in living],
+            "events": [self._event(state, int(other)) for other in seen],
         }
 
     def _event(self, state: BattleRoyaleState, seat: int) -> dict[str, Any]:
@@ -281,18 +281,18 @@ class BattleRoyale(Rulebook):
             "left": int(state.left[seat]),
         }
 
-    def question(self, state: BattleRoyaleState, player: int) -> Question | None:
-        if not self.asked(state)[player]:
+    def question(self, state: BattleRoyaleState, seat: int) -> Question | None:
+        if not self.asked(state)[seat]:
             return None
-        seats = {name: seat for seat, name in enumerate(self.names())}
-        mine = {name: seat for name, seat in seats.items() if seat == player}
-        living = {name: seat for name, seat in seats.items() if state.living[seat]}
+        seats = {name: other for other, name in enumerate(self.names())}
+        mine = {self.names()[seat]: seat}
+        living = {name: other for name, other in seats.items() if state.living[other]}
         legal = living if self.self_target == "allowed" else living.keys() - mine.keys()
         return Target(
             "target",
-            names={name: seat for name, seat in living.items() if name in legal},
-            own={name: seat for name, seat in mine.items() if name not in legal},
-            others={name: seat for name, seat in seats.items() if name not in living},
+            names={name: other for name, other in living.items() if name in legal},
+            own={name: other for name, other in mine.items() if name not in legal},
+            others={name: other for name, other in seats.items() if name not in living},
             nowhere=self.players,
             lenient=self.bad_target == "wasted_shot",
             substring=self.target_match == "substring",

@@ -391,7 +391,7 @@ class BeautyContest(Rounds):
             last["all_choices"] = dict(zip(self.names(), numbers, strict=True))
         return last
 
-    def asks(self, state: BeautyContestState, player: int) -> Question:
+    def asks(self, state: BeautyContestState, seat: int) -> Question:
         low, high = self.bounds()[0], int(state.limit)
         key, free = self.reply_key, self.bounds_check == "none"
         spot = bare if key == "chosen_number" else outermost

@@ -146,7 +146,7 @@ class DinersDilemma(Rounds):
     def terms(self) -> dict[str, Any]:
         return super().terms() | {"dearer_alone": self.dearer_alone}
 
-    def asks(self, state: DinersDilemmaState, player: int) -> Choice:
+    def asks(self, state: DinersDilemmaState, seat: int) -> Choice:
         other = COSTLY if self.unknown_dish == "costly" else None
         return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 

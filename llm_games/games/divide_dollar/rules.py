@@ -67,7 +67,7 @@ class DivideDollar(Rounds):
             Fact("receipt", got, low, high, "own receipt of the last round, golds"),
         )
 
-    def asks(self, state: DivideDollarState, player: int) -> Integer:
+    def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
         truncate = self.number_parse == "truncate"
         return Integer("bid_amount", low, high, truncate, published=bare)

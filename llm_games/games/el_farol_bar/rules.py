@@ -150,7 +150,7 @@ class ElFarolBar(Rounds):
         capacity = sum(bool(self.good(goers)) for goers in range(1, self.players + 1))
         return super().terms() | {"capacity": capacity}
 
-    def asks(self, state: ElFarolBarState, player: int) -> Choice:
+    def asks(self, state: ElFarolBarState, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
     def spectacle(self, state: ElFarolBarState) -> tuple[str, Mapping[str, tuple[Array, str]]]:

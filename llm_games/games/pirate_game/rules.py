@@ -217,21 +217,21 @@ class PirateGame(Rulebook):
     def _last_proposer(self, state: PirateGameState) -> Array:
         return np.where(state.passed, state.proposer, state.proposer - 1)
 
-    def told(self, state: PirateGameState, player: int) -> dict[str, Any]:
-        if not self.hears(state)[player]:
+    def told(self, state: PirateGameState, seat: int) -> dict[str, Any]:
+        if not self.hears(state)[seat]:
             return dict.fromkeys(("round", "rank", "phase", "proposer", "plan", "share", "last"))
         voting = int(state.phase) == VOTE
         return {
             "round": int(state.round) + (not state.over),
-            "rank": player + 1,
+            "rank": seat + 1,
             "phase": "vote" if voting else "propose",
             "proposer": int(state.proposer) + 1,
             "plan": self._shares(state.plan, int(state.proposer)) if voting else None,
-            "share": int(state.plan[player]) if voting else None,
-            "last": self._last(state, player) if state.round else None,
+            "share": int(state.plan[seat]) if voting else None,
+            "last": self._last(state, seat) if state.round else None,
         }
 
-    def _last(self, state: PirateGameState, player: int) -> dict[str, Any]:
+    def _last(self, state: PirateGameState, seat: int) -> dict[str, Any]:
         proposer = int(self._last_proposer(state))
         return {
             "round": int(state.round),
@@ -239,22 +239,22 @@ class PirateGame(Rulebook):
             "proposer": proposer + 1,
             "accepts": int(state.votes.sum()),
             "voters": self.players - proposer,
-            "vote": "accept" if state.votes[player] else "reject",
+            "vote": "accept" if state.votes[seat] else "reject",
             "passed": bool(state.passed),
-            "coins": int(self.coins(state)[player]) if state.over else None,
+            "coins": int(self.coins(state)[seat]) if state.over else None,
         }
 
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
-    def question(self, state: PirateGameState, player: int) -> Question | None:
-        if not self.asked(state)[player]:
+    def question(self, state: PirateGameState, seat: int) -> Question | None:
+        if not self.asked(state)[seat]:
             return None
         if int(state.phase) == VOTE:
             words = {"accept": ACCEPT, "reject": REJECT}
             contains = self.vote_parse == "contains"
             return Choice("decision", words, contains=contains, published=around)
-        ranks = tuple(range(player + 1, self.players + 1))
+        ranks = tuple(range(seat + 1, self.players + 1))
         loose = self.proposal_check == "sum_and_length"
         return Plan("proposal", ranks, self.gold, self.players, loose, published=around)
 

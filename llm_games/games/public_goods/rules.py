@@ -117,9 +117,9 @@ class PublicGoods(Rounds):
             Fact("held", held, low, most, "tokens of seat {} after it", True, "all_tokens"),
         )
 
-    def asks(self, state: PublicGoodsState, player: int) -> Integer:
+    def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"
-        low, high = (None, None) if free else (0, int(state.endowment[player]))
+        low, high = (None, None) if free else (0, int(state.endowment[seat]))
         return _contribution(low, high, self.number_parse == "truncate")
 
     def spectacle(self, state: PublicGoodsState) -> tuple[str, Mapping[str, tuple[Array, str]]]:

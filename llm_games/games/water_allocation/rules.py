@@ -496,17 +496,17 @@ class WaterAllocation(Rulebook):
             news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water"),
         )
 
-    def told(self, state: WaterAllocationState, player: int) -> dict[str, Any]:
+    def told(self, state: WaterAllocationState, seat: int) -> dict[str, Any]:
         today: dict[str, Any] = dict.fromkeys(("day", "supply", "balance", "hp", "dry"))
-        if self.asked(state)[player]:
+        if self.asked(state)[seat]:
             today = {
                 "day": int(state.round) + 1,
                 "supply": int(self.supply(state)),
-                "balance": self.money_in_words(self.purse(state)[player]),
-                "hp": int(state.hp[player]),
-                "dry": self._shown(state.dry[player]),
+                "balance": self.money_in_words(self.purse(state)[seat]),
+                "hp": int(state.hp[seat]),
+                "dry": self._shown(state.dry[seat]),
             }
-        return today | {"last": self._announcement(state) if state.took_part[player] else None}
+        return today | {"last": self._announcement(state) if state.took_part[seat] else None}
 
     def _announcement(self, state: WaterAllocationState) -> dict[str, Any]:
         return {
@@ -536,10 +536,10 @@ class WaterAllocation(Rulebook):
     def _shown(self, dry: Any) -> int:
         return int(dry) + (self.shown_dry_counter == "next_loss")
 
-    def question(self, state: WaterAllocationState, player: int) -> SealedBid | None:
-        if not self.asked(state)[player]:
+    def question(self, state: WaterAllocationState, seat: int) -> SealedBid | None:
+        if not self.asked(state)[seat]:
             return None
-        return SealedBid("bid", 0, int(self.purse(state)[player]), self.money_decimals)
+        return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)
