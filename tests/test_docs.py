@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from llm_games.benchmarks.runs.config import Budget, Config, Game, Model, Price, Seat, parse
+from llm_games.benchmarks.runs.config import (
+    BudgetSection,
+    Config,
+    GameSection,
+    ModelSection,
+    PriceSection,
+    SeatSection,
+    parse,
+)
 from llm_games.benchmarks.runs.plan import players, resolve
 
 ROOT = Path(__file__).parents[1]
@@ -64,7 +72,7 @@ def test_files_are_experiments(text, files):
 
 def test_all_keys_of_experiments_are_in_the_docs():
     told = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "experiments.md").read_text()))
-    for section in (Config, Game, Model, Seat, Budget, Price):
+    for section in (Config, GameSection, ModelSection, SeatSection, BudgetSection, PriceSection):
         asides = {"player", "games", "models", "prices", "budget", "vary", "name"}
         missing = set(section.model_fields) - told - asides
         shared = {key.removesuffix("_per_seat") for key in missing}

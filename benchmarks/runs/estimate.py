@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.runs.plan import Plan
+from llm_games.benchmarks.runs.plan import RunPlan
 from llm_games.questions import MISSING, NO_BID, Bid
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
@@ -44,7 +44,7 @@ class Estimate:
     tokens_out: int
 
 
-def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
+def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
     """Estimate decisions, calls and tokens of each game, all episodes together.
 
     One table of each game is played by players who make it long: mute ones, who in water

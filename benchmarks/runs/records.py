@@ -171,8 +171,8 @@ class Records:
         """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
         found = {}
         for row in self._read(SpentRow):
-            model, seat, *numbers, money = vars(row).values()
-            found[model, seat] = Usage(*numbers, Decimal(money))
+            plain = vars(row) | {"money": Decimal(row.money)}
+            found[plain.pop("model"), plain.pop("seat")] = Usage(**plain)
         return found
 
     def limits(self) -> list[LimitRow]:

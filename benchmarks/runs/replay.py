@@ -17,7 +17,7 @@ from typing import Any
 
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.editions import check_editions
-from llm_games.benchmarks.runs.plan import Plan, PlannedGame, PlannedSeat, is_model
+from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan, is_model
 from llm_games.benchmarks.runs.rows import TABLES, StepRow
 from llm_games.benchmarks.runs.run import (
     planned,
@@ -122,7 +122,7 @@ def _messages(records: Records) -> Iterator[Difference]:
             yield Difference(f"message {row.id}", "hash", right.hex(), row.hash.hex())
 
 
-def _games(records: Records, plan: Plan) -> Iterator[Difference]:
+def _games(records: Records, plan: RunPlan) -> Iterator[Difference]:
     """Check the table of games, and the episodes' seeds, against the configuration."""
     rows, episodes = {row.label: row for row in records.games()}, records.episodes()
     for game in plan.games:

@@ -32,7 +32,7 @@ _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLO
 
 
 @dataclass(frozen=True)
-class Table:
+class Relation:
     """A table of rows of one class, in the order of its primary key.
 
     With `episode`, rows belong to an episode: its id is the first column, and no field.
@@ -58,8 +58,8 @@ class Table:
     @cached_property
     def loads(self) -> dict[str, Callable[[Any], Any]]:
         """How to read columns that SQLite knows nothing of."""
-        flags = {name: bool for name, hint in self.types.items() if hint is bool}
-        return dict.fromkeys(sorted(self.json), json.loads) | flags
+        found: dict[str, Callable[[Any], Any]] = dict.fromkeys(sorted(self.json), json.loads)
+        return found | {name: bool for name, hint in self.types.items() if hint is bool}
 
     def _sql(self, name: str) -> tuple[str, bool]:
         """Return a column's SQL, and whether it holds JSON."""
@@ -92,7 +92,7 @@ class Table:
 
     def _written(self, name: str, value: Any) -> Any:
         if name not in self.json or (value is None and NoneType in get_args(self.types[name])):
-            return value.id if is_dataclass(value) else value
+            return value.id if isinstance(value, GameRow) else value
         return json.dumps(value, default=str)  # a ratio as "2/3"
 
     def insert(self, row: Any, *episode: int, again: bool = False) -> tuple[str, list[Any]]:
@@ -103,7 +103,7 @@ class Table:
         return f"{how} INTO {self.name} ({names}) VALUES ({', '.join('?' * len(values))})", values
 
 
-TABLES: dict[type, Table] = {}
+TABLES: dict[Any, Relation] = {}
 """The tables by the class of their rows."""
 
 
@@ -113,7 +113,7 @@ def table(
     """Declare that a class is a table."""
 
     def declare(row: type[R]) -> type[R]:
-        TABLES[row] = Table(name, row, f"episode, {key}" if episode else key, episode, unique)
+        TABLES[row] = Relation(name, row, f"episode, {key}" if episode else key, episode, unique)
         return row
 
     return declare

@@ -205,7 +205,8 @@ class Store(Records):
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""
-        self._insert(SpentRow(model, seat, **usage.plain()), again=True)
+        spent: Plain = dict(usage.plain())
+        self._insert(SpentRow(model, seat, **spent), again=True)
 
     def limit(self, row: LimitRow) -> None:
         """Note how many calls at a time a server has borne so far."""
@@ -314,8 +315,9 @@ def _fill(
         rows.append(game)
         for number, seed in enumerate(seeds[i]):
             seating = list(seatings[i][number] if seatings else range(len(seats)))
-            about = ("pending", None, None, None, None, editions(name))
-            rows.append(EpisodeRow(next(episode), game, number, seed, seating, *about))
+            about: Plain = dict.fromkeys(("reason", "started", "ended"))
+            about |= {"status": "pending", "edition": editions(name)}
+            rows.append(EpisodeRow(next(episode), game, number, seed, seating, **about))
     for row in rows:
         database.execute(*TABLES[type(row)].insert(row))
 
