@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from llm_games.questions import Action, Question
 from llm_games.rulebook import Array, Rulebook
@@ -22,16 +22,33 @@ class _lazy(Generic[T]):
         return value
 
 
+class Who(NamedTuple):
+    """Who is asked: in what, which episode (its seed, or its number in a run), and when.
+
+    `call` counts what a seat asks of its model for one decision.
+    """
+
+    run: str = ""
+    episode: int = 0
+    step: int = 0
+    seat: int = 0
+    call: int = 0
+
+
+NOBODY = Who()
+
+
 class Sight:
     """A state as all its seats see it: what the rules work out for all of them is worked out once.
 
     Args:
         game: the rules.
         state: a state of one table, or of a batch of tables.
+        who: which episode and step it is of.
     """
 
-    def __init__(self, game: Rulebook, state: Any) -> None:
-        self.game, self.state = game, state
+    def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
+        self.game, self.state, self.who = game, state, who
 
     def view(self, seat: int) -> View:
         """Return one seat's view."""
@@ -70,6 +87,12 @@ class View:
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
         """Return a seat's view of a state; of a batch of tables, it has numbers but no words."""
         return cls(Sight(game, state), seat)
+
+    @property
+    def who(self) -> Who:
+        """Who is asked; where no run is named, it is the game."""
+        who = self._sight.who
+        return who._replace(run=who.run or self.game.name, seat=self.seat)
 
     @_lazy
     def numbers(self) -> Array:

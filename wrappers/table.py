@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,20 +12,16 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, Rulebook, check_integer
-from llm_games.view import Sight
+from llm_games.view import NOBODY, Sight, Who
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Decision, Note, Policy
 
 
 class Place(NamedTuple):
-    """Which decision is being made."""
+    """A decision in an episode."""
 
     step: int
     seat: int
-
-
-place: ContextVar[Place] = ContextVar("place")
-"""Set while a seat of `play_table` decides, so that a client can log whom it answers."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +43,7 @@ class Episode:
         steps: what happened, in order.
         state: the last state; ``state.void`` says that a broken rule ended it without a score.
         afterwards: what players did on looking back at it, by seat, see `Policy.finish`.
+        who: which episode it is, as those hear it who are asked.
     """
 
     game: Rulebook
@@ -55,6 +51,12 @@ class Episode:
     state: Any
     steps: list[Step] = field(default_factory=list)
     afterwards: dict[int, Decision] = field(default_factory=dict)
+    who: Who = NOBODY
+
+    @property
+    def sight(self) -> Sight:
+        """Return the state as the seats see it."""
+        return Sight(self.game, self.state, self.who._replace(step=len(self.steps)))
 
     @property
     def over(self) -> bool:
@@ -91,6 +93,7 @@ async def play_table(
     on_step: Callable[[Step], Awaitable[None]] | None = None,
     max_steps: int | None = None,
     recalled: Mapping[int, Sequence[Note]] | None = None,
+    who: Who | None = None,
 ) -> Episode:
     """Play one table to its end. All seats that have to move are asked at the same time.
 
@@ -101,6 +104,7 @@ async def play_table(
         on_step: awaited after each step, before anybody is asked again.
         max_steps: stop after so many; needed where the game itself has no limit.
         recalled: by seat, notes of the game before, in a series of games.
+        who: which episode it is, for those who are asked; by default the game and the seed.
 
     Raises:
         BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all.
@@ -109,7 +113,7 @@ async def play_table(
     check_integer("seed", seed, 0)
     chance, *seeds = np.random.SeedSequence(seed).spawn(game.players + 1)
     rng = np.random.default_rng(chance)
-    episode = Episode(game, seed, game.reset(rng))
+    episode = Episode(game, seed, game.reset(rng), who=who or Who(game.name, seed))
     memories = [
         policy.start(game, seat, int(own.generate_state(1, np.uint64)[0] >> 1))
         for seat, (policy, own) in enumerate(zip(policies, seeds, strict=True))
@@ -161,11 +165,10 @@ async def _ask(
     episode: Episode, policies: Sequence[Policy], memories: list[Any]
 ) -> dict[int, Decision]:
     """Ask all seats that have to move; put their new memories in place of the old."""
-    sight = Sight(episode.game, episode.state)
+    sight = episode.sight
     asked = [int(seat) for seat in np.flatnonzero(sight.game.asked(sight.state))]
 
     async def ask(seat: int) -> tuple[Decision, Any]:
-        place.set(Place(len(episode.steps), seat))
         return await policies[seat].decide(sight.view(seat), memories[seat])
 
     # Only those who wait for something are worth a task each.
@@ -174,7 +177,6 @@ async def _ask(
     answers = dict(zip(waiting, coming, strict=True))
     for seat in asked:
         if seat not in answers:
-            place.set(Place(len(episode.steps), seat))
             answers[seat] = policies[seat].act(sight.view(seat), memories[seat])
     for seat in asked:
         memories[seat] = answers[seat][1]
@@ -185,17 +187,16 @@ def _tell(
     episode: Episode, policies: Sequence[Policy], memories: list[Any], hearing: Sequence[int]
 ) -> None:
     """Let players hear what the state tells them, whether they are asked or not."""
-    sight = Sight(episode.game, episode.state)
+    sight = episode.sight
     for seat in hearing:
         memories[seat] = policies[seat].hear(sight.view(seat), memories[seat])
 
 
 async def _finish(episode: Episode, policies: Sequence[Policy], memories: list[Any]) -> None:
     """Let players look back, all at the same time."""
-    sight = Sight(episode.game, episode.state)
+    sight = episode.sight
 
     async def finish(seat: int) -> None:
-        place.set(Place(len(episode.steps), seat))
         decision = await policies[seat].finish(sight.view(seat), memories[seat])
         if decision is not None:
             episode.afterwards[seat] = decision
