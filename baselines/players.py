@@ -128,12 +128,14 @@ def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
 
 def _asking(make: Any, first: tuple[Any, ...], client: Settings, settings: Settings) -> Policy:
     """Return a player on a client with its layers, once all settings are known to exist."""
+    from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
 
     own = {key: value for key, value in client.items() if key not in LAYER_SETTINGS}
-    talking = [*list(signature(LLMPolicy).parameters)[1:], *signature(Planning).parameters]
+    asked = [*list(signature(LLMPolicy).parameters)[1:-1], *signature(Sampling).parameters]
+    talking = [*asked, *signature(Planning).parameters]
     calling = list(signature(make).parameters)[len(first) :]
     for key in own:
         if key not in calling:

@@ -11,7 +11,7 @@ from llm_games.errors import IllegalAction, NotReady
 from llm_games.facts import check_integer
 from llm_games.questions import Action
 from llm_games.rulebook import Outcome, Rulebook
-from llm_games.view import NOBODY, Sight, Who
+from llm_games.view import Sight, Who
 
 NEXT_SEEDS = 2**31
 """Spawn key of the seeds of the episodes that follow one whose seed was given."""
@@ -22,7 +22,7 @@ class Table:
 
     Args:
         game: the rules.
-        who: the run and episode that it plays in, for those who ask a model.
+        who: which episode it is, for those who are asked; by default the game and the seed.
 
     Attributes:
         seed: of this episode; whoever plays it through whatever door, same seed, same game.
@@ -31,7 +31,7 @@ class Table:
         steps: how many were played.
     """
 
-    def __init__(self, game: Rulebook, who: Who = NOBODY) -> None:
+    def __init__(self, game: Rulebook, who: Who | None = None) -> None:
         self.game, self.who = game, who
         self.seed, self.steps = 0, 0
         self.state: Any = None
@@ -63,7 +63,8 @@ class Table:
 
     def _enter(self, state: Any) -> None:
         self.state = state
-        self.sight = Sight(self.game, state, self.who._replace(step=self.steps))
+        who = self.who or Who(self.game.name, self.seed)
+        self.sight = Sight(self.game, state, who._replace(step=self.steps))
 
     def ready(self) -> Sight:
         """Return what the seats see; raise NotReady if there is nothing yet."""

@@ -23,7 +23,10 @@ class _lazy(Generic[T]):
 
 
 class Who(NamedTuple):
-    """Who asks: a call of a decision of a seat in a step of an episode of a run."""
+    """Who is asked: in what, which episode (its seed, or its number in a run), and when.
+
+    `call` counts what a seat asks of its model for one decision.
+    """
 
     run: str = ""
     episode: int = 0
@@ -41,7 +44,7 @@ class Sight:
     Args:
         game: the rules.
         state: a state of one table, or of a batch of tables.
-        who: which step of what it is, for those who ask a model.
+        who: which episode and step it is of.
     """
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
@@ -104,6 +107,12 @@ class View:
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
         """Return a seat's view of a state; of a batch of tables, it has numbers but no words."""
         return cls(Sight(game, state), seat)
+
+    @property
+    def who(self) -> Who:
+        """Who is asked; where no run is named, it is the game."""
+        who = self._sight.who
+        return who._replace(run=who.run or self.game.name, seat=self.seat)
 
     @_lazy
     def numbers(self) -> Array:

@@ -17,7 +17,7 @@ from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Choice, Integer, Plan, Target
 from llm_games.replies import read_reply
 from llm_games.view import View
-from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.clients.transformers import TransformersClient
@@ -179,7 +179,7 @@ def test_a_schema_is_kept_where_the_server_can(tiny):
     ]
     chat = first_request().messages
     asks = [
-        Request(chat, question, reasoning, temperature=1.5, seed=seed)
+        Request(chat, question, reasoning, Sampling(temperature=1.5), seed)
         for question in questions
         for reasoning in (False, True)
         for seed in range(4)

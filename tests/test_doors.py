@@ -9,7 +9,7 @@ from llm_games.codecs import codec
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.noise import Noise
 from llm_games.table import Table
-from llm_games.view import Sight
+from llm_games.view import Sight, Who
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
@@ -93,7 +93,7 @@ def by_batch(game, seed):
         for copy in range(5):
             table = Table(game)
             table.state, table.steps = state.table(copy), step
-            table.sight = Sight(game, table.state, table.who._replace(step=step))
+            table.sight = Sight(game, table.state, Who(step=step))
             if not table.state.over:
                 actions[:, copy] = game.assemble(table.state, moves(table))
         state, outcome = game.step(state, actions)

@@ -321,7 +321,7 @@ def test_a_language_model_bids():
     texts = ['{"bid": 9999}', "I pass.", '{"bid": 60, "reason": "thirst"}', '{"bid": null}']
 
     def script(request):
-        return texts[(int(request.seat.rsplit("_", 1)[1]) + len(request.messages) // 2) % 4]
+        return texts[(request.who.seat + len(request.messages) // 2) % 4]
 
     game = WaterAllocation(players=4, days=1, supplies=[8])
     player = LLMPolicy(ScriptedClient(script), max_attempts=1)

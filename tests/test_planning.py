@@ -491,7 +491,7 @@ def test_bad_settings(settings, error):
 def test_a_setting_of_planning_makes_a_planner():
     assert type(llm_player(ScriptedClient(legal), {"temperature": 0.5})) is LLMPolicy
     planner = llm_player(ScriptedClient(legal), {"strategy": "static", "temperature": 0.5})
-    assert (planner.planning.strategy, planner.temperature) == ("static", 0.5)
+    assert (planner.planning.strategy, planner.sampling.temperature) == ("static", 0.5)
 
 
 @pytest.mark.parametrize("game", ["public_goods", "battle_royale", "water_allocation"])

@@ -24,7 +24,6 @@ from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import place
 
 ROOT = str(Path(__file__).parents[1])
 CONFIG = {
@@ -81,7 +80,7 @@ class Meddler:
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.log:
                 with open(self.log, "a") as log:
-                    print(json.dumps([request.seed, *place.get()]), file=log)
+                    print(json.dumps([request.seed, *request.who[2:4]]), file=log)
             # Answers come in another order than the questions, and in another one each time.
             await asyncio.sleep(self.delay + np.random.default_rng().random() * 0.003)
         return await self.client.complete(request)
@@ -293,7 +292,7 @@ def test_all_that_a_call_depends_on_is_on_the_disk(tmp_path, registry):
     class Looks(Meddler):
         async def complete(self, request):
             if request.question is not None:
-                step, seat = place.get()
+                step, seat = request.who[2:4]
                 with Records.open_readonly(path) as records:
                     tries = [a.number for a in records.attempts(1, step) if a.seat == seat]
                     if len(records.steps(1)) != step or tries != list(range(seen[step, seat])):

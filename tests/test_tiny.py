@@ -28,7 +28,7 @@ from llm_games.questions import Bid, Choice, Integer, Plan, Real, SealedBid, Tar
 from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import Client, Request
+from llm_games.wrappers.clients.base import Client, Request, Sampling
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
@@ -292,7 +292,7 @@ def request(name="public_goods", seed=0, **settings):
         {"role": "system", "content": texts.rules(game, seat)},
         {"role": "user", "content": texts.request(view)},
     )
-    return Request(messages, view.question, seed=seed, **settings)
+    return Request(messages, view.question, sampling=Sampling(**settings), seed=seed)
 
 
 def test_client_batches_what_waits():
@@ -317,7 +317,7 @@ def test_client_batches_what_waits():
 
 def test_client_gives_errors_to_those_who_asked():
     client = TinyClient()
-    bad = request(temperature=float("nan"))
+    bad = request()
     client._batcher.model.generate = lambda asks: 1 / 0
     with pytest.raises(ZeroDivisionError):
         asyncio.run(client.complete(bad))

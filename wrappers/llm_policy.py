@@ -16,13 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.errors import BadParameter, NotReady, unknown
-from llm_games.facts import check_integer, check_number
+from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
 from llm_games.replies import READINGS, Reply, read_reply
 from llm_games.rulebook import Rulebook
-from llm_games.view import View
+from llm_games.view import View, Who
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Message, Request
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    Message,
+    Request,
+    Sampling,
+)
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
@@ -79,7 +86,6 @@ class LLMPolicy(Policy):
             What happened since the last decision is told in any case. A game's ``shown_last``
             caps it.
         reading: how answers are found in the text, see `read_reply`.
-        temperature, top_p, max_tokens: sampling; None leaves it to the server.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
         tools: what the model may call before it answers, or is always told. A call is an attempt
@@ -89,6 +95,8 @@ class LLMPolicy(Policy):
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
+        sampling: how replies are drawn.
+        drawing: settings of `Sampling` by name, such as ``temperature=0.2``, in place of those.
 
     Raises:
         BadParameter, UnknownName: an argument is not one of these.
@@ -104,14 +112,13 @@ class LLMPolicy(Policy):
         persona: str | None = None,
         memory: int | str = "full",
         reading: str = "strict",
-        temperature: float | None = 1.0,
-        max_tokens: int | None = None,
         max_attempts: int = 3,
         structured: bool = True,
         tools: Iterable[Tool] = (),
         max_tool_calls: int = 2,
         name: str | None = None,
-        top_p: float | None = None,
+        sampling: Sampling | None = None,
+        **drawing: Any,
     ) -> None:
         if not isinstance(client, Client):
             raise BadParameter(
@@ -122,14 +129,6 @@ class LLMPolicy(Policy):
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
         if reading not in READINGS:
             raise unknown("reading", reading, READINGS)
-        if temperature is not None:
-            check_number("temperature", temperature, 0)
-        if top_p is not None:
-            check_number("top_p", top_p, 0)
-            if not 0 < top_p <= 1:
-                raise BadParameter(f"top_p must be above 0 and at most 1, got {top_p!r}")
-        if max_tokens is not None:
-            check_integer("max_tokens", max_tokens, 1)
         check_integer("max_attempts", max_attempts, 1)
         check_integer("max_tool_calls", max_tool_calls, 1, 100)
         self.client, self.name = client, name or client.name
@@ -137,7 +136,7 @@ class LLMPolicy(Policy):
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.memory = _window(memory)
-        self.temperature, self.top_p, self.max_tokens = temperature, top_p, max_tokens
+        self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
@@ -159,6 +158,12 @@ class LLMPolicy(Policy):
         Without one the action is the last readable one (out of range) or `MISSING`. A client's
         error is an attempt with the outcome ``"failed"``; one that will not pass ends the asking.
         """
+        return await self._move(view, memory)
+
+    async def _move(
+        self, view: View, memory: ChatMemory, calls: int = 0
+    ) -> tuple[Decision, ChatMemory]:
+        """Decide, after some calls of this decision."""
         question, prompts = view.question, self._prompts(view.game)
         if question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
@@ -173,7 +178,7 @@ class LLMPolicy(Policy):
         reply, attempts = await self.ask(
             messages,
             question,
-            seat=caller(view, memory),
+            who=view.who._replace(call=calls),
             seeds=seeds(memory),
             max_attempts=self.attempts_in(view.game),
             reasoning=self.reasoning,
@@ -200,7 +205,7 @@ class LLMPolicy(Policy):
         messages: Callable[[str], tuple[Message, ...]],
         question: Question,
         *,
-        seat: str,
+        who: Who,
         seeds: Iterator[int],
         max_attempts: int,
         reasoning: bool = False,
@@ -212,7 +217,7 @@ class LLMPolicy(Policy):
         Args:
             messages: gives the chat to send; told what was wrong with the reply before, if any.
             question: what is asked.
-            seat: who asks, see `Request`.
+            who: who asks, and the number of the first call.
             seeds: a sampling seed for each call.
             max_attempts: replies read, at most.
             reasoning: the reply may hold an explanation first.
@@ -233,11 +238,9 @@ class LLMPolicy(Policy):
                 messages=messages(why),
                 question=asked if self.structured else None,
                 reasoning=reasoning,
-                temperature=self.temperature,
-                top_p=self.top_p,
-                max_tokens=self.max_tokens,
+                sampling=self.sampling,
                 seed=next(seeds),
-                seat=seat,
+                who=who._replace(call=who.call + len(attempts)),
                 kind=kind,
             )
             attempt, reply, final = await self._attempt(request, asked, bench)
@@ -272,6 +275,7 @@ class LLMPolicy(Policy):
             tokens_out=completion.tokens_out,
             latency=completion.latency,
             seed=request.seed,
+            sampling=request.sampling,
             model=completion.model,
             detail=reply.detail,
             kind=request.kind,
@@ -348,11 +352,6 @@ def _continued(chat: tuple[Message, ...], more: str) -> tuple[Message, ...]:
     """Return a chat with something added to its last message."""
     last = chat[-1] | {"content": _joined([chat[-1]["content"], more])}
     return *chat[:-1], last
-
-
-def caller(view: View, memory: ChatMemory) -> str:
-    """Name a seat in a request, see `Request`."""
-    return f"{view.game.name}/{memory.seed}/{view.game.names()[view.seat]}"
 
 
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:

@@ -20,7 +20,7 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
 from llm_games.wrappers.clients.base import Client, Message
-from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, caller, dialogue, seeds
+from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, dialogue, seeds
 from llm_games.wrappers.mind import Mind, OpenMind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
 
@@ -97,7 +97,7 @@ class PlanningPolicy(LLMPolicy):
         memory = await self._review(memory, thoughts)
         if memory.scene != mind.scene(view):
             memory = dataclasses.replace(memory, exchanges=(), scene=mind.scene(view))
-        decision, after = await super().decide(view, memory)
+        decision, after = await self._move(view, memory, len(thoughts.attempts))
         attempts = (*thoughts.attempts, *decision.attempts)
         return Decision(decision.action, attempts, tuple(thoughts.notes)), after
 
@@ -173,7 +173,7 @@ class PlanningPolicy(LLMPolicy):
         reply, attempts = await self.ask(
             messages,
             question,
-            seat=caller(view, memory),
+            who=view.who._replace(call=len(thoughts.attempts)),
             seeds=thoughts.seeds,
             max_attempts=self.planning.replies(aside.kind),
             reasoning=self.reasoning,

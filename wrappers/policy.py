@@ -11,6 +11,7 @@ from llm_games.questions import MISSING, Action
 from llm_games.replies import ReplyOutcome
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
+from llm_games.wrappers.clients.base import USUAL, Sampling
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Attempt:
         tokens_in, tokens_out: as the server counted them (0 if it did not).
         latency: seconds.
         seed: the sampling seed sent.
+        sampling: how else the reply was drawn.
         model: the model's name as the server gave it.
         detail: which of the game's rules a reply broke, where a game counts them apart.
         kind: what it was asked for: a ``"move"``, or something that a player thinks of beside it.
@@ -43,6 +45,7 @@ class Attempt:
     detail: str = ""
     kind: str = "move"
     action: Any = MISSING
+    sampling: Sampling = USUAL
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,16 @@ from llm_games.questions import Action
 from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
-from llm_games.view import NOBODY, Who
+from llm_games.view import Who
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Decision, Note, Policy
+
+
+class Place(NamedTuple):
+    """A decision in an episode."""
+
+    step: int
+    seat: int
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,7 @@ async def play_table(
     max_steps: int | None = None,
     recalled: Mapping[int, Sequence[Note]] | None = None,
     given: Mapping[str, Any] | None = None,
-    who: Who = NOBODY,
+    who: Who | None = None,
 ) -> Episode:
     """Play one table to its end. All seats that have to move are asked at the same time.
 
@@ -180,7 +187,7 @@ async def play_table(
         max_steps: stop after so many; needed where the game itself has no limit.
         recalled: by seat, notes of the game before, in a series of games.
         given: by name, what chance would else decide, see `Rulebook.reset`.
-        who: the run and episode.
+        who: which episode it is, for those who are asked; by default the game and the seed.
 
     Raises:
         BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all,

@@ -100,6 +100,7 @@ class TinyClient:
 
     def _ask(self, request: Request) -> Ask:
         prefix, prompt = render(request.messages)
+        how = request.sampling
         allows = complete = None
         if self.constrained and request.question is not None:
             allows, complete = legal(request.question, request.reasoning), whole
@@ -107,9 +108,9 @@ class TinyClient:
             prefix,
             prompt,
             seed=(request.seed % 2**64, 0),
-            temperature=1.0 if request.temperature is None else request.temperature,
-            top_p=1.0 if request.top_p is None else request.top_p,
-            max_tokens=request.max_tokens or MAX_TOKENS,
+            temperature=1.0 if how.temperature is None else how.temperature,
+            top_p=how.top_p or 1.0,
+            max_tokens=how.max_tokens or MAX_TOKENS,
             allows=allows,
             complete=complete,
         )

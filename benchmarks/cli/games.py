@@ -56,9 +56,9 @@ def play(
 def list_all(as_json: AsJson = False) -> None:
     """List the games, and the experiments to run."""
     from llm_games.benchmarks.runs.config import experiments
-    from llm_games.registry import games
+    from llm_games.registry import list_games
 
-    rows = games()
+    rows = list_games()
     if as_json:
         print(json.dumps(rows, indent=2))
         return

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from llm_games.errors import LLMGamesError
+from llm_games.wrappers.clients.base import Sampling
 
 PAPERS = Path(__file__).parents[1] / "papers"
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
@@ -27,7 +29,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class PlayerSection(Section):
+_DRAWN: dict[str, Any] = {
+    one.name: (get_type_hints(Sampling)[one.name], Field(default=None, **one.metadata["limits"]))
+    for one in fields(Sampling)
+}
+Drawn = create_model("Drawn", __base__=Section, **_DRAWN)
+"""How replies are drawn, see `Sampling`."""
+
+
+class PlayerSection(Drawn):  # type: ignore[misc,valid-type]
     """How a player that asks a language model is asked; see `LLMPolicy`. None: its default."""
 
     prompts: str | None = None
@@ -40,9 +50,6 @@ class PlayerSection(Section):
     memory: Any = None
     """past decisions in the dialogue: ``full``, ``none`` or a number"""
     reading: str | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
     max_attempts: int | None = Field(default=None, ge=1, le=100)
     structured: bool | None = None
     tools: list[str] | None = None

@@ -34,7 +34,7 @@ from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients import budget as books
-from llm_games.wrappers.clients.base import Client, ClientError, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared
@@ -317,7 +317,7 @@ async def check(made: Mapping[str, Policy]) -> None:
     """
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
-    hello = Request(({"role": "user", "content": "Say hello."},), max_tokens=16)
+    hello = Request(({"role": "user", "content": "Say hello."},), sampling=Sampling(max_tokens=16))
 
     async def ask(client: Client) -> None:
         try:

@@ -39,7 +39,7 @@ from llm_games.questions import Plan as Shares
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Place, Step, place, play_table
+from llm_games.wrappers.seats import Place, Step, play_table
 
 AROUND = 30
 """Characters that are shown on each side of where two texts part."""
@@ -277,7 +277,8 @@ class _Episode:
         Raises:
             _Unrecorded: there is none.
         """
-        at, calls = place.get(), self.calls.get(place.get(), [])
+        at = Place(request.who.step, request.who.seat)
+        calls = self.calls.get(at, [])
         if number >= len(calls):
             self.note(f"completion {number}", "one", "none", at)
             raise _Unrecorded
@@ -325,7 +326,7 @@ class _Seated(Policy):
         Raises:
             _Stop: there is none, or the game cannot take it.
         """
-        at = place.get()
+        at = Place(view.who.step, view.who.seat)
         if at not in self.episode.decisions:
             self.episode.note("decision", "one", "none", at)
             raise _Stop
@@ -360,8 +361,9 @@ class _Asked(Policy):
 
     async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """Decide as the player itself, from what is recorded."""
-        if place.get() not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", place.get())
+        at = Place(view.who.step, view.who.seat)
+        if at not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", at)
             raise _Stop
         self.client.number = -1
         try:

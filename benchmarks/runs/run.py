@@ -12,7 +12,6 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -40,13 +39,14 @@ from llm_games.benchmarks.runs.store import (
 )
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
+from llm_games.view import Who
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
 from llm_games.wrappers.clients.budget import BudgetExceeded, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Episode, Place, Step, place, plain, play_table
+from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
 
 
 class RunStopped(LLMGamesError):
@@ -202,7 +202,9 @@ class _Run:
         self.counters = Counters()
         self.failed: list[tuple[int, int, int, int]] = []
         """the calls in a row that failed last: episode, step, seat, number"""
-        self.players = {key: _recording(policy) for key, policy in players.items()}
+        self.records: dict[int, _Record] = {}
+        """of the episodes that are being played, by number"""
+        self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
         self.games = {game.label: game for game in plan.games}
         self._rules: dict[str, Rulebook] = {}
@@ -249,8 +251,7 @@ class _Run:
 
     async def _table(self, row: EpisodeRow) -> None:
         game = self.games[row.game.label]
-        record = _Record(self, row)
-        _record.set(record)
+        record = self.records[row.id] = _Record(self, row)
         self.store.begin(row.id)
         episode = await play_table(
             self._seated_rules(game, row),
@@ -259,7 +260,9 @@ class _Run:
             on_step=record.add,
             max_steps=game.max_steps,
             recalled=recalled(self.store, row) if game.series else None,
+            who=Who(game.game, row.id),
         )
+        del self.records[row.id]
         record.look_back(episode)
         self.store.end(row.id, void_reason(episode, game))
         await self.store.durable()
@@ -310,7 +313,7 @@ class _Record:
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
-        where = place.get()
+        where = Place(request.who.step, request.who.seat)
         number = self.made.get(where.seat, 0)
         self.made[where.seat] = number + 1
         prompt = self.store.prompt(request.messages)
@@ -397,28 +400,25 @@ class _Record:
         )
 
 
-_record: ContextVar[_Record] = ContextVar("record")
-
-
 class _RecordingClient:
     """A client behind the record of the episode that is being played."""
 
-    def __init__(self, client: Client) -> None:
-        self.client, self.name = client, client.name
+    def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
+        self.client, self.name, self.records = client, client.name, records
 
     async def complete(self, request: Request) -> Completion:
-        return await _record.get().call(self.client, request)
+        return await self.records[request.who.episode].call(self.client, request)
 
     async def close(self) -> None:
         await self.client.close()
 
 
-def _recording(policy: Policy) -> Policy:
+def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     """Return the policy with its client, if it has one, behind the record."""
     if not isinstance(policy, LLMPolicy):
         return policy
     policy = copy.copy(policy)
-    policy.client = _RecordingClient(policy.client)
+    policy.client = _RecordingClient(policy.client, records)
     return policy
 
 

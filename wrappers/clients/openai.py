@@ -145,10 +145,10 @@ class OpenAIClient:
         arguments: dict[str, Any] = {
             "model": self.model,
             "messages": list(request.messages),
-            "temperature": request.temperature,
-            "top_p": request.top_p,
+            "temperature": request.sampling.temperature,
+            "top_p": request.sampling.top_p,
             "seed": request.seed,
-            self._limit(): request.max_tokens,
+            self._limit(): request.sampling.max_tokens,
         }
         if self.structured != "never" and _form(request) not in self._refused | {None}:
             form = {"name": "reply", "strict": True, "schema": request.schema()}

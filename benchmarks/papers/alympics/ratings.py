@@ -24,7 +24,8 @@ from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.questions import Action, BadReply, Question, read_integer
 from llm_games.replies import Reply, read_reply
 from llm_games.schemas import object_of
-from llm_games.wrappers.clients.base import Client, Message, Request
+from llm_games.view import Who
+from llm_games.wrappers.clients.base import Client, Message, Request, Sampling
 
 LOWEST, HIGHEST = 1, 5
 
@@ -352,9 +353,9 @@ async def judge(
         request = Request(
             messages=_messages(case, question, note),
             question=question,
-            temperature=temperature,
+            sampling=Sampling(temperature),
             seed=seed + len(replies),
-            seat=f"alympics/{case.name}/judge",
+            who=Who(f"alympics/{case.name}"),
         )
         said = await client.complete(request)
         replies.append(read_reply(said.text, question, finish=said.finish))
