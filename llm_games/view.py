@@ -100,19 +100,14 @@ class View:
 
     @property
     def who(self) -> Who:
-        """Who is asked."""
-        return self.sight.who._replace(seat=self.seat)
+        """Who is asked; where no run is named, it is the game."""
+        who = self.sight.who
+        return who._replace(run=who.run or self.game.name, seat=self.seat)
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
         """Return a seat's view of a state; of a batch of tables, it has numbers but no words."""
         return cls(Sight(game, state), seat)
-
-    @property
-    def who(self) -> Who:
-        """Who is asked; where no run is named, it is the game."""
-        who = self._sight.who
-        return who._replace(run=who.run or self.game.name, seat=self.seat)
 
     @_lazy
     def numbers(self) -> Array:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from llm_games.benchmarks.cli import cache, games, look, run, serve
+from llm_games.benchmarks.cli import cache, games, look, rate, run, serve
 from llm_games.benchmarks.cli.common import say
 from llm_games.errors import LLMGamesError
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 for _command in (run.run, run.resume, look.report, look.compare, look.replay, look.watch):
     app.command()(_command)
 app.command()(look.export)
+app.command()(rate.rate)
 app.command()(games.play)
 app.command("list")(games.list_all)
 app.command()(games.show)
