@@ -6,8 +6,7 @@ from llm_games import rooms
 from llm_games.rooms import ROOMS
 from llm_games.words import FOLDER
 
-KNOWN = {
-}
+KNOWN = {}
 
 
 def digest(folder):
