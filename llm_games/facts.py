@@ -183,6 +183,17 @@ class Draw(NamedTuple):
         return rows if first is drawn else np.concatenate([rows, drawn[len(rows) :]])
 
 
+def fixed(values: Any) -> Callable[[Noise], Array]:
+    """Return what stands in for a draw where the parameters leave nothing to chance."""
+    array = np.asarray(values)
+
+    def stand_in(noise: Noise) -> Array:
+        ones = (1,) * len(noise.batch)
+        return np.broadcast_to(array.reshape((*array.shape, *ones)), (*array.shape, *noise.batch))
+
+    return stand_in
+
+
 # -- checks of values -----------------------------------------------------------------------------
 
 

@@ -322,7 +322,11 @@ class Rulebook(ABC):
     def _freeze(self, before: Any, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
         """Keep tables that were over before this step exactly as they were."""
         over = before.over
-        kept = {k: np.where(over, v, getattr(after, k)) for k, v in before.arrays().items()}
+        kept = {
+            k: np.where(over, v, new)
+            for k, v in before.arrays().items()
+            if (new := getattr(after, k)) is not v  # what was drawn before play stays as it is
+        }
         return after.replace(**kept), dataclasses.replace(
             outcome,
             rewards=np.where(over, 0.0, outcome.rewards),

@@ -13,12 +13,11 @@ import llm_games
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import PERSONAS, RESIDENTS, WaterAllocation
 from llm_games.questions import MISSING, NO_BID, BadReply
+from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts
-from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.replies import read_reply
 from llm_games.wrappers.seats import play_table
 
 N = NO_BID
@@ -269,7 +268,7 @@ def test_supplies_are_independent_of_play():
 def test_replies(decimals, value, action):
     game = WaterAllocation(players=1, residents=[("A", 8, 120)], money_decimals=decimals)
     text = json.dumps({"bid": value, "reason": "because"})
-    reply = read_reply(Completion(text), game.question(game.reset(), 0))
+    reply = read_reply(text, game.question(game.reset(), 0))
     assert (reply.outcome, reply.action) == ("valid", action)
 
 

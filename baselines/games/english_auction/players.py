@@ -15,7 +15,7 @@ import numpy as np
 from llm_games.baselines.games.english_auction.theory import bears, expected_prices, money_step
 from llm_games.baselines.rules import Chance, Kind, Players, count_from, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen
-from llm_games.games.english_auction.views import WITHDRAW
+from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array
 from llm_games.view import View
 
