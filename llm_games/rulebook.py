@@ -105,6 +105,8 @@ class Rulebook(ABC):
     fewest_players: ClassVar[int] = 2
     edition: ClassVar[int] = 2
     """raised whenever payoffs or draws change, so that older recordings are known as such"""
+    lasting: ClassVar[Mapping[str, Any]] = {}
+    """parameters with which players who do nothing play on, for estimates of a run"""
     personal: ClassVar[tuple[str, ...]] = ()
     """parameters that may list a value for each player and go with it if it changes seats"""
 

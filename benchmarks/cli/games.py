@@ -11,7 +11,7 @@ from llm_games.benchmarks.cli.common import PLAIN, AsJson, BaseUrl, console, say
 
 
 def play(
-    game: Annotated[str, typer.Argument(help="a game, such as public_goods")],
+    game: Annotated[str, typer.Argument(help="a game, see llm-games list")],
     seat: Annotated[int, typer.Option(metavar="N", help="where you sit, from 0")] = 0,
     against: Annotated[
         list[str] | None,
@@ -71,7 +71,7 @@ def list_all(as_json: AsJson = False) -> None:
 
 
 def show(
-    game: Annotated[str, typer.Argument(help="a game, such as public_goods")],
+    game: Annotated[str, typer.Argument(help="a game, see llm-games list")],
     prompts: Annotated[str, typer.Option(help="wording of the sample prompt")] = "v1",
     as_json: AsJson = False,
 ) -> None:

@@ -126,6 +126,7 @@ class WaterAllocation(Rulebook):
     """
 
     name: ClassVar[str] = "water_allocation"
+    lasting: ClassVar[Mapping[str, Any]] = {"hp_start": 10**6, "hp_max": 10**6}
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
     fewest_players: ClassVar[int] = 1
