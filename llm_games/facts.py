@@ -137,6 +137,11 @@ NUMBERS_ONLY = "-"
 """As `Fact.said`: words follow from other facts."""
 
 
+def plain(value: Any) -> Any:
+    """Return a number as it is told: a whole one as an integer."""
+    return int(value) if isinstance(value, float) and value == int(value) else value
+
+
 # -- chance ---------------------------------------------------------------------------------------
 
 
@@ -210,6 +215,27 @@ def rounds_shown(name: str, value: Any) -> Any:
     if value != "all":
         check_integer(f'{name} must be "all", or it', value, 0)
     return value
+
+
+def rows_of(
+    name: str, value: Any, rows: int, players: int, low: int, high: int
+) -> tuple[tuple[int, ...], ...]:
+    """Read rows of `players` integers in ``low..high``, one for each round.
+
+    Raises:
+        BadParameter: it is something else.
+    """
+    shape = f"{rows} row{'s' if rows > 1 else ''} (rounds) of {players} integers"
+    try:
+        table = tuple(tuple(row) for row in value)
+    except TypeError:
+        raise BadParameter(f"{name} must be {shape}, got {value!r}") from None
+    if len(table) != rows or any(len(row) != players for row in table):
+        lengths = [len(row) for row in table]
+        raise BadParameter(f"{name} must be {shape}, got rows of the lengths {lengths}")
+    for number in (number for row in table for number in row):
+        check_integer(f"each of the {name}", number, low, high)
+    return tuple(tuple(map(int, row)) for row in table)
 
 
 def check_number(name: str, value: Any, low: float | None = None) -> None:

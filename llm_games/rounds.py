@@ -43,6 +43,11 @@ class Rounds(Rulebook):
         """Put into words what a seat is told of the last round as plain values, by fact."""
         return last
 
+    @property
+    def heading(self) -> str:
+        """What a spectator sees above a table."""
+        return self.title
+
     def asked(self, state: Any) -> Array:
         return self.alive(state)
 
@@ -86,5 +91,5 @@ class Rounds(Rulebook):
         caption, columns = self.spectacle(state)
         cells = ([format(v, form) for v in values.tolist()] for values, form in columns.values())
         rows = [list(row) for row in zip(self.names(), *cells, strict=True)]
-        begun = f"{self.title}: round {int(state.round)} of {self.rounds}"
+        begun = f"{self.heading}: round {int(state.round)} of {self.rounds}"
         return f"{begun}, {caption}" if caption else begun, ["seat", *columns], rows

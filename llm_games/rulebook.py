@@ -436,6 +436,15 @@ class Rulebook(ABC):
         """Return the seats still in the game, bool ``(players, *batch)``."""
         return self.everybody(~state.over)
 
+    def each(self, values: Array, batch: tuple[int, ...]) -> PerPlayer:
+        """Give every table the same values of its players, read-only."""
+        column = values.reshape(-1, *(1 for _ in batch))
+        return np.broadcast_to(column, (self.players, *batch))
+
+    def seats(self, state: Any) -> PerPlayer:
+        """Return everybody's seat."""
+        return self.each(np.arange(self.players), state.round.shape)
+
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:
@@ -521,7 +530,8 @@ def tall(values: Array, batch: tuple[int, ...]) -> Array:
 
 
 def at(values: Array, place: Array) -> Array:
-    """Take each table's value at one place of ``(places, *batch)``, ``(*batch)``."""
+    """Take each table's values at one place ``(*batch)`` of ``(places, ..., *batch)``."""
     if np.ndim(place) == 0:  # of one table: the same, and fast
         return values[place]
-    return np.take_along_axis(values, place[None], axis=0)[0]
+    place = place[(None,) * (values.ndim - place.ndim)]
+    return np.take_along_axis(values, place, axis=0)[0]

@@ -20,6 +20,7 @@ from llm_games.facts import (
     check_integer,
     exact_of,
     param,
+    plain,
     ratio_of,
     rounds_shown,
 )
@@ -339,7 +340,7 @@ class BeautyContest(Rounds):
         # 0 * inf is no number.
         first, last = (float(self.ratio) * end if self.ratio else 0.0 for end in (least, most))
         largest = self.max_draw or (0, 0)
-        limit, seat = (lambda s: s.limit // self.unit), (lambda s: np.indices(s.won.shape)[0])
+        limit, seat = (lambda s: s.limit // self.unit), self.seats
         counted, winner = (lambda s: ~np.isnan(s.mean)), (lambda s: s.won.any(axis=0))
         mean, target = (lambda s: np.nan_to_num(s.mean)), (lambda s: np.nan_to_num(s.target))
         lowest, highest = (lambda s, end=end: self._winning(s, end) for end in (np.min, np.max))
@@ -380,15 +381,16 @@ class BeautyContest(Rounds):
         if not self.shown:
             return None
         counted = last.pop("any_counted", False)
-        last |= {key: _plain(last[key], counted) for key in ("mean", "target") if key in last}
+        for name in {"mean", "target"} & last.keys():
+            last[name] = plain(last[name]) if counted else None
         if "any_winner" in last:
-            ends = {_plain(last.pop(f"winning_{end}")) for end in ("low", "high")}
+            ends = {plain(last.pop(f"winning_{end}")) for end in ("low", "high")}
             last["winning_numbers"] = sorted(ends) if last.pop("any_winner") else []
         if "broke" in last:
-            last["number"] = _plain(last["number"], not last.pop("broke"))
+            last["number"] = None if last.pop("broke") else plain(last["number"])
         if "legal" in last:
-            numbers = map(_plain, last.pop("numbers"), last.pop("legal"))
-            last["all_choices"] = dict(zip(self.names(), numbers, strict=True))
+            each = zip(self.names(), last.pop("numbers"), last.pop("legal"), strict=True)
+            last["all_choices"] = {name: plain(n) if ok else None for name, n, ok in each}
         return last
 
     def asks(self, state: BeautyContestState, seat: int) -> Question:
@@ -407,9 +409,3 @@ class BeautyContest(Rounds):
         numbers = np.where(legal, [f"{n / self.unit:g}" for n in state.numbers], "")
         results = np.where(state.won, "won", np.where(legal, "lost", broke))
         return "" if none else told, {"number": (numbers, ""), "result": (results, "")}
-
-
-def _plain(value: float, is_one: bool = True) -> Any:
-    """Return a number as it is told: whole ones as integers, None for none."""
-    whole = int(value) if value == int(value) else value
-    return whole if is_one else None
