@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_choice, check_integer, param
+from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
 from llm_games.questions import NO_BID, Action, SealedBid
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
@@ -137,18 +137,13 @@ class WaterAllocation(Rulebook):
 
     players: int = param(5, "number of residents; more than 5 need `residents`", low=1)
     residents: tuple[Resident, ...] | None = param(
-        None,
-        "a row ``(name, requirement, salary)`` for each player: units of water a day, at least 1, "
-        "and whole dollars a day, at least 0",
-        none="the paper's, the first `players` of them",
+        None, "a row ``(name, requirement, salary)`` each; units, dollars a day", none="the paper's"
     )
     days: int = param(20, "days of a game, known to the players", low=1)
     supply_low: int = param(10, "smallest daily supply, units of water", low=0)
     supply_high: int = param(20, "largest one; all integers from `supply_low` are equally likely")
     supply_upper_inclusive: bool = param(True, "whether `supply_high` can occur, as in the paper")
-    supplies: tuple[int, ...] | None = param(
-        None, "given supplies, one for each day, at least 0", none="they are drawn"
-    )
+    supplies: tuple[int, ...] | None = param(None, "given ones, one for each day", none="drawn")
     hp_start: int = param(8, "health points at the start, 1 to `hp_max`")
     hp_max: int = param(10, "most health points", low=1, high=MOST)
     hp_gain: int = param(2, "health points that a day with water brings", low=0, high=MOST)
@@ -156,34 +151,24 @@ class WaterAllocation(Rulebook):
     money_decimals: int = param(0, "decimals of a bid; a finer one is rounded down", low=0, high=4)
     persona: str | tuple[Persona, ...] = param(
         "none",
-        "``none``, ``default`` (the paper's, for its own residents), or a row ``(profession, "
-        "personality, background)`` for each player, told to that player alone",
+        "or ``default`` (the paper's), or a row ``(profession, personality, background)`` each",
     )
     allocation: str = param(
         "skip", skip="a bid that does not fit is passed over", stop="it ends the day's allocation"
     )
     over_budget: str = param(
         "void",
-        "a bid above the own balance, which is announced as submitted",
-        void="ignored for the day",
-        clip="lowered to the balance",
-        rule_break="ignored and counted as a broken rule",
+        void="such a bid is ignored",
+        clip="becomes the balance",
+        rule_break="is also a break",
     )
     no_bid: str = param("none", none="who does not bid takes no part", zero="who does not bids 0")
     tie_rule: str = param(
-        "lower_requirement",
-        "which of equal bids is first",
-        lower_requirement="the lower requirement, then the lower seat",
-        index="the lower seat",
+        "lower_requirement", lower_requirement="this, then the lower seat", index="the lower seat"
     )
-    reset_balance_on_death: bool = param(
-        True, "whether a dead resident's money becomes 0; only records show it"
-    )
+    reset_balance_on_death: bool = param(True, "a dead resident's money becomes 0, in records")
     shown_dry_counter: str = param(
-        "days",
-        "what players are shown",
-        days="the dry days so far",
-        next_loss="the health that the next one costs",
+        "days", days="the dry days so far", next_loss="the health that the next one costs"
     )
 
     def __post_init__(self) -> None:
@@ -192,7 +177,7 @@ class WaterAllocation(Rulebook):
         check_integer("supply_high", self.supply_high, least, MOST)
         check_integer("hp_start", self.hp_start, 1, self.hp_max)
         if self.residents is not None:
-            self._table("residents", Resident)
+            self._read_rows("residents", Resident)
         elif self.players > len(RESIDENTS):
             raise BadParameter(
                 f"players must be an integer from 1 to {len(RESIDENTS)} unless residents has a "
@@ -206,27 +191,15 @@ class WaterAllocation(Rulebook):
         if len({resident.name for resident in self.cast}) < self.players:
             raise BadParameter("residents must have different names")
         if self.supplies is not None:
-            self._check_supplies(self.supplies)
+            given: Any = self.supplies
+            if not isinstance(given, (tuple, list)) or len(given) != self.days:
+                raise BadParameter(
+                    f"supplies must be {self.days} integers, one a day, got {given!r}"
+                )
+            for supply in given:
+                check_integer("each of the supplies", supply, 0, MOST)
+            object.__setattr__(self, "supplies", tuple(map(int, given)))
         self._check_persona()
-
-    def _table(self, name: str, kind: Any) -> None:
-        """Read a parameter with a row for each player, as sequences or mappings."""
-        rows: Any = getattr(self, name)
-        shape = f"{self.players} rows ({', '.join(kind._fields)}), one for each player"
-        try:
-            if not isinstance(rows, (tuple, list)) or len(rows) != self.players:
-                raise TypeError
-            plain = [[r[f] for f in kind._fields] if isinstance(r, Mapping) else r for r in rows]
-            object.__setattr__(self, name, tuple(kind(*row) for row in plain))
-        except (TypeError, KeyError):
-            raise BadParameter(f"{name} must be {shape}, got {rows!r}") from None
-
-    def _check_supplies(self, given: Any) -> None:
-        if not isinstance(given, (tuple, list)) or len(given) != self.days:
-            raise BadParameter(f"supplies must be {self.days} integers, one a day, got {given!r}")
-        for supply in given:
-            check_integer("each of the supplies", supply, 0, MOST)
-        object.__setattr__(self, "supplies", tuple(map(int, given)))
 
     def _check_persona(self) -> None:
         if self.persona == "default" and self.players > len(PERSONAS):
@@ -236,10 +209,22 @@ class WaterAllocation(Rulebook):
             )
         if isinstance(self.persona, str):
             return check_choice("persona", self.persona, ("none", "default"))
-        self._table("persona", Persona)
+        self._read_rows("persona", Persona)
         for field, value in (pair for row in self.persona for pair in row._asdict().items()):
             if not isinstance(value, str):
                 raise BadParameter(f"{field} of persona must be text, got {value!r}")
+
+    def _read_rows(self, name: str, kind: Any) -> None:
+        """Read a parameter with a row for each player, as sequences or mappings."""
+        rows, fields = getattr(self, name), kind._fields
+        try:
+            if not isinstance(rows, (tuple, list)) or len(rows) != self.players:
+                raise TypeError
+            plain = ([r[f] for f in fields] if isinstance(r, Mapping) else r for r in rows)
+            object.__setattr__(self, name, tuple(kind(*row) for row in plain))
+        except (TypeError, KeyError):
+            shape = f"{self.players} rows ({', '.join(fields)}), one for each player"
+            raise BadParameter(f"{name} must be {shape}, got {rows!r}") from None
 
     # -- who they are, what they need and earn -----------------------------------------------------
 
@@ -306,21 +291,19 @@ class WaterAllocation(Rulebook):
     # -- a day -------------------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
-        if self.supplies is not None:
-            return ()
-        low, top = self.supply_low, self.supply_top
-        return (
-            Draw("supplies", lambda n: n.integers(low, top, self.days, endpoint=True), low, top),
-        )
+        low, top, days = self.supply_low, self.supply_top, self.days
+        supplies = fixed(self.supplies)
+        if self.supplies is None:
+            supplies = lambda noise: noise.integers(low, top, days, endpoint=True)
+        return (Draw("supplies", supplies, 0, self._most_water),)
 
     def begin(
         self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()
     ) -> WaterAllocationState:
-        fixed = np.broadcast_to(tall(np.array(self.supplies or 0), batch), (self.days, *batch))
         return self.first(
             WaterAllocationState,
             batch,
-            supplies=chance.get("supplies", fixed),
+            supplies=chance["supplies"],
             balance=self.balance_start * self.unit,
             hp=self.hp_start,
             dry=0,
@@ -442,17 +425,16 @@ class WaterAllocation(Rulebook):
 
     def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
         """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
-        value = np.asarray(action)
-        if (
-            value.size == 1
-            and value.dtype.kind in "iuf"[: 2 + (self.unit > 1)]
-            and np.isfinite(value)
-        ):
+        value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
+        if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
             exact = max(NO_BID, floor(Fraction(repr(value.item())) * self.unit))
             action = exact if self.unit == 1 else exact / self.unit
         return super().decode(state, seat, action)
 
     # -- what players know -------------------------------------------------------------------------
+
+    def hears(self, state: WaterAllocationState) -> PerPlayer:
+        return self.asked(state) | state.took_part
 
     def known(self) -> Sequence[Fact]:
         water, rich, unit = self._most_water, self._richest / self.unit, self.unit
@@ -463,25 +445,19 @@ class WaterAllocation(Rulebook):
             return Fact(name, lambda s: of(s) * self.asked(s), 0, high, meaning)
 
         def news(name: str, of: Any, low: float, high: float, meaning: str) -> Fact:
-            """Tell all who took part in the last day of every one who did."""
-            shown = lambda s: (of(s) * s.took_part).astype(np.float32)[:, None] * s.took_part
-            return Fact(name, shown, low, high, meaning, each=self.players)
+            """Tell of all who took part in the last day."""
+            return Fact(name, lambda s: of(s) * s.took_part, low, high, meaning, True)
 
         each = lambda values: lambda s: tall(values, s.round.shape)
-        days = lambda s: s.round * (self.asked(s) | s.took_part)
         last = lambda s: self.supply(s, ago=1) * s.took_part
+        purse, left = (lambda s: self.purse(s) / unit), (lambda s: s.announced / unit)
         bids = lambda s: np.minimum(s.bids, self._richest) / unit  # more can nobody ever pay
         part = "1: seat {} was alive in the last day; else it is 0 in all these"
         life = "its health points after the day; 0 or less: it died"
         return (
-            Fact("days", days, 0, self.days, "days finished"),
+            Fact("days", lambda s: s.round, 0, self.days, "days finished"),
             own("supply", self.supply, water, "water today, units"),
-            own(
-                "balance",
-                lambda s: self.purse(s) / unit,
-                rich,
-                "own money today, salary included, dollars",
-            ),
+            own("balance", purse, rich, "own money today, salary included, dollars"),
             own("hp", lambda s: s.hp, self.hp_max, "own health points"),
             own("dry", lambda s: s.dry, self.days, "own days in a row without water"),
             own("requirement", each(self.requirements), need, "own need a day, units"),
@@ -490,9 +466,7 @@ class WaterAllocation(Rulebook):
             news("took_part", lambda s: s.took_part, 0, 1, part),
             news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none"),
             news("won", lambda s: s.won, 0, 1, "1: it got water"),
-            news(
-                "balance", lambda s: s.announced / unit, 0, rich, "its money after the day, dollars"
-            ),
+            news("balance", left, 0, rich, "its money after the day, dollars"),
             news("hp", lambda s: s.hp, worst, self.hp_max, life),
             news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water"),
         )
