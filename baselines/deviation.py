@@ -12,32 +12,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from llm_games import rooms
+from llm_games.baselines.shapes import PerSeat, PerTable
 from llm_games.errors import unknown
 from llm_games.rulebook import Array, Rulebook
-
-Record = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far one step was from equilibrium.
+    """How far one step was from equilibrium. Tables that were over before it mean nothing."""
 
-    Attributes:
-        regret: what each seat could have gained by another action, float64 ``(players, *batch)``;
-            0 for seats that did not act.
-        distance: L1 distance of the actions to the nearest equilibrium (set), as a share of the
-            range of all actions together, 0 to 1 for legal play, float64 ``(*batch)``; NaN where
-            none is defined. For auctions, to the equilibrium bids of these valuations.
-
-    Tables that were over before the step mean nothing.
-    """
-
-    regret: Array
-    distance: Array
+    regret: PerSeat
+    """what each seat could have gained by another action; 0 for seats that did not act"""
+    distance: PerTable
+    """L1 distance of the actions to the nearest equilibrium (set), as a share of the range of all
+    actions together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the
+    equilibrium bids of these valuations."""
 
     @property
-    def nash_conv(self) -> Array:
-        """Return the sum of the seats' regrets, ``(*batch)``."""
+    def nash_conv(self) -> PerTable:
+        """Return the sum of the seats' regrets."""
         return self.regret.sum(axis=0)
 
 
@@ -46,12 +39,8 @@ def has_deviation(game: str) -> bool:
     return hasattr(rooms.part(game, "theory"), "deviation")
 
 
-def deviation(game: Rulebook, record: Record) -> Deviation:
-    """Return the deviation of one step.
-
-    Args:
-        game: the rules.
-        record: the ``Outcome.record`` of the step.
+def deviation(game: Rulebook, record: Mapping[str, Array]) -> Deviation:
+    """Return the deviation of one step by its ``Outcome.record``.
 
     Raises:
         UnknownName: no equilibrium is known for this game.

@@ -291,10 +291,7 @@ def check_room(game: str) -> None:
 
 
 def make_player(
-    name: str,
-    game: Rulebook | str | None = None,
-    client: Settings | None = None,
-    **settings: Any,
+    name: str, game: Rulebook | str | None = None, client: Settings | None = None, **settings: Any
 ) -> Policy:
     """Make a player from its name.
 

@@ -28,53 +28,42 @@ Rule = Callable[..., Any]
 the seats first. Of a kind with a value it is ``rule(value, view, rng)``."""
 
 
-def _as_it_is(game: Rulebook, value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class Kind:
-    """A kind of player.
-
-    Attributes:
-        summary: one line on what it does.
-        rule: what it does, where a room says nothing else; None: only some games have it.
-        value: what stands after the colon of its name, such as ``<level>``; "" if nothing may.
-        needs_value: whether it must.
-        read: reads the value; a BadParameter names what is allowed.
-        meaning: what a value that was read means in a game; a BadParameter if nothing.
-        model: instead of `rule`, for players that ask a language model: makes one from the value,
-            the client's settings and the player's.
-    """
+    """A kind of player."""
 
     summary: str
+    """one line on what it does"""
     rule: Rule | None = None
+    """what it does where a room says nothing else; None: only some games have it"""
     value: str = ""
+    """what stands after the colon of its name, such as ``<level>``; "" if nothing may"""
     needs_value: bool = False
     read: Callable[[str], Any] = str
-    meaning: Callable[[Rulebook, Any], Any] = _as_it_is
+    """reads the value; a BadParameter names what is allowed"""
+    meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
+    """what a value that was read means in a game; a BadParameter if nothing"""
     model: Callable[[str, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
+    """instead of `rule`: makes a player that asks a language model, from the value, the client's
+    settings and its own"""
 
 
 @dataclass(frozen=True)
 class Players:
-    """What a game's room says of its players.
-
-    Attributes:
-        rules: what each kind of player does; a kind of this game alone comes as a `Kind`.
-        meaning: what the value of ``fixed:VALUE`` means, if it is no word or number of the game.
-        assumed: what ``best_response`` takes the others to do, in words.
-        mixed: whether ``rational`` or ``best_response`` may play by chance.
-        reply_to: the best response to given actions of the others ``(players - 1,)``.
-        script: what the embedded model learns to do.
-    """
+    """What a game's room says of its players."""
 
     rules: Mapping[str, Rule | Kind] = field(default_factory=dict)
+    """what each kind of player does; a kind of this game alone comes as a `Kind`"""
     meaning: Callable[[Rulebook, str], Any] | None = None
+    """what the value of ``fixed:VALUE`` means, if it is no word or number of the game"""
     assumed: str = ""
+    """what ``best_response`` takes the others to do, in words"""
     mixed: bool = False
+    """whether ``rational`` or ``best_response`` may play by chance"""
     reply_to: Callable[[View, Array], Any] | None = None
+    """the best response to given actions of the others ``(players - 1,)``"""
     script: Script | None = None
+    """what the embedded model learns to do"""
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,8 @@ class View:
         seat: the player's seat.
     """
 
+    game: Any  # of the game that the reader is for
+
     def __init__(self, sight: Sight, seat: int) -> None:
         self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
 

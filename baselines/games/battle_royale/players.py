@@ -26,8 +26,7 @@ def living_others(view: View) -> Array:
 
 def strength(view: View) -> Array:
     """Return the seats' rank by hit rate."""
-    game: Any = view.game
-    return theory.strength(game.rates)
+    return theory.strength(view.game.rates)
 
 
 def shoot(chances: Array, rng: Chance) -> Array:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -27,15 +26,14 @@ def rational(view: View, rng: Chance) -> Array:
 
 def best_response(view: View, rng: Chance) -> Array:
     """Reply to the others' last sum (from all numbers, mean or target); unknown, be rational."""
-    game: Any = view.game
     total, known = _others_total(view)
-    reply = theory.reply_to_total(np.rint(total * game.unit), Contest.of(game))
+    reply = theory.reply_to_total(np.rint(total * view.game.unit), Contest.of(view.game))
     return np.where(known, reply, rational(view, rng))
 
 
 def _others_total(view: View) -> tuple[Array, Array]:
     """Return the others' last sum, and where it is known, ``(*batch)``."""
-    game: Any = view.game
+    game = view.game
     columns, begun = game.column_index, view.number("round") > 1
     if "number_0" in columns:
         seats = [seat for seat in range(game.players) if seat != view.seat]

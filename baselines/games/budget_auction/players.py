@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from llm_games.baselines.games.budget_auction import theory
@@ -16,7 +14,7 @@ from llm_games.view import View
 
 def rational(view: View, rng: Chance) -> Array:
     """Play the symmetric equilibrium of independent normal valuations; see `theory.private_bid`."""
-    game: Any = view.game
+    game = view.game
     value = value_of(view)
     if game.price == "second":
         return value
@@ -25,7 +23,7 @@ def rational(view: View, rng: Chance) -> Array:
 
 def best_response(view: View, rng: Chance) -> Array:
     """Outbid the others' last bids at the first price, where all are shown; else be rational."""
-    game: Any = view.game
+    game = view.game
     usual = rational(view, rng)
     if game.price == "second" or "bid_0" not in game.column_index:
         return usual
@@ -46,8 +44,7 @@ def truthful(view: View, rng: Chance) -> Array:
 
 def all_in(view: View, rng: Chance) -> Array:
     """Bid all the money."""
-    game: Any = view.game
-    return whole(view, "assets", game.unit)
+    return whole(view, "assets", view.game.unit)
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:

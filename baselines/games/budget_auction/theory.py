@@ -22,14 +22,8 @@ from llm_games.rulebook import Array
 def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
     """Return the first-price equilibrium bids for independent values with a smooth law.
 
-    Args:
-        grid: ascending values, float64; the first is the lower end of the law.
-        cdf: the law's distribution function there.
-        players: number of bidders.
-
-    Returns:
-        ``b(v) = v - (integral of F ** (players - 1) up to v) / F(v) ** (players - 1)`` on `grid`,
-        by the trapezoid rule.
+    ``b(v) = v - (integral of F ** (players - 1) up to v) / F(v) ** (players - 1)`` by the trapezoid
+    rule, on an ascending grid from the lower end of the law with its distribution function there.
     """
     power = np.asarray(cdf, float) ** (players - 1)
     area = np.append(0, np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(grid)))
@@ -65,13 +59,8 @@ def best_payoff(
 ) -> PerSeat:
     """Return the most each seat could have got against the others' bids (at least 0).
 
-    Args:
-        values, bids: of the seats.
-        most: highest legal bid of each seat; the lowest is 0.
-        part: whose bids take part.
-        legal: whose are legal; with fewer than `least` there is no sale.
-        price: of the auction.
-        least: see there.
+    Legal are bids from 0 to `most`; `part` says whose take part. With fewer than `least` legal ones
+    there is no sale.
     """
     standing, best = np.where(part, bids, MISSING), np.zeros(bids.shape, np.int64)
     for seat in range(len(bids)):

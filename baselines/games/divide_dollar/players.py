@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from llm_games.baselines.games.divide_dollar import theory
@@ -15,22 +13,19 @@ from llm_games.view import View
 
 def rational(view: View, rng: Chance) -> Array:
     """Bid an equal share; the first seats bid the remainder."""
-    game: Any = view.game
-    return np.full(shape(view), theory.fair_bids(game.players, game.golds)[view.seat])
+    return np.full(shape(view), theory.fair_bids(view.game.players, view.game.golds)[view.seat])
 
 
 def best_response(view: View, rng: Chance) -> Array:
     """Bid what is left if the others bid the same sum again; if that is nothing, an equal share."""
-    game: Any = view.game
-    left = game.golds - (view.number("sum") - view.number("bid"))
+    left = view.game.golds - (view.number("sum") - view.number("bid"))
     known = (view.number("round") > 1) & (left > 0)  # else no bid brings anything
     return np.where(known, left, rational(view, rng))
 
 
 def reply_to(view: View, others: Array) -> Array:
     """Return the best reply to bids."""
-    game: Any = view.game
-    return theory.best_response(np.append(others, 0), game.golds)[-1]
+    return theory.best_response(np.append(others, 0), view.game.golds)[-1]
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:

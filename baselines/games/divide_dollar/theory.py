@@ -28,12 +28,7 @@ def best_response(bids: PerSeat, golds: int) -> PerSeat:
 
 
 def best_bid(others: Array, golds: int) -> int:
-    """Return the bid with the highest mean receipt against a sample of the others' sums.
-
-    Args:
-        others: sums of the others' bids that are thought equally likely, one axis.
-        golds: the amount to divide.
-    """
+    """Return the bid with the highest mean receipt against a sample of sums of the others' bids."""
     left = np.sort(np.maximum(golds - np.asarray(others), 0))
     times = np.arange(len(left), 0, -1)  # how often a bid of left[i] would still be paid
     return int(left[np.argmax(left * times)])

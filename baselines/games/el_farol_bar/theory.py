@@ -44,12 +44,6 @@ class Bar:
         return (self.home - self.crowded) / (self.good - self.crowded)
 
 
-def utilities(going: PerSeat, bar: Bar) -> PerSeat:
-    """Return each seat's utility."""
-    others = np.sum(going, axis=0) - going
-    return np.where(going, bar.if_i_go(others), bar.home).astype(float)
-
-
 def best_response(going: PerSeat, bar: Bar) -> PerSeat:
     """Return each seat's best reply to the others; it stays where both are equally good."""
     others = np.sum(going, axis=0) - going
@@ -67,14 +61,6 @@ def distance(going: PerSeat, bar: Bar) -> PerTable:
     extra = np.sum(going, axis=0) - bar.capacity
     too_many = np.maximum(extra, 0) * (bar.home > bar.crowded)
     return too_many + np.maximum(-extra, 0) * (bar.home < bar.good)
-
-
-def attendance_law(others: Array) -> Array:
-    """Return ``law[k] = P(k go)`` among players who go with these probabilities, one axis."""
-    law = np.ones(1)
-    for q in others:
-        law = np.append(law * (1 - q), 0.0) + np.append(0.0, law * q)
-    return law
 
 
 def good_if_i_go(q: float, bar: Bar) -> float:

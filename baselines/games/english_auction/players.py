@@ -25,8 +25,7 @@ Prices = Callable[[View, Array], Array]
 
 def money(view: View, column: str) -> Array:
     """Return an amount that a view shows, int64 ``(*batch)``."""
-    game: Any = view.game
-    return whole(view, column, game.scale)
+    return whole(view, column, view.game.scale)
 
 
 def bid_while(view: View, condition: Array) -> Array:
@@ -37,10 +36,9 @@ def bid_while(view: View, condition: Array) -> Array:
 
 def worth(view: View, estimate: Array) -> Array:
     """Return what estimates say about true values, the markup taken out."""
-    game: Any = view.game
-    if game.values == "private":
+    if view.game.values == "private":
         return estimate
-    return estimate * 100 // max(100 + int(game.markups[view.seat]), 1)
+    return estimate * 100 // max(100 + int(view.game.markups[view.seat]), 1)
 
 
 def rule(most: int, view: View, rng: Chance) -> Array:
@@ -63,20 +61,18 @@ def debiased(view: View, rng: Chance) -> Array:
 
 def _profits(view: View) -> Array:
     """Return whether the item at its price is worth more than it costs."""
-    game: Any = view.game
     floor, value = money(view, "floor"), worth(view, money(view, "estimate"))
-    return floor <= value if game.values == "private" else floor < value
+    return floor <= value if view.game.values == "private" else floor < value
 
 
 def _gains(view: View) -> Array:
     """Return whether the item at its price serves the bidder's objective by itself."""
-    game: Any = view.game
-    return _profits(view) | (game.objectives[view.seat] == "items")
+    return _profits(view) | (view.game.objectives[view.seat] == "items")
 
 
 def prudent(prices: Prices, view: View, rng: Chance) -> Array:
     """Bid while the item at its price beats what the money could buy later at these prices."""
-    game: Any = view.game
+    game = view.game
     items = range(len(game.catalogue))
     starts, estimates = (
         np.stack([np.atleast_1d(money(view, f"{kind}_{i}")) for i in items], axis=-1)
@@ -104,10 +100,9 @@ def _step(game: Any) -> int:
 
 def _by_money(view: View, starts: Array) -> Array:
     """Take others to have begun with as much money as oneself."""
-    game: Any = view.game
-    own = int(game.purses[view.seat])
+    own = int(view.game.purses[view.seat])
     others = (np.maximum(own - money(view, f"spent_{i}"), 0)
-              for i in range(game.players) if i != view.seat)  # fmt: skip
+              for i in range(view.game.players) if i != view.seat)  # fmt: skip
     room = np.atleast_1d(money(view, "budget") + sum(others))
     return expected_prices(starts, np.atleast_1d(money(view, "start")), room)
 
@@ -121,10 +116,9 @@ up to the value."""
 
 def cooperative(view: View, rng: Chance) -> Array:
     """Leave each item to one bidder in turn, who opens at the start price and is alone."""
-    game: Any = view.game
-    count = len(game.catalogue)
+    count = len(view.game.catalogue)
     item = count - np.rint(view.number("items_left") * count).astype(np.int64)
-    mine = item % game.players == view.seat
+    mine = item % view.game.players == view.seat
     return bid_while(view, mine & (view.number("leader") < 0) & _gains(view))
 
 

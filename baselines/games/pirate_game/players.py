@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from llm_games.baselines.games.pirate_game.theory import stage
@@ -37,7 +35,7 @@ def ballot(view: View, plan: Array, accepts: Array) -> Array:
 
 def equal_shares(view: View) -> Array:
     """Return the plan that gives all living pirates the same; the proposer keeps the rest."""
-    players, gold = view.game.players, view.game.gold  # type: ignore[attr-defined]
+    players, gold = view.game.players, view.game.gold
     plan = np.where(np.arange(players) >= view.seat, gold // (players - view.seat), 0)
     plan[view.seat] += gold - plan.sum()
     return plan
@@ -45,7 +43,7 @@ def equal_shares(view: View) -> Array:
 
 def rational(view: View, rng: Chance) -> Array:
     """Play as in the subgame-perfect solution; vote as if the vote decided."""
-    game: Any = view.game
+    game = view.game
     now = stage(game.players - view.seat, game.gold, game.quota)
     plan = equal_shares(view)  # when no plan can pass, any will do
     if now.proposer_survives:
@@ -61,16 +59,14 @@ def rational(view: View, rng: Chance) -> Array:
 
 def cooperative(view: View, rng: Chance) -> Array:
     """Propose equal shares, and vote for every plan that gives it at least that."""
-    game: Any = view.game
-    living = game.players + 1 - view.number("proposer")
-    return ballot(view, equal_shares(view), view.number("share") >= game.gold // living)
+    living = view.game.players + 1 - view.number("proposer")
+    return ballot(view, equal_shares(view), view.number("share") >= view.game.gold // living)
 
 
 def any_legal(view: View, rng: Chance) -> Array:
     """Draw a plan, all divisions equally likely, and a vote."""
-    game: Any = view.game
-    cuts = game.players - view.seat - 1
-    slots, batch = game.gold + cuts, shape(view)
+    cuts = view.game.players - view.seat - 1
+    slots, batch = view.game.gold + cuts, shape(view)
     bars = np.sort(rng.random((slots, *batch)).argsort(axis=0)[:cuts], axis=0)
     ends = np.full((1, *batch), -1), np.full((1, *batch), slots)
     shares = np.diff(np.concatenate([ends[0], bars, ends[1]]), axis=0) - 1

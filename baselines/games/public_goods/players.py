@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from llm_games.baselines.games.public_goods import theory
@@ -15,15 +13,13 @@ from llm_games.view import View
 
 def dominant(view: View, rng: Chance | None = None) -> Array:
     """Give what is best whatever the others give."""
-    game: Any = view.game
-    endowments = np.broadcast_to(np.floor(view.number("own")), (game.players, *shape(view)))
-    return theory.best_response(endowments, game.ratio)[view.seat]
+    endowments = np.broadcast_to(np.floor(view.number("own")), (view.game.players, *shape(view)))
+    return theory.best_response(endowments, view.game.ratio)[view.seat]
 
 
 def cooperative(view: View, rng: Chance) -> Array:
     """Give what is best for all."""
-    game: Any = view.game
-    return theory.optimum(np.floor(view.number("own")), game.ratio)
+    return theory.optimum(np.floor(view.number("own")), view.game.ratio)
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:

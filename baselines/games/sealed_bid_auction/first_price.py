@@ -28,17 +28,11 @@ _TABLE = "first_price.json"
 
 @dataclass(frozen=True)
 class SymmetricBids:
-    """A symmetric mixed bidding strategy for values drawn without replacement.
-
-    Attributes:
-        players: number of bidders.
-        values: the grid, ascending, int64 ``(types,)``.
-        bids: `QUANTILES` equally likely bids for each value, ascending, int64.
-    """
+    """A symmetric mixed bidding strategy for values drawn without replacement."""
 
     players: int
-    values: Array
-    bids: Array
+    values: Array  # the grid, ascending, (types,)
+    bids: Array  # `QUANTILES` equally likely bids for each value, ascending
 
     def draw(self, values: Array, chance: Array) -> Array:
         """Return bids for values of the grid, from uniform numbers in [0, 1) of the same shape."""
@@ -86,12 +80,9 @@ def win_probability(cdf: Array, players: int) -> Array:
     """Return the chance to win with each bid for each value, ties drawn, ``(types, bids)``.
 
     The others hold a random subset of the other values, so the chance that all bid below some
-    mark is an elementary symmetric polynomial of the types' distribution functions. A tie among
-    m is won with 1/m: the integral over a mark that sweeps the tied bid, exact by Gauss's rule.
-
-    Args:
-        cdf: P(bid <= b) of each value, ``(types, bids)``.
-        players: number of bidders.
+    mark is an elementary symmetric polynomial of the types' distribution functions `cdf`, P(bid <=
+    b). A tie among m is won with 1/m: the integral over a mark that sweeps the tied bid, exact by
+    Gauss's rule.
     """
     below = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, :-1]], axis=1)
     nodes, weights = leggauss((players + 1) // 2)

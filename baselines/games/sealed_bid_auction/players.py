@@ -17,8 +17,7 @@ from llm_games.view import View
 
 def value_of(view: View) -> Array:
     """Return the own valuation in units of bids."""
-    game: Any = view.game
-    return whole(view, "valuation", game.unit)
+    return whole(view, "valuation", view.game.unit)
 
 
 def rational(view: View, rng: Chance) -> Array:
@@ -26,7 +25,7 @@ def rational(view: View, rng: Chance) -> Array:
 
     That is of the game's draw of valuations; of independent uniform ones if they are given.
     """
-    game: Any = view.game
+    game = view.game
     bids = equilibrium(game) if game.price == "first" else None
     if bids is None:
         return theory.equilibrium_bids(game, value_of(view))
@@ -35,17 +34,15 @@ def rational(view: View, rng: Chance) -> Array:
 
 def best_response(view: View, rng: Chance) -> Array:
     """Outbid the highest rival bid at the first price, which losers know; else be rational."""
-    game: Any = view.game
     enough = view.number("winning_bid") + 1
     known = (view.number("round") > 1) & (view.number("won") == 0)
-    useful = known & (enough < view.number("valuation")) & (game.price == "first")
+    useful = known & (enough < view.number("valuation")) & (view.game.price == "first")
     return np.where(useful, enough, rational(view, rng))
 
 
 def cooperative(view: View, rng: Chance) -> Array:
     """Keep the order of the valuations for next to nothing: bid the own step on the grid."""
-    game: Any = view.game
-    return (view.number("valuation").astype(np.int64) - game.valuation_min) // game.interval
+    return (value_of(view) - view.game.valuation_min) // view.game.interval
 
 
 def truthful(view: View, rng: Chance) -> Array:
@@ -65,9 +62,8 @@ def zero(view: View, rng: Chance) -> Array:
 
 def reply_to(view: View, others: Array) -> Array:
     """Return the best reply to bids."""
-    game: Any = view.game
-    values = np.full(game.players, value_of(view))
-    return theory.best_response(values, np.insert(others, view.seat, 0), game.price)[view.seat]
+    values = np.full(view.game.players, value_of(view))
+    return theory.best_response(values, np.insert(others, view.seat, 0), view.game.price)[view.seat]
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:

@@ -7,7 +7,6 @@ No equilibrium is known. ``best_response`` replies best to players who spread th
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from llm_games.view import View
 
 def situation(view: View) -> theory.Situation:
     """Return the seat's situation, from its numbers."""
-    game: Any = view.game
+    game = view.game
     return theory.Situation(
         balance=whole(view, "balance", game.unit),
         salary=np.broadcast_to(game.salaries[view.seat], shape(view)),
@@ -39,13 +38,12 @@ def thumb(rule: theory.Rule, view: View, rng: Chance) -> Array:
 
 def respond(level: int, view: View, rng: Chance) -> Array:
     """Bid by the response of a level, see `theory.response`."""
-    game: Any = view.game
-    return theory.response(game, view.seat, level)(situation(view))
+    return theory.response(view.game, view.seat, level)(situation(view))
 
 
 def cooperative(view: View, rng: Chance) -> Array:
     """Bid evenly where a planner, who keeps as many alive as can be, serves the seat today."""
-    game: Any = view.game
+    game = view.game
     seats, begun = range(game.players), view.number("days") > 0
     hp, dry = (
         np.stack([np.where(begun, view.number(f"{kind}_{seat}"), first) for seat in seats])
