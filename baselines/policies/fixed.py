@@ -28,7 +28,7 @@ from llm_games.baselines.policies.base import (
 )
 from llm_games.errors import BadParameter
 from llm_games.games.battle_royale.rules import MISS
-from llm_games.questions import BadReply, Choice, Plan, Target
+from llm_games.questions import BadReply, Choice, Shares, Target
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
@@ -88,7 +88,7 @@ def meaning(game: Rulebook, value: str) -> int | str:
             raise _illegal(game, value, f"{question.wanted()}, as in fixed:go") from None
     if isinstance(question, Target):
         return _listed(game, value, (*TARGETS, *game.names()))
-    if isinstance(question, Plan):
+    if isinstance(question, Shares):
         return _listed(game, value, tuple(VOTES))
     return _number(game, value)
 

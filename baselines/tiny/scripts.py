@@ -14,7 +14,7 @@ import numpy as np
 
 from llm_games.games.battle_royale.rules import MISS
 from llm_games.games.english_auction.views import WITHDRAW
-from llm_games.questions import NO_BID, Action, Plan, Real
+from llm_games.questions import NO_BID, Action, Real, Shares
 from llm_games.view import View
 
 Answer = tuple[Action, str]
@@ -250,7 +250,7 @@ def battle_royale(seen: Seen, persona: str | None, rng: np.random.Generator) -> 
 
 def pirate_game(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Plans from a small repertoire; votes by one's own share."""
-    if isinstance(seen.question, Plan):
+    if isinstance(seen.question, Shares):
         return _plan(seen.question, persona, rng)
     share, equal = seen.told["share"], seen.game.gold // len(seen.told["plan"])
     if persona == "cooperative":
@@ -260,7 +260,7 @@ def pirate_game(seen: Seen, persona: str | None, rng: np.random.Generator) -> An
     return int(share >= 1), f"I was offered {share}, and that is what counts."
 
 
-def _plan(question: Plan, persona: str | None, rng: np.random.Generator) -> Answer:
+def _plan(question: Shares, persona: str | None, rng: np.random.Generator) -> Answer:
     kinds = {
         None: (("votes", 6), ("equal", 3), ("all", 1)),
         "cooperative": (("equal", 1),),

@@ -497,8 +497,8 @@ class BeautyContest(Rulebook):
             kind = AnyReal if free else Real
             return kind(key, low, high, self.decimals, published=spot)
         truncate = self.number_parse == "truncate"
-        limits = (None, None) if free else (low, high)
-        return Integer(key, *limits, truncate, published=spot)
+        least, most = (None, None) if free else (low, high)
+        return Integer(key, least, most, truncate, published=spot)
 
     def picture(self, state: BeautyContestState) -> tuple[str, list[str], list[list[str]]]:
         headers = ["seat", "number", "result"]
