@@ -170,9 +170,11 @@ def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     return LLMPolicy(client, **equipped(rest))
 
 
-def mind_of(game: str) -> type[Mind] | None:
-    """Return what a planning player has for a mind in a game, if its room has one."""
-    return getattr(rooms.part(game, "mind"), "MIND", None)
+def mind_of(game: str) -> type[Mind]:
+    """Return what a planning player thinks with in a game: its room's ``MIND``, else in words."""
+    from llm_games.wrappers.mind import Mind
+
+    return getattr(rooms.part(game, "mind"), "MIND", Mind)
 
 
 SERVER: Settings = {"retries": 3, "max_in_flight": 64}

@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from llm_games.errors import IllegalAction
 from llm_games.facts import check_choice
-from llm_games.questions import MISSING, Action, Plan
+from llm_games.questions import MISSING, Action, Shares
 from llm_games.replies import read_reply
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
@@ -122,7 +122,7 @@ class Index(Codec):
         return view.mask
 
 
-class Shares(Codec):
+class Steps(Codec):
     """A number from 0 on for each share of what is legal now, smallest first.
 
     Where a seat may decline, index 0 does. What lies between two shares cannot be said.
@@ -195,7 +195,7 @@ class Division(Codec):
         if action is None:
             return MISSING
         index = _index(self, action)
-        if not isinstance(question, Plan):
+        if not isinstance(question, Shares):
             return min(index, 1)
         return self._add(question, self._amount(index))
 
@@ -218,7 +218,7 @@ class Division(Codec):
         question: Any = view.question
         mask = np.zeros(self.space.n, np.bool_)  # type: ignore[attr-defined]
         last = 0 if question is None else 1
-        if question is not None and isinstance(question, Plan):
+        if question is not None and isinstance(question, Shares):
             last = self.total - sum(self.held) if self.whole else len(mask) - 1
         mask[: last + 1] = True
         return mask
@@ -241,7 +241,7 @@ class UnitDivision(Division):
         if action is None:
             return MISSING
         parts = round((_floats(self, action)[0] + 1) / 2 * FINE)
-        if not isinstance(question, Plan):
+        if not isinstance(question, Shares):
             return int(2 * parts >= FINE)
         return self._add(question, _part(0, self.total - sum(self.held), parts, FINE))
 
@@ -299,7 +299,7 @@ def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> 
         return Unit(game, seat)
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
-    return (Index if fixed and high - low < MOST_INDEXES else Shares)(game, seat)
+    return (Index if fixed and high - low < MOST_INDEXES else Steps)(game, seat)
 
 
 def _index(codec: Codec, action: Any) -> int:

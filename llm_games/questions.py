@@ -84,7 +84,7 @@ class Question(ABC):
         return self.read(whole[self.key])
 
     @abstractmethod
-    def read(self, value: Any) -> Action:
+    def read(self, value: Any) -> Any:
         """Turn the JSON value (floats as Decimal) into an action.
 
         Raises:
@@ -96,7 +96,7 @@ class Question(ABC):
         return action
 
     @abstractmethod
-    def sample(self, rng: np.random.Generator) -> Action:
+    def sample(self, rng: np.random.Generator) -> Any:
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Question(ABC):
         properties[self.key] = self.value_schema()
         return object_of(properties)
 
-    def reply(self, action: Action) -> str:
+    def reply(self, action: Any) -> str:
         """Write an action as the canonical reply."""
         return json.dumps({self.key: self.value_of(action)})
 
@@ -284,11 +284,12 @@ class Real(Question):
         return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
 
     def reply(self, action: Action) -> str:
-        # As `value_of`, but never with an exponent.
+        # As `json.dumps` writes it, but never with an exponent.
         value = self.value_of(action)
         if isinstance(value, float):
-            value = f"{Decimal(int(action)).scaleb(-self.decimals).normalize():f}"  # type: ignore[arg-type]
-        return f'{{"{self.key}": {"null" if value is None else value}}}'
+            exact = Decimal(int(action)).scaleb(-self.decimals)  # type: ignore[arg-type]
+            return f'{{"{self.key}": {exact.normalize():f}}}'
+        return super().reply(action)
 
 
 @dataclass(frozen=True)
@@ -469,13 +470,13 @@ class Target(Question):
             return self.schema()
         ways = []
         for word, aims in (("miss", [None]), ("shoot", [*self.names])):
-            way = {"action": {"enum": [word]}, self.key: {"enum": aims}}
+            way: dict[str, Any] = {"action": {"enum": [word]}, self.key: {"enum": aims}}
             ways += [object_of(way)] if aims else []
         return {"anyOf": ways}
 
 
 @dataclass(frozen=True)
-class Plan(Question):
+class Shares(Question):
     """A share for each living pirate by rank, adding up to `total`. The action is by seat.
 
     `loose` ignores the keys and checks only number and sum (a paper's leniency).
@@ -508,14 +509,13 @@ class Plan(Question):
         found: dict[int, int] = {}
         for place, (key, share) in enumerate(value.items()):
             match = re.fullmatch(r"\s*(\d{1,9})(-?th|st|nd|rd)?\s*", str(key), re.IGNORECASE)
-            rank = self.ranks[min(place, len(self.ranks) - 1)] if self.loose else None
-            rank = rank if self.loose else int(match[1]) if match else None
-            number = read_integer(share)
-            if rank is None or rank not in self.ranks or (rank in found and not self.loose):
+            rank = place if self.loose else int(match[1]) if match else 0
+            if not self.loose and (rank not in self.ranks or rank in found):
                 raise BadReply("format", f"{_show(key)} is not one of the ranks {self._span()}")
+            number = read_integer(share)
             if number is None:
                 raise BadReply("format", f"the share {_show(share)} is not a whole number")
-            found[rank if not self.loose else place] = number
+            found[rank] = number
         if len(found) != len(self.ranks):
             raise BadReply("format", f"the plan must have one share for each rank {self._span()}")
         return list(found.values()) if self.loose else [found[rank] for rank in self.ranks]

@@ -45,29 +45,16 @@ WRONG = -2
 """The text cannot be the beginning of such a value."""
 
 
-def known(schema: Any) -> bool:
-    """Return whether a schema, with all in it, is of the part that `beginnings` knows."""
-    if not isinstance(schema, Mapping):
-        return False
-    if "anyOf" in schema:
-        return isinstance(schema["anyOf"], list) and all(map(known, schema["anyOf"]))
-    if "enum" in schema:
-        return isinstance(schema["enum"], list) and bool(schema["enum"])
-    kinds = _kinds(schema)
-    if not kinds or not all(isinstance(kind, str) and kind in _KINDS for kind in kinds):
-        return False
-    properties = schema.get("properties", {}) if "object" in kinds else {}
-    return (
-        isinstance(properties, Mapping)
-        and all(map(known, properties.values()))
-        and ("array" not in kinds or known(schema.get("items")))
-        and schema.get("multipleOf", 1) in (10**-n for n in range(20))
-    )
-
-
 def beginnings(schema: Schema) -> Callable[[str], bool]:
-    """Return whether a text begins, or is, some value of a schema that is `known`."""
-    read = _reader(schema)
+    """Return whether a text begins, or is, some value of a schema.
+
+    Raises:
+        ValueError: the schema has a part that is not known here.
+    """
+    try:
+        read = _reader(schema)
+    except (LookupError, TypeError, AttributeError, ArithmeticError, re.error) as error:
+        raise ValueError(f"no schema that is known: {schema!r}") from error
     return lambda text: read(text, 0) in (PART, len(text))
 
 
@@ -172,8 +159,10 @@ def _string(schema: Schema) -> Reader:
 def _number(schema: Schema, decimals: int | None = None) -> Reader:
     """Return a reader of numbers, which are compared with their limits in units of a decimal."""
     if decimals is None:
-        unit = Decimal(str(schema.get("multipleOf", 10**-DECIMALS)))
+        unit = Decimal(str(schema.get("multipleOf", 10**-DECIMALS))).normalize()
         decimals = max(0, -unit.adjusted())
+        if unit != Decimal(10) ** -decimals:
+            raise LookupError("only 1, 0.1, 0.01 …")
     low, high = (
         int(Decimal(str(schema.get(name, limit))).scaleb(decimals).to_integral_value(rounding))
         for name, limit, rounding in (

@@ -14,7 +14,7 @@ import pytest
 
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.games.public_goods.rules import PublicGoods
-from llm_games.questions import Choice, Integer, Plan, Target
+from llm_games.questions import Choice, Integer, Shares, Target
 from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
@@ -204,7 +204,7 @@ def test_a_schema_that_the_server_refuses_is_left_out(tiny):
 
 def test_a_plan_is_understood_as_a_schema(tiny):
     client = OpenAIClient("tiny", tiny, structured="always")
-    (got,) = run(client, Request(first_request().messages, Plan("proposal", (1, 2), 10, 2)))
+    (got,) = run(client, Request(first_request().messages, Shares("proposal", (1, 2), 10, 2)))
     assert got.text.startswith('{"proposal": {"1": ')
 
 

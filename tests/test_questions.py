@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.questions import BadReply, Bid, Choice, Integer, Plan, Real, SealedBid, Target
+from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import GAMES, rulebook
 
 BID = Integer("bid", 0, 20)
 NAMES = {"player_1": 1, "player_3": 3, "player_10": 10}
 DEAD = {"player_0": 0, "player_2": 2}
 AIM = Target("target", NAMES, own={"player_5": 5}, others=DEAD, nowhere=11)
-SPLIT = Plan("proposal", (2, 3, 4), 10, 4)
+SPLIT = Shares("proposal", (2, 3, 4), 10, 4)
 QUESTIONS = [
     BID,
     Integer("x", -5, 123),
@@ -28,7 +28,7 @@ QUESTIONS = [
     Choice("decision", {"go": 1, "stay": 0}),
     AIM,
     SPLIT,
-    Plan("proposal", (1,), 7, 1),
+    Shares("proposal", (1,), 7, 1),
 ]
 
 

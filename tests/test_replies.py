@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import UnknownName
-from llm_games.questions import MISSING, BadReply, Choice, Integer, Plan, Real, Target
+from llm_games.questions import MISSING, BadReply, Choice, Integer, Real, Shares, Target
 from llm_games.replies import READINGS, Reply, around, bare, bare_or_search, read_reply
 
 BID = Integer("bid", 0, 100)
@@ -17,7 +17,7 @@ GO = Choice("decision", {"go": 1, "stay": 0}, published=bare)
 VOTE = Choice("decision", {"accept": 1, "reject": 0}, published=around)
 TWO = {"player_1": 1, "player_2": 2}
 SHOT = Target("target", TWO, {"player_3": 3}, {"player_0": 0}, -2, published=bare_or_search)
-PLAN = Plan("proposal", (2, 3), 10, 3, published=around)
+PLAN = Shares("proposal", (2, 3), 10, 3, published=around)
 PRICE = Real("price", 0, 1000, 2)
 QUESTIONS = [BID, Integer("bid", None, None, True), GO, VOTE, SHOT, PLAN, PRICE]
 

@@ -24,7 +24,7 @@ from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
 from llm_games.baselines.tiny.scripts import answer
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.questions import Bid, Choice, Integer, Plan, Real, SealedBid, Target
+from llm_games.questions import Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
@@ -208,7 +208,7 @@ QUESTIONS = [
     Integer("bid", 95, 130),
     Choice("decision", {"go": 1, "stay": 0}),
     Target("target", {"player_2": 2, "player_11": 11}, {}, {}, 12),
-    Plan("proposal", (3, 4, 5, 6), 100, 6),
+    Shares("proposal", (3, 4, 5, 6), 100, 6),
     Bid("bid", 1100, 10_000),
     Bid("bid", 1100, 1000),
     Real("answer", 0, 52_500, 2),

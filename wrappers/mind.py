@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,15 +98,16 @@ class PlanningMemory(ChatMemory):
         return (self.planned, *self.exchanges) if self.planned else self.exchanges
 
 
-class Mind(ABC):
-    """What there is to think about in one game.
+class Mind:
+    """What there is to think about in one game; by default plans and beliefs are in words.
 
-    A game has chapters. After each the belief is updated, and after each but the last the plan.
+    A game has chapters, by default the own decisions. After each the belief is updated, and after
+    each but the last the plan.
     """
 
     name: ClassVar[str] = "any"
     """of its words"""
-    chapter: ClassVar[str]
+    chapter: ClassVar[str] = "decision"
     """what a chapter is called in notes"""
 
     def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
@@ -125,58 +125,20 @@ class Mind(ABC):
         """Return what the dialogue of moves is about: it begins anew when that changes."""
         return None
 
-    @abstractmethod
     def closed(self, memory: PlanningMemory) -> int:
         """Return how many chapters are over."""
-
-    @abstractmethod
-    def status(self, view: View, memory: PlanningMemory) -> str:
-        """Return the belief in words."""
-
-    @abstractmethod
-    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str] | None:
-        """Return what happened and what is asked before a move; None: as other players hear it."""
-
-    @abstractmethod
-    def plan(self, view: View, memory: PlanningMemory) -> Aside:
-        """Return what is asked for a plan."""
-
-    @abstractmethod
-    def planned(
-        self, view: View, memory: PlanningMemory, question: Any, reply: Reply
-    ) -> tuple[Any, dict[str, Any]]:
-        """Return the plan in force after a reply, whatever it was, and what to note down."""
-
-    @abstractmethod
-    def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
-        """Return what is asked to update the belief after a chapter."""
-
-    @abstractmethod
-    def believed(
-        self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
-    ) -> tuple[Any, dict[str, Any]]:
-        """Return the belief after some replies, whatever they were, and what to note down."""
-
-    @abstractmethod
-    def look_back(self, view: View, memory: PlanningMemory) -> Aside:
-        """Return what is asked for lessons."""
-
-
-class OpenMind(Mind):
-    """For any game: plans and beliefs are in words, and every own decision is a chapter."""
-
-    chapter = "decision"
-
-    def closed(self, memory: PlanningMemory) -> int:
         return memory.decisions
 
     def status(self, view: View, memory: PlanningMemory) -> str:
+        """Return the belief in words."""
         return self.words.say("status", belief=memory.belief)
 
-    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> None:
+    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str] | None:
+        """Return what happened and what is asked before a move; None: as other players hear it."""
         return None
 
     def plan(self, view: View, memory: PlanningMemory) -> Aside:
+        """Return what is asked for a plan."""
         shown = memory.plan if self.planning.replan_shows_old_plan else None
         question = Text("plan", "your plan in a few sentences")
         return Aside(memory.next_plan, question, {"plan": shown} | _me(view))
@@ -184,19 +146,23 @@ class OpenMind(Mind):
     def planned(
         self, view: View, memory: PlanningMemory, question: Any, reply: Reply
     ) -> tuple[Any, dict[str, Any]]:
+        """Return the plan in force after a reply, whatever it was, and what to note down."""
         plan = reply.action if reply.outcome == "valid" else memory.plan or ""
         return plan, {"decision": memory.decisions, "plan": plan}
 
     def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
+        """Return what is asked to update the belief after a chapter."""
         return Aside("belief", Text("summary", "what you know in a few sentences"), _me(view))
 
     def believed(
         self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
     ) -> tuple[Any, dict[str, Any]]:
+        """Return the belief after some replies, whatever they were, and what to note down."""
         belief = reply.action if reply.outcome == "valid" else memory.belief
         return belief, {"belief": belief}
 
     def look_back(self, view: View, memory: PlanningMemory) -> Aside:
+        """Return what is asked for lessons."""
         told = "\n".join(part for exchange in memory.exchanges for part in exchange if part)
         known = {"lessons": memory.lessons, "told": told}
         return Aside("learn", Lessons("lessons"), known | _me(view))

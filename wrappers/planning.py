@@ -21,11 +21,11 @@ from llm_games.view import View
 from llm_games.words import Words
 from llm_games.wrappers.clients.base import Client, Message
 from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, dialogue, seeds
-from llm_games.wrappers.mind import Mind, OpenMind, Planning, PlanningMemory
+from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
 
-Minds = Callable[[str], type[Mind] | None]
-"""The mind of a game by its name; None for one that is planned in words."""
+Minds = Callable[[str], type[Mind]]
+"""From a game's name to its mind."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class PlanningPolicy(LLMPolicy):
     Args:
         client: where completions come from.
         planning: how it plans, see there.
-        minds: which games have a mind of their own; by default all are planned in words.
+        minds: what it thinks with in a game; by default in words.
         settings: of `LLMPolicy`.
     """
 
@@ -58,7 +58,7 @@ class PlanningPolicy(LLMPolicy):
         self,
         client: Client,
         planning: Planning | None = None,
-        minds: Minds = lambda game: None,
+        minds: Minds = lambda game: Mind,
         **settings: Any,
     ) -> None:
         super().__init__(client, **settings)
@@ -189,6 +189,6 @@ class PlanningPolicy(LLMPolicy):
 
     def _mind(self, game: Rulebook) -> Mind:
         if game.name not in self._minds:
-            make = self.minds(game.name) or OpenMind
+            make = self.minds(game.name)
             self._minds[game.name] = make(self.planning, self.prompt_folder)
         return self._minds[game.name]

@@ -18,7 +18,7 @@ import numpy as np
 from llm_games import rooms
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.scripts import answer
-from llm_games.questions import Action, Bid, Choice, Integer, Plan, Question, Real, Target
+from llm_games.questions import Action, Bid, Choice, Integer, Question, Real, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
@@ -101,7 +101,7 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
 def _in_turn(question: Question, turn: int) -> Action:
     if isinstance(question, Integer):
         return int(question.high or 0) * (turn % 3) // 2
-    if isinstance(question, Plan):
+    if isinstance(question, Shares):
         plan = [0] * question.players
         plan[question.ranks[turn % len(question.ranks)] - 1] = question.total
         return tuple(plan)

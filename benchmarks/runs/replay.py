@@ -34,8 +34,7 @@ from llm_games.benchmarks.runs.store import (
     StoreError,
 )
 from llm_games.errors import LLMGamesError
-from llm_games.questions import MISSING
-from llm_games.questions import Plan as Shares
+from llm_games.questions import MISSING, Shares
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.policy import Decision, Note, Policy

@@ -7,7 +7,7 @@ import numpy as np
 from llm_games.baselines.games.pirate_game.theory import stage
 from llm_games.baselines.rules import Chance, Players, cannot_play, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
-from llm_games.questions import Plan
+from llm_games.questions import Shares
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
@@ -88,7 +88,7 @@ def meaning(game: Rulebook, value: str) -> int:
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Plans from a small repertoire; votes by one's own share."""
-    if isinstance(seen.question, Plan):
+    if isinstance(seen.question, Shares):
         return _plan(seen.question, persona, rng)
     share, equal = seen.told["share"], seen.game.gold // len(seen.told["plan"])
     if persona == "cooperative":
@@ -98,7 +98,7 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     return int(share >= 1), f"I was offered {share}, and that is what counts."
 
 
-def _plan(question: Plan, persona: str | None, rng: np.random.Generator) -> Answer:
+def _plan(question: Shares, persona: str | None, rng: np.random.Generator) -> Answer:
     kinds = {
         None: (("votes", 6), ("equal", 3), ("all", 1)),
         "cooperative": (("equal", 1),),

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
-from llm_games.questions import MISSING, Action, Choice, Plan, Question
+from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
 from llm_games.rulebook import Array, Outcome, PerPlayer, PerTable, Rulebook, State
 
@@ -256,7 +256,7 @@ class PirateGame(Rulebook):
             return Choice("decision", words, contains=contains, published=around)
         ranks = tuple(range(seat + 1, self.players + 1))
         loose = self.proposal_check == "sum_and_length"
-        return Plan("proposal", ranks, self.gold, self.players, loose, published=around)
+        return Shares("proposal", ranks, self.gold, self.players, loose, published=around)
 
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new space: a share for each seat, read when proposing, then a vote."""
