@@ -171,8 +171,8 @@ class Records:
         """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
         found = {}
         for row in self._read(SpentRow):
-            plain = vars(row) | {"money": Decimal(row.money)}
-            found[plain.pop("model"), plain.pop("seat")] = Usage(**plain)
+            counts = (row.calls, row.failures, row.tokens_in, row.tokens_out, row.seconds)
+            found[row.model, row.seat] = Usage(*counts, Decimal(row.money))
         return found
 
     def limits(self) -> list[LimitRow]:
