@@ -3,7 +3,7 @@
 import asyncio
 import csv
 import dataclasses
-import json
+import re
 from fractions import Fraction
 from importlib.resources import files
 
@@ -29,12 +29,9 @@ from llm_games.benchmarks.papers.alympics.page import PAPER
 from llm_games.benchmarks.papers.alympics.ratings import (
     CRITERIA,
     BadForm,
-    Case,
     Rating,
-    Scores,
     case_of,
     choose,
-    judge,
     read_form,
     spreads,
     write_form,
@@ -46,7 +43,6 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
-from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.table import play_table
 
@@ -342,7 +338,8 @@ def test_the_story_of_a_case():
     assert "unemployed" in told.story
     assert "unemployed" not in plain.story
     assert [c.key for c in told.criteria] == ["IU", "LR", "SE", "AD", "LP", "IA"]
-    assert len(plain.criteria) == 5
+    assert plain.criteria == CRITERIA[:5]
+    assert living(ended("AD")) == [True, False, False, True, False]
 
 
 def test_choosing_cases():
@@ -417,55 +414,18 @@ def test_spreads_and_what_the_paper_prints():
     assert list(printed["model"]) == [criterion.key for criterion in CRITERIA]
 
 
-def ask(script, case, **settings):
-    return asyncio.run(judge(ScriptedClient(script), case, **settings))
-
-
-def test_a_model_judges_by_the_same_criteria():
-    seen = []
-
-    def script(request):
-        seen.append(request)
-        return json.dumps({"scores": {"IU": 1, "LR": 2, "SE": 3, "AD": 4, "LP": 5}})
-
-    case = cases(1)[0]
-    found = ask(script, case, name="m")
-    assert [rating.score for rating in found.ratings] == [1, 2, 3, 4, 5]
-    assert found.ratings[0] == Rating("m", "plain_0", "IU", 1)
-    text = seen[0].messages[0]["content"]
-    for criterion in case.criteria:
-        assert all(words in text for words in criterion)
-    assert "identity" not in text
-    assert case.story in seen[0].messages[1]["content"]
-
-
-def test_a_judge_is_asked_again_and_never_guessed():
-    good = json.dumps({"scores": dict.fromkeys([c.key for c in CRITERIA], 4)})
-    case = cases(1)[1]
-    found = ask(["five stars", good.replace("4", "7", 1), good], case)
-    assert [reply.outcome for reply in found.replies] == ["unparsable", "out_of_range", "valid"]
-    assert len(found.ratings) == 6
-    lost = ask(["no"] * 2, case, max_attempts=2)
-    assert lost.ratings == ()
-    assert len(lost.replies) == 2
-    with pytest.raises(ClientError):
-        ask([], case)
-
-
-def test_the_question_of_a_judge():
-    question = Scores(criteria=("IU", "LR"))
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        action = question.sample(rng)
-        reply = question.reply(action)
-        assert question.read(json.loads(reply)["scores"]) == action
-        assert all(question.allows(reply[:i]) for i in range(len(reply) + 1))
-        assert not question.allows(reply + " ")
-    assert not question.allows('{"scores": {"IU": 6')
-    assert question.schema()["properties"]["scores"]["required"] == ["IU", "LR"]
-    assert question.form() == '{"scores": {"IU": <1 to 5>, "LR": <1 to 5>}}'
-    assert Case("x", "story", False).criteria == CRITERIA[:5]
-    assert living(ended("AD")) == [True, False, False, True, False]
+def test_the_command_writes_forms_and_reads_them(llm_games, tmp_path):
+    game = {"game": "water_allocation", "params": {"players": 2, "days": 2}}
+    plan = resolve(parse({"games": [game], "seats": ["even"]}, "test"), "test")
+    play_run(lambda: start(plan, tmp_path / "a.db"), plan, players(plan))
+    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    assert code == 0
+    assert "form_ann.csv" in out.replace("\n", "")
+    assert "2.00" not in out
+    filled(tmp_path / "forms" / "form_ann.csv", ["2"] * 10)
+    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    assert re.search(r"information utilisation +this run +2.00 +2.00 +2.00 +2.00 +0.00", out)
+    assert re.search(r"published, human players +3.00 +3.50 +4.00 +3.30 +0.82", out)
 
 
 def test_what_a_resident_came_to():

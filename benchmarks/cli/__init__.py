@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llm_games.benchmarks.cli.rate import rate
 from llm_games.errors import LLMGamesError
 
 if TYPE_CHECKING:
@@ -344,6 +345,9 @@ def export(
     with Records.open_readonly(db) as records:
         for path, count in export(records, out, form).items():
             print(f"{path}: {count} rows")
+
+
+app.command()(rate)
 
 
 @app.command()

@@ -63,11 +63,11 @@ def _scores(run: Run) -> Iterator[Row]:
     """Yield a row for each episode: its score by each edition, payoffs, replies and time."""
     for game in run.games:
         for e in game.episodes:
-            done, did = e.status == "done", e.did
+            done, did = e.row.status == "done", e.did
             marks = {x: score(e.rules, e.records, x) if done else None for x in editions()}
             yield {
                 **{"label": game.label, "game": game.name},
-                **{"episode": e.number, "status": e.status},
+                **{"episode": e.row.number, "status": e.row.status},
                 **marks,
                 "payoff_of_a_seat": e.rewards.sum(axis=0).mean() if done else None,
                 "decisions": did.decisions,
@@ -88,7 +88,7 @@ def _rounds(run: Run) -> Iterator[Row]:
                 for number, mean in enumerate(seats_mean(e, e.of(name)), start=1):
                     yield {
                         "label": game.label,
-                        "episode": e.number,
+                        "episode": e.row.number,
                         "round": number,
                         "player": name,
                         "what": action(game.name),

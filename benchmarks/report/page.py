@@ -61,7 +61,7 @@ def build(
     with ExitStack() as opened:
         records = [opened.enter_context(Records.open_readonly(Path(path))) for path in db_paths]
         runs = [read(file, scoring or edition_of(file.config)) for file in records]
-        found = compare(*records, runs[0].edition) if comparing else []
+        found = compare(records[0], records[1], runs[0].edition) if comparing else []
         text, files = html(runs, tables.comparison_grid(found))
     try:
         if out.is_file():
@@ -240,7 +240,7 @@ def _about(game: Game) -> str:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     file, did = run.file, [player.did for player in run.players.values()]
-    done = sum(episode.status == "done" for episode in run.episodes)
+    done = sum(episode.row.status == "done" for episode in run.episodes)
     facts = [
         ("file", file.path.name),
         ("made", file.created[:19].replace("T", " ") + " UTC"),
@@ -258,10 +258,10 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 def _warnings(run: Run) -> list[str]:
     found = []
-    left = sum(episode.status in ("pending", "running") for episode in run.episodes)
+    left = sum(episode.row.status in ("pending", "running") for episode in run.episodes)
     if left:
         found.append(f"This run is not finished: {left} of {len(run.episodes)} episodes are left.")
-    void = [e for e in run.episodes if e.status == "void"]
+    void = [e for e in run.episodes if e.row.status == "void"]
     if void:
         reasons = sorted({episode.row.reason or "no reason given" for episode in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"

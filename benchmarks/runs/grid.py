@@ -41,7 +41,7 @@ class Grid:
     Attributes:
         columns: names, and the format specification of their numbers: ``""`` for words, ``">"``
             for words that stand right. Of a column ``source``, see `OWN`.
-        rows: as wide as `columns`; numbers unrounded, None for what is not defined.
+        rows: of `Value`, as wide as `columns`; unrounded, None for what is not defined.
         title: its heading on a page; without one it is a file only.
         name: of its CSV file; without one it has none.
         note: what explains it.
@@ -51,11 +51,11 @@ class Grid:
     """
 
     columns: Mapping[str, str]
-    rows: Sequence[Sequence[Value]]
+    rows: Sequence[Sequence[Any]]
     title: str = ""
     name: str = ""
     note: str = ""
-    foot: Sequence[Sequence[Value]] = ()
+    foot: Sequence[Sequence[Any]] = ()
     own: Collection[int] = ()
     strong: Collection[str] = ()
 

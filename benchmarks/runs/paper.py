@@ -13,16 +13,18 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.reader import Game, Run, games
+from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import Cell
-from llm_games.errors import unknown
+from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
 ROOMS = Path(__file__).parents[1] / "papers"
 Record = Mapping[str, Any]
+T = TypeVar("T")
 Draw = Callable[..., str]
 """Takes axes (and ``game`` where it is of one), draws, returns the sentence that explains it."""
 
@@ -89,6 +91,7 @@ class Paper(NamedTuple):
         scoring: how it scores an episode, if it does.
         drawn: the plots of a game's moves, whoever owns it; none where there are no special ones.
         actions: what the mean of some seats' actions is, by game, where it means something.
+        rate: writes or reads people's rating forms, see `rated`; None without a form.
     """
 
     title: str
@@ -99,6 +102,7 @@ class Paper(NamedTuple):
     scoring: Scoring | None = None
     drawn: Callable[[Game], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
+    rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
 
 
 @cache
@@ -160,7 +164,35 @@ def action(game: str) -> str:
     return next((paper.actions[game] for paper in papers() if game in paper.actions), "")
 
 
+def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> Grid:
+    """Write the rating forms of the paper that a run belongs to, or read those that are there.
+
+    Args:
+        file: the run.
+        folder: of the forms.
+        judges: their names.
+        count: how many players' games to draw with `seed`; 0: all of them.
+        seed: of the draw.
+
+    Raises:
+        BadParameter: no game of the run belongs to a paper that has a form.
+    """
+    for paper in papers():
+        own = [game for game in games(file) if owner(game) is paper]
+        if paper.rate and own:
+            return paper.rate(own, folder, judges, count, seed)
+    known = ", ".join(paper.title for paper in papers() if paper.rate)
+    raise BadParameter(f"{file.path} has no game that people rate; there is a form of: {known}")
+
+
 def data(room: str, name: str) -> list[dict[str, str]]:
     """Return the rows of a CSV file of a paper's room, by column."""
     with (files(room) / f"{name}.csv").open(encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
+
+
+def printed(room: str, name: str, row: type[T], **columns: str) -> tuple[T, ...]:
+    """Return such rows as named tuples; `columns`: those that are not called as their fields."""
+    read: dict[type, Callable[[str], Any]] = {bool: "yes".__eq__}
+    kinds = [(columns.get(key, key), read.get(k, k)) for key, k in get_type_hints(row).items()]
+    return tuple(row(*(kind(line[key]) for key, kind in kinds)) for line in data(room, name))

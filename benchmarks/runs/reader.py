@@ -21,14 +21,13 @@ from llm_games.benchmarks.runs.records import (
     AttemptRow,
     DecisionRow,
     EpisodeRow,
-    GameRow,
     NoteRow,
     Records,
     StepRow,
 )
 from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.registry import rulebook
-from llm_games.rulebook import Array, Rulebook
+from llm_games.rulebook import Array
 
 TINY = "tiny"
 """The embedded model: as a player, and as its own server calls it."""
@@ -132,16 +131,6 @@ class Episode:
     row: EpisodeRow
 
     @property
-    def number(self) -> int:
-        """Its number within its game, from 0."""
-        return self.row.number
-
-    @property
-    def status(self) -> str:
-        """``pending``, ``running``, ``done`` or ``void``."""
-        return self.row.status
-
-    @property
     def seats(self) -> list[str]:
         """The players' names by seat, as they sat."""
         return self.row.seats
@@ -152,7 +141,7 @@ class Episode:
         return seconds([self.row])
 
     @cached_property
-    def rules(self) -> Rulebook:
+    def rules(self) -> Any:
         """The rules, as its players sat."""
         return self.row.rules()
 
@@ -223,34 +212,22 @@ class Episode:
 class Game:
     """One of a run's games: its rules, its players in their order, and its episodes.
 
-    Where players change seats, `rules` and `seats` are those of the configuration and an episode
-    has its own. `planned` is its entry in the run's configuration.
+    Attributes:
+        file: the run.
+        label, name: its names in the run and in the registry.
+        params, seats: its parameters and the players' names, as configured; where players change
+            seats, an episode has its own.
+        rows: its episodes.
+        planned: its entry in the run's configuration.
     """
 
     file: Records
-    row: GameRow
+    label: str
+    name: str
+    params: dict[str, Any]
+    seats: list[str]
     rows: Sequence[EpisodeRow]
     planned: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def label(self) -> str:
-        """Its name in the run."""
-        return self.row.label
-
-    @property
-    def name(self) -> str:
-        """Its name in the registry."""
-        return self.row.game
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Its parameters."""
-        return self.row.params
-
-    @property
-    def seats(self) -> list[str]:
-        """The players' names by seat."""
-        return self.row.seats
 
     @property
     def players(self) -> list[str]:
@@ -284,12 +261,12 @@ class Game:
     @property
     def played(self) -> list[Episode]:
         """The episodes to draw: all that have begun and are not void."""
-        return [e for e in self.episodes if e.records and e.status != "void"]
+        return [e for e in self.episodes if e.records and e.row.status != "void"]
 
     @property
     def done(self) -> list[Episode]:
         """The episodes that count."""
-        return [e for e in self.episodes if e.status == "done"]
+        return [e for e in self.episodes if e.row.status == "done"]
 
     @property
     def states(self) -> Counter[str]:
@@ -313,7 +290,10 @@ def games(file: Records) -> list[Game]:
     rows: dict[int, list[EpisodeRow]] = {}
     for row in file.episodes():
         rows.setdefault(row.game.id, []).append(row)
-    return [Game(file, g, rows.get(g.id, []), planned.get(g.label, {})) for g in file.games()]
+    return [
+        Game(file, g.label, g.game, g.params, g.seats, rows.get(g.id, []), planned.get(g.label, {}))
+        for g in file.games()
+    ]
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
     scores, payoffs, did = [], [], Tally()
     for episode in game.read():
         did.add(episode.did)
-        if episode.status == "done":
+        if episode.row.status == "done":
             payoffs.append(episode.payoffs)
             found = score(episode.rules, episode.records, edition)
             scores += [] if found is None else [found]

@@ -12,6 +12,7 @@ import numpy as np
 
 from llm_games.benchmarks.papers.alympics import metrics as alympics
 from llm_games.benchmarks.papers.alympics.metrics import Curves, Days, Indicators
+from llm_games.benchmarks.papers.alympics.ratings import rate
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
@@ -364,4 +365,10 @@ ABOUT = (
     "The water allocation challenge of arXiv 2311.03220, beside its ten games of GPT-4 players at "
     "each of six settings."
 )
-PAPER = Paper("Alympics", lambda game: isinstance(game.rules, WaterAllocation), sections, moves)
+PAPER = Paper(
+    "Alympics",
+    lambda game: isinstance(game.rules, WaterAllocation),
+    sections,
+    moves,
+    rate=rate,
+)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from llm_games.benchmarks.papers.auc_arena.ratings import Rating, ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
-from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.reader import Episode, Game
 from llm_games.benchmarks.runs.records import AttemptRow, NoteRow
 from llm_games.benchmarks.runs.stats import Cell, cell
@@ -514,8 +514,9 @@ def _lots(rules: EnglishAuction, records: Sequence[Mapping[str, Any]]) -> Iterat
         for seat, action in enumerate(record["actions"]):
             bids[seat] += action >= 0
         if record["closed"]:
-            item, sold = rules.catalogue[record["lot"]], (record["winner"], record["price"])
-            yield Lot(record["item"], *item, *sold, tuple(bids), tuple(record["budget"]))
+            name, start, value = rules.catalogue[record["lot"]]
+            listed, sold = (record["item"], name, start, value), (record["winner"], record["price"])
+            yield Lot(*listed, *sold, tuple(bids), tuple(record["budget"]))
             bids = [0] * rules.players
 
 
@@ -563,5 +564,4 @@ class Published(NamedTuple):
 @cache
 def published() -> tuple[Published, ...]:
     """Return Table 1: five models, both plans and both statistics."""
-    rows = data(__package__, "table1")
-    return tuple(Published(*list(row.values())[:4], float(row["spearman"])) for row in rows)
+    return printed(__package__, "table1", Published)

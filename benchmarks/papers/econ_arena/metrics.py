@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
@@ -422,23 +422,10 @@ class PublishedBreaks(NamedTuple):
 @cache
 def published_payoffs() -> tuple[PublishedPayoff, ...]:
     """Return the published Table 1: mean payoffs of five models, 20, 60 and 100 sessions."""
-    return tuple(
-        PublishedPayoff(row["game"], int(row["sessions"]), row["model"], float(row["printed"]))
-        for row in data(__package__, "table1")
-    )
+    return printed(__package__, "table1", PublishedPayoff, payoff="printed")
 
 
 @cache
 def published_rule_breaks() -> tuple[PublishedBreaks, ...]:
     """Return the published Table 2: rule breaks of nine models, without and with history."""
-    return tuple(
-        PublishedBreaks(
-            row["game"],
-            row["history"] == "yes",
-            row["model"],
-            int(row["runs"]),
-            int(row["broken_runs"]),
-            float(row["printed_percent"]),
-        )
-        for row in data(__package__, "table2")
-    )
+    return printed(__package__, "table2", PublishedBreaks, percent="printed_percent")

@@ -140,8 +140,8 @@ def _published_payoffs() -> Iterator[list[Value]]:
     rows = {(r.game, r.model, r.sessions): r.payoff for r in econ_arena.published_payoffs()}
     for game, model in dict.fromkeys((game, model) for game, model, _ in rows):
         means = [rows[game, model, count] for count in (*FIRST, 100)]
-        head = [TITLES.get(game, game), "senior", "0", model, PUBLISHED, 100]
-        yield [*head, *means, *[None] * 4]
+        who = (TITLES.get(game, game), "senior", "0", model)
+        yield [*who, PUBLISHED, 100, *means, *[None] * 4]
 
 
 def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:

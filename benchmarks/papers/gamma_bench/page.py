@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -184,7 +184,8 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
             if not np.isnan(heights).all():
                 name = None if number else label
                 axes.plot(at, heights[at], look, color=colour, label=name, ms=5)
-    turned = {"rotation": 40, "ha": "right"} if max(map(len, names)) * len(names) > 50 else {}
+    long = max(map(len, names)) * len(names) > 50
+    turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
     axes.set_xticks(range(len(names)), names, **turned)
     axes.set_ylim(-4, 104)
     axes.set_ylabel("score")

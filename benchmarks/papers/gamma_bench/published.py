@@ -7,13 +7,13 @@ answers never counted, and some cells rest on runs that are not independent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.paper import data, printed
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
@@ -22,8 +22,7 @@ RUNS = 5
 """Independent runs behind each cell of the leaderboard."""
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(NamedTuple):
     """One row of the leaderboard, rounded to one decimal as printed.
 
     Attributes:
@@ -42,8 +41,7 @@ class Listed:
     v4_overall: Cell | None
 
 
-@dataclass(frozen=True)
-class Single:
+class Single(NamedTuple):
     """The score of one GPT-3.5-0125 run as printed in v4 (edition ``v4``)."""
 
     experiment: str
@@ -71,10 +69,7 @@ def leaderboard() -> tuple[Listed, ...]:
 @cache
 def gpt35_runs() -> tuple[Single, ...]:
     """Return the single runs of GPT-3.5-0125: repeats, temperatures, prompts, variants."""
-    return tuple(
-        Single(row["experiment"], row["setting"], row["game"], float(row["score"]))
-        for row in data(__package__, "gpt35_v4")
-    )
+    return printed(__package__, "gpt35_v4", Single)
 
 
 VARIED: dict[str, tuple[str, ...]] = {
