@@ -13,7 +13,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, Run, games
@@ -193,6 +193,6 @@ def data(room: str, name: str) -> list[dict[str, str]]:
 
 def printed(room: str, name: str, row: type[T], **columns: str) -> tuple[T, ...]:
     """Return such rows as named tuples; `columns`: those that are not called as their fields."""
-    read: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": "yes".__eq__}
-    kinds = [(columns.get(key, key), read.get(k, str)) for key, k in row.__annotations__.items()]
+    read: dict[type, Callable[[str], Any]] = {bool: "yes".__eq__}
+    kinds = [(columns.get(key, key), read.get(k, k)) for key, k in get_type_hints(row).items()]
     return tuple(row(*(kind(line[key]) for key, kind in kinds)) for line in data(room, name))
