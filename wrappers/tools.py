@@ -15,9 +15,8 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from llm_games.errors import BadParameter, LLMGamesError, unknown
+from llm_games.noise import Noise
 from llm_games.questions import Action, BadReply, Question
 from llm_games.schemas import object_of
 from llm_games.view import View
@@ -213,8 +212,8 @@ class OrCall(Question):
     def value_of(self, action: Action) -> Any:
         return self.question.value_of(action)
 
-    def sample(self, rng: np.random.Generator) -> Action:
-        return self.question.sample(rng)
+    def sample(self, noise: Noise) -> Action:
+        return self.question.sample(noise)
 
     def wanted(self) -> str:
         return self.question.wanted()
