@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import llm_games
+from llm_games.codecs import ACTIONS
 from llm_games.questions import MISSING
-from llm_games.registry import GAMES
+from llm_games.rooms import ROOMS
 
-NAMES = sorted(GAMES)
+NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
 MODES = ("text", "numeric", "both")
 
@@ -49,7 +50,13 @@ SETTINGS: list[tuple[str, dict]] = [
     ("water_allocation", {"over_budget": "rule_break", "no_bid": "zero", "hp_start": 2}),
     ("water_allocation", {"players": 3, "money_decimals": 2, "persona": "default", "days": 6}),
 ]
+# Every setting once, and every kind of actions once a game; the observation modes take turns.
+CASES = [(n, m, MODES[i % 3], "rules" if i % 4 else "index") for i, (n, m) in enumerate(SETTINGS)]
+CASES += [
+    (n, {}, MODES[(i + j) % 3], a) for i, n in enumerate(NAMES) for j, a in enumerate(ACTIONS)
+]
 IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
+CASE_IDS = [" ".join([n, mode, actions, *map(str, m.values())]) for n, m, mode, actions in CASES]
 
 
 def legal_actions(game, state, rng):

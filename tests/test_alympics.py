@@ -3,7 +3,7 @@
 import asyncio
 import csv
 import dataclasses
-import json
+import re
 from fractions import Fraction
 from importlib.resources import files
 
@@ -16,7 +16,6 @@ from llm_games.baselines.players import llm_player, make_player
 from llm_games.benchmarks.papers.alympics import metrics as alympics
 from llm_games.benchmarks.papers.alympics import ratings as alympics_ratings
 from llm_games.benchmarks.papers.alympics.metrics import (
-    Played,
     box,
     curves,
     daily_prices,
@@ -26,28 +25,26 @@ from llm_games.benchmarks.papers.alympics.metrics import (
     published,
     supply_ratio,
 )
+from llm_games.benchmarks.papers.alympics.page import PAPER
 from llm_games.benchmarks.papers.alympics.ratings import (
     CRITERIA,
     BadForm,
-    Case,
     Rating,
-    Scores,
     case_of,
     choose,
-    judge,
     read_form,
     spreads,
     write_form,
 )
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
-from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 LOW, MEDIUM, HIGH = (llm_games.rules("water_allocation", preset=f"setting_{i}") for i in (1, 2, 3))
 SUPPLIES = (17, 12, 20, 10, 15, 19, 11, 14, 18, 13, 16, 20, 10, 12, 15, 17, 11, 19, 14, 13)
@@ -229,8 +226,8 @@ def test_the_exact_table_follows_from_its_own_entries():
             alive = [setting.survived[name][column] for name, _, _ in RESIDENTS]
             assert ratio == pytest.approx(float(supply_ratio(game, alive)), abs=1e-6)
         assert set(setting.ratio_start) == {float(supply_ratio(game, [True] * 5))}
-        for name, games in setting.survived.items():
-            assert setting.survival[name] == pytest.approx(np.mean(games))
+        for name, alive in setting.survived.items():
+            assert setting.survival[name] == pytest.approx(np.mean(alive))
         assert setting.mean_ratio_end == pytest.approx(np.mean(setting.ratio_end), abs=1e-6)
 
 
@@ -293,12 +290,14 @@ def test_a_recorded_run(tmp_path):
     plan = planned("alympics", seats=["even"], episodes=2, games=[game, *others])
     play_run(lambda: start(plan, path), plan, players(plan))
     with Records.open_readonly(path) as run:
-        found = alympics.recorded(run)
-    assert list(found) == ["water_allocation"]
-    games = found["water_allocation"]
-    assert [len(played.days) for played in games] == [3, 3]
-    assert games[0].players == ["even"] * 5
-    shown = indicators(games[0].game, [played.days for played in games])
+        found = [game for game in games(run) if PAPER.owns(game)]
+        done = {game.label: [(e.seats, e.records) for e in game.done] for game in found}
+        rules = found[0].rules
+    assert list(done) == ["water_allocation"]
+    days = [records for _, records in done["water_allocation"]]
+    assert [len(records) for records in days] == [3, 3]
+    assert done["water_allocation"][0][0] == ["even"] * 5
+    shown = indicators(rules, days)
     assert shown.survivors == 5
     assert shown.ratio_start == 0.5
 
@@ -311,21 +310,26 @@ def played(persona="none"):
     game = WaterAllocation(days=4, persona=persona, supplies=[10, 12, 7, 15])
     players = [make_player("even", game)] * 5
     episode = asyncio.run(play_table(game, players, 1))
-    replies = [{0: f'{{"bid": {day}}}'} for day in range(4)]
-    return Played(game, ["even"] * 5, episode.records, replies)
+    return game, episode.records
+
+
+def replies_of(seat):
+    return ["" if seat else f'{{"bid": {day}}}' for day in range(4)]
 
 
 def cases(count):
     plain, told = played(), played("default")
     return [
-        case_of(f"{kind}_{seat}", game, seat)
+        case_of(f"{kind}_{seat}", *game, replies_of(seat), seat)
         for kind, game in (("plain", plain), ("told", told))
         for seat in range(count)
     ]
 
 
 def test_the_story_of_a_case():
-    plain, told = (case_of("x", played(persona), 0) for persona in ("none", "default"))
+    plain, told = (
+        case_of("x", *played(persona), replies_of(0), 0) for persona in ("none", "default")
+    )
     assert "Alex needs 8 units of water a day and earns $70." in plain.story
     assert "Day 1: 10 units of water. Bids: Alex $17, Bob $18, Cindy $25" in plain.story
     assert 'Reply: {"bid": 0}' in plain.story
@@ -334,7 +338,8 @@ def test_the_story_of_a_case():
     assert "unemployed" in told.story
     assert "unemployed" not in plain.story
     assert [c.key for c in told.criteria] == ["IU", "LR", "SE", "AD", "LP", "IA"]
-    assert len(plain.criteria) == 5
+    assert plain.criteria == CRITERIA[:5]
+    assert living(ended("AD")) == [True, False, False, True, False]
 
 
 def test_choosing_cases():
@@ -409,55 +414,18 @@ def test_spreads_and_what_the_paper_prints():
     assert list(printed["model"]) == [criterion.key for criterion in CRITERIA]
 
 
-def ask(script, case, **settings):
-    return asyncio.run(judge(ScriptedClient(script), case, **settings))
-
-
-def test_a_model_judges_by_the_same_criteria():
-    seen = []
-
-    def script(request):
-        seen.append(request)
-        return json.dumps({"scores": {"IU": 1, "LR": 2, "SE": 3, "AD": 4, "LP": 5}})
-
-    case = cases(1)[0]
-    found = ask(script, case, name="m")
-    assert [rating.score for rating in found.ratings] == [1, 2, 3, 4, 5]
-    assert found.ratings[0] == Rating("m", "plain_0", "IU", 1)
-    text = seen[0].messages[0]["content"]
-    for criterion in case.criteria:
-        assert all(words in text for words in criterion)
-    assert "identity" not in text
-    assert case.story in seen[0].messages[1]["content"]
-
-
-def test_a_judge_is_asked_again_and_never_guessed():
-    good = json.dumps({"scores": dict.fromkeys([c.key for c in CRITERIA], 4)})
-    case = cases(1)[1]
-    found = ask(["five stars", good.replace("4", "7", 1), good], case)
-    assert [reply.outcome for reply in found.replies] == ["unparsable", "out_of_range", "valid"]
-    assert len(found.ratings) == 6
-    lost = ask(["no"] * 2, case, max_attempts=2)
-    assert lost.ratings == ()
-    assert len(lost.replies) == 2
-    with pytest.raises(ClientError):
-        ask([], case)
-
-
-def test_the_question_of_a_judge():
-    question = Scores(criteria=("IU", "LR"))
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        action = question.sample(rng)
-        reply = question.reply(action)
-        assert question.read(json.loads(reply)["scores"]) == action
-        assert all(question.allows(reply[:i]) for i in range(len(reply) + 1))
-        assert not question.allows(reply + " ")
-    assert not question.allows('{"scores": {"IU": 6')
-    assert question.schema()["properties"]["scores"]["required"] == ["IU", "LR"]
-    assert question.form() == '{"scores": {"IU": <1 to 5>, "LR": <1 to 5>}}'
-    assert Case("x", "story", False).criteria == CRITERIA[:5]
-    assert living(ended("AD")) == [True, False, False, True, False]
+def test_the_command_writes_forms_and_reads_them(llm_games, tmp_path):
+    game = {"game": "water_allocation", "params": {"players": 2, "days": 2}}
+    plan = resolve(parse({"games": [game], "seats": ["even"]}, "test"), "test")
+    play_run(lambda: start(plan, tmp_path / "a.db"), plan, players(plan))
+    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    assert code == 0
+    assert "form_ann.csv" in out.replace("\n", "")
+    assert "2.00" not in out
+    filled(tmp_path / "forms" / "form_ann.csv", ["2"] * 10)
+    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    assert re.search(r"information utilisation +this run +2.00 +2.00 +2.00 +2.00 +0.00", out)
+    assert re.search(r"published, human players +3.00 +3.50 +4.00 +3.30 +0.82", out)
 
 
 def test_what_a_resident_came_to():
@@ -486,6 +454,6 @@ def test_replies_of_players_that_look_back_are_not_moves(tmp_path):
     made = {key: llm_player(client, {"learning": True}) for key in players(plan)}
     play_run(lambda: start(plan, path), plan, made)
     with Records.open_readonly(path) as run:
-        [[played]] = alympics.recorded(run).values()
-    assert [len(day) for day in played.replies] == [2, 2]
-    assert set(played.replies[0].values()) == {'{"bid": 5}'}
+        stories = [case.story for case in alympics_ratings.cases(games(run)[0])]
+    assert len(stories) == 2
+    assert all(story.count('Reply: {"bid": 5}') == story.count("Reply: ") == 2 for story in stories)

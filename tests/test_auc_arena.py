@@ -37,6 +37,7 @@ from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Rating, rating
 from llm_games.benchmarks.papers.auc_arena.spearman import average_ranks, spearman
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import is_model, players, resolve
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter, UnknownName
@@ -461,7 +462,7 @@ def play_all(path, raw):
     plan = resolve(parse(raw, "test"), "test")
     play_run(lambda: start(plan, path), plan, players(plan))
     with Records.open_readonly(path) as run:
-        return auc_arena.recorded(run)
+        return {game.label: auc_arena.auctions(game) for game in games(run)}
 
 
 def test_rule_bidders_as_worked_out(tmp_path):
@@ -504,7 +505,7 @@ def play_scripted(path, raw, script):
                 made[seat.key] = llm_player(ScriptedClient(script), seat.settings)
     play_run(lambda: start(plan, path), plan, made)
     with Records.open_readonly(path) as run:
-        return auc_arena.recorded(run)
+        return {game.label: auc_arena.auctions(game) for game in games(run)}
 
 
 class Bidders:

@@ -2,29 +2,50 @@
 
 import dataclasses
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from llm_games.baselines import models
 from llm_games.baselines.deviation import deviation
+from llm_games.baselines.games.budget_auction.theory import private_bid
 from llm_games.baselines.players import make_player
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
-from llm_games.benchmarks.papers.econ_arena.metrics import Session, standings, turns
-from llm_games.benchmarks.papers.gamma_bench.scores import Cell, score_episode
+from llm_games.benchmarks.papers.econ_arena.metrics import standings, turns
+from llm_games.benchmarks.papers.gamma_bench.scores import score_episode
 from llm_games.benchmarks.runs.config import PAPERS, load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.errors import BadParameter, UnknownName
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import plain, play
+from llm_games.wrappers.seats import plain, play
 
 RNG = np.random.default_rng(0)
+
+
+class Session(NamedTuple):
+    """What the metrics need of a recorded episode."""
+
+    rules: Rulebook
+    seats: list[str]
+    records: list[dict[str, Any]]
+
+
+def mean_deviation(sessions, measure="scaled"):
+    """Return d of equation 2 over all players and runs, and how many were left out of it."""
+    found = [t.deviation for s in sessions for run in turns(s, measure) for t in run]
+    known = [deviation for deviation in found if deviation is not None]
+    return (float(sum(known) / len(known)) if known else None), found.count(None)
+
+
 AUCTION = {
     "preset": "econ_arena_L",
     "players": 3,
@@ -80,7 +101,7 @@ def test_an_auction_session_by_hand():
     assert (c.bad_format, c.bad_range, c.left_out) == (0, 1, 1)
     assert a.advantage.mean == pytest.approx(-20 / 3 + 10 / 3 - 10)
     assert a.asset_ratio.mean == pytest.approx(29 / 30)
-    assert econ_arena.mean_deviation([session]) == (51 / 880, 1)
+    assert mean_deviation([session]) == (51 / 880, 1)
 
 
 def test_what_a_losing_bid_hides_is_a_misbid():
@@ -98,7 +119,7 @@ def test_the_paper_s_ratio():
 def test_a_first_price_auction_has_no_reference():
     game = rulebook("sealed_bid_auction", **(AUCTION | {"price": "first"}))
     session = record(game, (60, 50, 40))
-    assert econ_arena.title(session.game) == "first_price_auction"
+    assert econ_arena.title(session.rules) == "first_price_auction"
     assert {turn.deviation for turn in turns(session)[0]} == {None}
     assert (standings([session])[0].ratio, standings([session])[0].advantage) == (None, None)
 
@@ -137,7 +158,7 @@ def test_deviation_is_safe_at_zero(more, numbers, expected):
 
 def test_deviation_counts_from_the_drawn_limit():
     session = contest((10, 5, 0), preset="econ_arena_L")
-    limit = Fraction(session.records[0]["limit"], session.game.unit)
+    limit = Fraction(session.records[0]["limit"], session.rules.unit)
     assert turns(session)[0][0].deviation == turns(session)[0][0].place == 10 / limit
 
 
@@ -148,7 +169,7 @@ def test_when_all_rules_are_broken():
         (-2, "range", None),
         (-2, "range", None),
     ]
-    assert econ_arena.mean_deviation([session]) == (None, 3)
+    assert mean_deviation([session]) == (None, 3)
     assert econ_arena.path([session]) == [None]
     game = rulebook("sealed_bid_auction", **AUCTION)
     broken = record(game, (None, 101, -1), names=ABC)
@@ -166,7 +187,7 @@ def test_convergence():
     sessions = [contest(*((x, 0) for x in numbers)) for numbers in (one, two)]
     places = econ_arena.path(sessions, "player_0")
     assert places == pytest.approx([0.45, 0.315, 0.21, 0.145, 0.035, 0.005])
-    goal = econ_arena.goal(sessions[0].game)
+    goal = econ_arena.goal(sessions[0].rules)
     assert econ_arena.convergence_run(places, goal) == 5
     assert econ_arena.convergence_rate(places, goal) == pytest.approx(1 - 90**-0.2)
     assert econ_arena.path(sessions)[0] == pytest.approx(0.225)
@@ -226,7 +247,7 @@ def test_the_arena_asks_nobody_again(name):
 
 def test_an_auction_converges_to_its_valuations():
     session = auction_session()
-    assert econ_arena.goal(session.game) == 1
+    assert econ_arena.goal(session.rules) == 1
     assert econ_arena.path([session], "a") == pytest.approx([1, 2 / 3, 3 / 2])
 
 
@@ -238,25 +259,16 @@ def test_statistics_over_sessions():
     ]
     a, _ = standings(sessions)
     assert a.payoff == Cell(2 / 3, pytest.approx(np.std([1, 0, 1], ddof=1)), 3)
-    assert econ_arena.standard_error(a.payoff) == pytest.approx(a.payoff.std / np.sqrt(3))
-    assert econ_arena.standard_error(Cell(1.0, None, 1)) is None
+    assert a.payoff.error == pytest.approx(a.payoff.std / np.sqrt(3))
+    assert Cell(1.0, None, 1).error is None
 
 
-def test_payoff_table_takes_the_first_sessions():
+def test_payoffs_of_the_first_sessions():
     sessions = [contest((0, 50), names="ab")] * 2 + [contest((50, 0), names="ab")] * 2
-    rows = econ_arena.payoff_table([*sessions, auction_session()], (2, 60))
-    found = {(row.game, row.sessions, row.player): row.payoff for row in rows}
-    assert found == {
-        ("beauty_contest", 2, "a"): 1,
-        ("beauty_contest", 2, "b"): 0,
-        ("beauty_contest", 4, "a"): 0.5,
-        ("beauty_contest", 4, "b"): 0.5,
-        ("second_price_auction", 1, "a"): pytest.approx(-10 / 3),
-        ("second_price_auction", 1, "b"): pytest.approx(10 / 3),
-        ("second_price_auction", 1, "c"): pytest.approx(-10 / 3),
-    }
-    with pytest.raises(BadParameter, match="counts must be at least 1"):
-        econ_arena.payoff_table(sessions, (0, 2))
+    assert [found.payoff.mean for found in standings(sessions[:2])] == [1, 0]
+    assert [found.payoff.mean for found in standings(sessions)] == [0.5, 0.5]
+    gains = {found.player: found.payoff.mean for found in standings([auction_session()])}
+    assert gains == pytest.approx({"a": -10 / 3, "b": 10 / 3, "c": -10 / 3})
 
 
 def test_break_table_tells_history_apart():
@@ -281,10 +293,10 @@ def test_what_is_not_of_the_arena_is_refused():
 
 def test_sessions_have_no_score_of_another_benchmark():
     session = auction_session()
-    first = dataclasses.replace(session.game, price="first")
+    first = dataclasses.replace(session.rules, price="first")
     assert score_episode(first, session.records) is None
     drawn = contest((10, 5, 0), preset="econ_arena_L")
-    assert score_episode(drawn.game, drawn.records) is None
+    assert score_episode(drawn.rules, drawn.records) is None
 
 
 # -- published tables ----------------------------------------------------------------------------
@@ -377,7 +389,8 @@ def test_from_a_file_to_the_tables(tmp_path):
     plan = resolve(parse(raw | {"seats": seats, "episodes": 2}, "test"), "test")
     play_run(lambda: start(plan, tmp_path / "run.db"), plan, players(plan))
     with Records.open_readonly(tmp_path / "run.db") as run:
-        found = econ_arena.recorded(run)
+        found = {game.label: game.done for game in games(run)}
+        assert all(session.rules and session.records for done in found.values() for session in done)
     assert [len(sessions) for sessions in found.values()] == [2, 2, 2]
     for sessions in found.values():
         for session in sessions:
@@ -385,8 +398,7 @@ def test_from_a_file_to_the_tables(tmp_path):
         truthful = standings(sessions)[0]
         assert truthful.player == "rational"
         assert truthful.misbid in (0, None)
-    rows = econ_arena.payoff_table(found["beauty contest"])
-    shares = {row.player: row.payoff for row in rows}
+    shares = {row.player: row.payoff.mean for row in standings(found["beauty contest"])}
     assert sum(shares.values()) + 5 * shares["rational"] == pytest.approx(1)
 
 
@@ -412,7 +424,7 @@ def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
     _, outcome = game.step(state, bids, RNG)
     found = deviation(game, outcome.record)
     assert (found.nash_conv, found.distance) == (0, 0)
-    assert econ_arena.mean_deviation([Session(game, game.names(), [plain(outcome)])]) == (0, 0)
+    assert mean_deviation([Session(game, game.names(), [plain(outcome)])]) == (0, 0)
 
 
 def test_rational_bidders_bid_no_more_than_they_have():
@@ -432,7 +444,7 @@ def test_rational_bidders_bid_no_more_than_they_have():
 @pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
 def test_first_price_bids_of_normal_values(value, bid):
     game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
-    assert models.private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
+    assert private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
     certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
     assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 5
 

@@ -30,7 +30,7 @@ from llm_games.wrappers.llm_policy import (
     dialogue,
     seeds,
 )
-from llm_games.wrappers.table import play as play_game
+from llm_games.wrappers.seats import play as play_game
 
 GAME = PublicGoods(players=3, rounds=5)
 

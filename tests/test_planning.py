@@ -27,8 +27,8 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
+from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
-from llm_games.wrappers.table import play
 
 NAMES = ("player_0", "player_1", "player_2")
 TRUTH = {
@@ -507,9 +507,9 @@ def test_any_game_can_be_planned(game):
 
 
 def run_of(tmp_path, script=legal, **game):
-    from llm_games.baselines.players import PLAYERS, Entry
+    from llm_games.baselines.players import PLAYERS, Kind
 
-    PLAYERS["spy"] = Entry("for tests", model=lambda v, c, s: llm_player(ScriptedClient(script), s))
+    PLAYERS["spy"] = Kind("for tests", model=lambda v, c, s: llm_player(ScriptedClient(script), s))
     try:
         seats = [{"player": "spy", "strategy": "adaptive", "learning": True}, "rule:2", "naive"]
         entry = {

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.run import ReplayFailed, RunStopped, planned, play_run, start
@@ -91,7 +91,7 @@ class Meddler:
 
 def scripted(client):
     """Add a player to the registry that asks this client."""
-    PLAYERS["scripted"] = Entry(
+    PLAYERS["scripted"] = Kind(
         "answers from its seed", model=lambda value, _, more: LLMPolicy(client, **more)
     )
 
@@ -166,7 +166,9 @@ def test_everything_is_recorded(tmp_path, registry):
     )
     attempts = [attempt for *_, rows in found.values() for attempt in rows]
     assert len(attempts) == client.calls
-    outcomes = {attempt[-8] for attempt in attempts}
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        rows = [row for episode in records.episodes() for row in records.attempts(episode.id)]
+    outcomes = {row.outcome for row in rows}
     assert outcomes >= {"valid", "unparsable", "failed"}
     assert any("not say ?." in str(attempt) for attempt in attempts)
     goods = found["public_goods", 0]

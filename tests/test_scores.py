@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from llm_games.benchmarks.papers.gamma_bench import published, scores
 from llm_games.benchmarks.papers.gamma_bench.scores import Shot
+from llm_games.benchmarks.runs import stats
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.battle_royale.rules import BattleRoyale
 from llm_games.games.beauty_contest.rules import BeautyContest
@@ -335,7 +336,7 @@ T1_TO_T5 = {
     ],
 )
 def test_cell(game, mean, std, wrong):
-    got = scores.cell(T1_TO_T5[game])
+    got = stats.cell(T1_TO_T5[game])
     assert got.runs == 5
     assert got.mean == pytest.approx(mean, abs=1e-9)
     assert round(got.std, 2) == std
@@ -355,7 +356,7 @@ def test_overall_of_incomplete_tables():
     uneven = scores.overall({**T1_TO_T5, "pirate_game": [70.0]})
     assert uneven.std is None
     assert uneven.runs == 1
-    assert scores.cell([3.0]) == (3.0, None, 1)
+    assert stats.cell([3.0]) == (3.0, None, 1)
 
 
 @pytest.mark.parametrize(
@@ -363,22 +364,22 @@ def test_overall_of_incomplete_tables():
     [(83.55, "83.6"), (27.65, "27.6"), (96.95, "97.0"), (None, "–"), (0.0, "0.0")],
 )
 def test_shown(value, text):
-    assert scores.shown(value) == text
+    assert stats.shown(value) == text
 
 
 def test_interval():
     columns = list(T1_TO_T5.values())
-    first, again = (scores.interval(columns, np.random.default_rng(1)) for _ in range(2))
+    first, again = (stats.interval(columns, np.random.default_rng(1)) for _ in range(2))
     assert first == again
     assert first[0] < 43.51 < first[1]
-    assert scores.interval([[5.0, 5.0, 5.0]], np.random.default_rng(0)) == (5.0, 5.0)
-    assert scores.interval([[1.0], [1.0, 2.0]], np.random.default_rng(0)) is None
-    assert scores.interval([], np.random.default_rng(0)) is None
+    assert stats.interval([[5.0, 5.0, 5.0]], np.random.default_rng(0)) == (5.0, 5.0)
+    assert stats.interval([[1.0], [1.0, 2.0]], np.random.default_rng(0)) is None
+    assert stats.interval([], np.random.default_rng(0)) is None
 
 
 def test_filled_in_marks_only_beyond_five_percent():
-    assert scores.filled_in(10, 200) <= scores.MARK < scores.filled_in(11, 200)
-    assert scores.filled_in(0, 0) == 0
+    assert stats.filled_in(10, 200) <= stats.MARK < stats.filled_in(11, 200)
+    assert stats.filled_in(0, 0) == 0
 
 
 # -- recorded runs ---------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from llm_games.baselines.tiny.chat import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, explained, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
-from llm_games.baselines.tiny.scripts import SCRIPTS, answer
+from llm_games.baselines.tiny.scripts import answer
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.questions import Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
@@ -45,7 +45,7 @@ def model():
 def prompts():
     """Prompts of all games, mixed."""
     rng = np.random.default_rng(7)
-    drawn = [s for name in SCRIPTS for s in data.episode(rulebook(name), rng)]
+    drawn = [s for name in data.VARIANTS for s in data.episode(rulebook(name), rng)]
     return [(drawn[i].prefix, drawn[i].prompt) for i in rng.permutation(len(drawn))[:64]]
 
 
@@ -82,7 +82,7 @@ def test_template_is_the_shipped_one():
     assert config["chat_template"] == TEMPLATE
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("persona", [None, *PERSONAS])
 def test_scripts_answer_legally(name, persona):
     rng = np.random.default_rng(3)
@@ -101,7 +101,7 @@ def test_scripts_answer_legally(name, persona):
             assert not outcome.broke.any()
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("place", [0, -1])
 def test_samples_are_what_the_policy_asks(name, place):
     """The training prompts are those of `LLMPolicy`, to the letter."""
@@ -132,7 +132,9 @@ def test_a_reply_does_not_depend_on_its_company(model, prompts):
     alone = [model.generate([ask])[0] for ask in asks]
     split = model.generate(asks[:11]) + model.generate(asks[11:])
     assert [r.text for r in together] == [r.text for r in alone] == [r.text for r in split]
-    assert [r.logprobs for r in together] == [r.logprobs for r in alone]
+    # Kernels of some processors add up a batch in another order: the last digits may differ.
+    for one, other in zip(together, alone, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, rel=1e-3, abs=1e-3)
 
 
 def test_top_p_rules_out_what_is_unlikely(model, prompts):
@@ -321,7 +323,7 @@ def test_client_gives_errors_to_those_who_asked():
         asyncio.run(client.complete(bad))
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("reasoning", [False, True])
 def test_constrained_play_is_legal(name, reasoning):
     policy = LLMPolicy(TinyClient(constrained=True), prompts="v3", reasoning=reasoning)
@@ -336,7 +338,7 @@ CELLS = [(label, WORDINGS[i % 5]) for i, label in enumerate(evaluate.SETTINGS)]
 CELLS += [(name, version) for name in GAMES for version in WORDINGS]
 
 
-@pytest.mark.slow
+@pytest.mark.toy
 @pytest.mark.parametrize(("label", "version"), sorted({*CELLS}))
 def test_free_play_is_nearly_always_legal(label, version):
     policy = LLMPolicy(TinyClient(), prompts=version)
@@ -345,7 +347,7 @@ def test_free_play_is_nearly_always_legal(label, version):
     assert evaluate.share(counts) >= 0.96  # 98 % and a sample's error
 
 
-@pytest.mark.slow
+@pytest.mark.toy
 @pytest.mark.parametrize("version", WORDINGS)
 def test_free_thoughts_are_nearly_always_legal(version):
     policy = PlanningPolicy(TinyClient(), Planning(learning=True), mind_of, prompts=version)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_run import content
 
-from llm_games.baselines.players import PLAYERS, Entry, make_player
-from llm_games.baselines.policies import best_response, rational
-from llm_games.baselines.tools import DRAWS, MIXED, TOOLS, equipped, tool_named
+from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
+from llm_games.baselines.tools import DRAWS, TOOLS, equipped, tool_named
 from llm_games.benchmarks.runs.config import ConfigError, load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
@@ -343,18 +342,18 @@ def test_given_actions_must_fit(game, others, says):
 
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize(
-    ("tool", "rules"), [("best_response", best_response.RULES), ("equilibrium", rational.RULES)]
+    ("tool", "kind"), [("best_response", "best_response"), ("equilibrium", "rational")]
 )
-def test_tools_say_what_the_players_do(game, tool, rules):
+def test_tools_say_what_the_players_do(game, tool, kind):
     view = next(
         view for seat in range(9) if (view := first_view(rulebook(game), seat)).question is not None
     )
     said = TOOLS[tool].text(view, {})
     assert said == TOOLS[tool].text(view, {})
-    action = rules[game](view, np.random.default_rng(0))
+    action = rule_of(kind, game)[1](view, np.random.default_rng(0))
     action = tuple(np.asarray(action).tolist()) if np.ndim(action) else int(action)
     value = json.dumps(view.question.value_of(action)).replace('"', "")
-    assert said.endswith(f": {view.question.key} {value}") or game in MIXED
+    assert said.endswith(f": {view.question.key} {value}") or handed(game).mixed
     assert f"{view.question.key} {value}" in said or f"of {DRAWS} draws" in said
 
 
@@ -399,7 +398,7 @@ def answer(request):
 
 def asking(script):
     """Add a player to the registry that answers so."""
-    PLAYERS["scripted"] = Entry(
+    PLAYERS["scripted"] = Kind(
         "answers from its seed",
         model=lambda value, _, more: LLMPolicy(ScriptedClient(script), **equipped(more)),
     )

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.errors import BadParameter, NotReady, unknown
+from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
 from llm_games.replies import READINGS, Reply, read_reply
-from llm_games.rulebook import Rulebook, check_integer
+from llm_games.rulebook import Rulebook
 from llm_games.view import View, Who
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import (

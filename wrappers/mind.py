@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 from llm_games.asides import Aside, Lessons, Text
 from llm_games.errors import unknown
+from llm_games.facts import check_choice, check_integer
 from llm_games.replies import Reply
-from llm_games.rulebook import Rulebook, check_choice, check_integer
+from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
 from llm_games.wrappers.llm_policy import ChatMemory, Exchange

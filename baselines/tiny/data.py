@@ -17,7 +17,7 @@ import numpy as np
 
 from llm_games import rooms
 from llm_games.baselines.tiny.chat import render
-from llm_games.baselines.tiny.scripts import SCRIPTS, answer
+from llm_games.baselines.tiny.scripts import answer
 from llm_games.questions import Action, Bid, Choice, Integer, Question, Real, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
@@ -42,12 +42,14 @@ def prompts_hash() -> str:
     words for options of other games, which the model never sees.
     """
     digest = hashlib.sha256()
-    for name in SCRIPTS:
+    for name in VARIANTS:
         for version in versions(name):
             for settings in FIXED.get(name, [{}]):
                 for text in _readings(Prompts(name, version), rulebook(name, **settings)):
                     digest.update(text.encode() + b"\0")
-    digest.update((rooms.wordings("english_auction") / "planning.j2").read_bytes())
+    folder = rooms.wordings("english_auction")
+    assert folder is not None
+    digest.update((folder / "planning.j2").read_bytes())
     return digest.hexdigest()
 
 
@@ -209,7 +211,7 @@ def samples(
 
     `more` has further sources by name: each gives the samples of one game.
     """
-    sources = {name: partial(_game, name) for name in SCRIPTS} | dict(more or {})
+    sources = {name: partial(_game, name) for name in VARIANTS} | dict(more or {})
     shares = {name: SHARES.get(name, 0.8) * (3 if name == focus else 1) for name in sources}
     drawn = dict.fromkeys(sources, 0)
     while sum(drawn.values()) < count:

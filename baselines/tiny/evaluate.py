@@ -16,14 +16,14 @@ import numpy as np
 
 from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny.client import TinyClient
-from llm_games.baselines.tiny.scripts import SCRIPTS
+from llm_games.baselines.tiny.data import VARIANTS
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.words import PERSONAS, versions
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),
@@ -36,7 +36,7 @@ _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
 )
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in SCRIPTS},
+    **{name: (name, {}) for name in VARIANTS},
     **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
 }
 """Game and parameters by label: the default ones by the game's name, and those of presets."""

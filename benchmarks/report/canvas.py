@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
+from llm_games.benchmarks.runs.grid import OWN, PUBLISHED
+from llm_games.benchmarks.runs.paper import HALF
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array
 
@@ -25,9 +28,6 @@ _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--p
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 MARKS = "osD^vXP<>*"
-
-THIRD, HALF = (4.7, 3.0), (7.0, 3.4)
-"""Sizes in inches of plots of which three or two stand side by side on a wide page."""
 
 ROW = 34
 """The longest name of a row, in characters."""
@@ -158,12 +158,9 @@ def _inline(text: str, name: str) -> str:
 
 def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str = BLUE) -> None:
     """Draw values over rounds: every run thin, their mean thick, ± 1 std over runs as a band."""
-    length = max(map(len, runs))
-    table = np.full((len(runs), length), np.nan)
-    for row, values in zip(table, runs, strict=True):
-        row[: len(values)] = values
-    rounds = np.arange(1, length + 1)
-    dot = "o" if length == 1 else None
+    table = padded(runs)
+    rounds = np.arange(1, table.shape[1] + 1)
+    dot = "o" if len(rounds) == 1 else None
     if len(runs) > 1:
         axes.plot(rounds, table.T, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
         mean, std = moments(table)
@@ -229,6 +226,41 @@ def dots(
             axes.errorbar(means, places, None, errors, mark, color=colour, ms=6, lw=1, label=label)
     down(axes, rows)
     return shifts
+
+
+def beside_published(
+    axes: Axes,
+    rows: Sequence[Sequence[Any]],
+    series: Mapping[str, tuple[int, str, str, float]],
+    filled: Callable[[int], bool],
+) -> None:
+    """Draw columns of a result table by row: one's own above a line, the published below.
+
+    Args:
+        axes: where to.
+        rows: they begin with a name and its source.
+        series: column, colour, marker and how far below the middle of its row, by name.
+        filled: whether the marks of a column are.
+    """
+    for name, (column, colour, mark, below) in series.items():
+        [values] = padded([[row[column] for row in rows]])
+        face = colour if filled(column) else "none"
+        at = np.arange(len(rows)) + below
+        axes.plot(values, at, mark, color=colour, mfc=face, ms=6, label=name)
+    down(axes, [f"{row[0]}{', published' * (row[1] == PUBLISHED)}" for row in rows])
+    axes.axhline(sum(row[1] == OWN for row in rows) - 0.5, color=INK, linewidth=0.8)
+
+
+def padded(rows: Sequence[Sequence[float | None]]) -> Array:
+    """Return rows of values over rounds, float64 ``(rows, rounds)``, NaN where there is none."""
+    columns = zip_longest(*rows)
+    table = [[np.nan if x is None else x for x in column] for column in columns]
+    return np.array(table, np.float64).reshape(-1, len(rows)).T
+
+
+def zero(axes: Axes) -> None:
+    """Draw a line at 0 across the rows."""
+    axes.axvline(0, color=INK, linewidth=0.8, linestyle=":")
 
 
 def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str = "--") -> None:

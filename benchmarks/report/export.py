@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
 
-from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, score_episode
-from llm_games.benchmarks.report.data import Run
-from llm_games.benchmarks.report.figures import ACTIONS, seats_mean
-from llm_games.benchmarks.report.paper import PUBLISHED, Grid
+from llm_games.benchmarks.report.figures import seats_mean
+from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
+from llm_games.benchmarks.runs.paper import action, editions, score
+from llm_games.benchmarks.runs.reader import Run
 from llm_games.replies import ReplyOutcome
 
 
@@ -35,81 +33,65 @@ class Files:
         return paths
 
 
-def tables(runs: Sequence[Run], files: Files) -> list[str]:
-    """Add all numbers of these runs as CSV files and return their paths."""
-    kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
-    made = ((name, [row for run in runs for row in rows(run)]) for name, rows in kinds)
-    return [files.add("tables", name, ("csv", _csv(rows)))[0] for name, rows in made if rows]
+Row = dict[str, Any]
 
 
-def grids(found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
-    """Add the result tables of papers as CSV files and return their paths.
+def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
+    """Add all numbers of these runs, and the tables of their papers, as CSV; return their paths.
 
-    Those of one name share a file. Published rows belong to no run and are there once.
+    Tables of one name share a file. Published rows belong to no run and are there once.
     """
-    rows: dict[str, list[dict[str, Any]]] = {}
+    kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
+    rows: dict[str, list[Row]] = {
+        name: [{"run": run.stem} | row for run in runs for row in of(run)] for name, of in kinds
+    }
     for run, grid in found:
         own = rows.setdefault(grid.name, [])
-        for row in grid.rows:
-            plain = dict(zip(grid.head, row, strict=True))
-            stem = "" if plain.get("source") == PUBLISHED else run.path.stem
-            line = {"run": stem} | plain
+        for row in grid.dicts():
+            stem = "" if row.get("source") == PUBLISHED else run.stem
+            line = {"run": stem} | row
             if stem or line not in own:
                 own.append(line)
     return [
-        files.add("tables", name, ("csv", _csv(lines)))[0] for name, lines in rows.items() if lines
+        files.add("tables", name, ("csv", as_csv(lines)))[0]
+        for name, lines in rows.items()
+        if lines
     ]
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Write rows; the columns are all that any of them has."""
-    out = io.StringIO()
-    columns = dict.fromkeys(name for row in rows for name in row)
-    writer = csv.DictWriter(out, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def _scores(run: Run) -> Iterator[dict[str, Any]]:
+def _scores(run: Run) -> Iterator[Row]:
     """Yield a row for each episode: its score by each edition, payoffs, replies and time."""
-    for table in run.tables:
-        for e in table.episodes:
-            done = e.status == "done"
-            row = {"run": run.path.stem, "label": table.label, "game": table.rules.name}
-            yield row | {
-                "episode": e.number,
-                "status": e.status,
-                **{
-                    edition: score_episode(e.rules, e.records, edition) if done else None
-                    for edition in EDITIONS
-                },
+    for game in run.games:
+        for e in game.episodes:
+            done, did = e.row.status == "done", e.did
+            marks = {x: score(e.rules, e.records, x) if done else None for x in editions()}
+            yield {
+                **{"label": game.label, "game": game.name},
+                **{"episode": e.row.number, "status": e.row.status},
+                **marks,
                 "payoff_of_a_seat": e.rewards.sum(axis=0).mean() if done else None,
-                "decisions": e.decisions,
-                "filled_in": e.filled,
-                "calls": e.calls,
-                "tokens_in": e.tokens_in,
-                "tokens_out": e.tokens_out,
-                "cost": e.cost if run.priced else None,
+                "decisions": did.decisions,
+                "filled_in": did.filled,
+                "calls": did.calls,
+                "tokens_in": did.tokens_in,
+                "tokens_out": did.tokens_out,
+                "cost": did.cost if run.priced else None,
                 "seconds": e.seconds,
             }
 
 
-def _rounds(run: Run) -> Iterator[dict[str, Any]]:
+def _rounds(run: Run) -> Iterator[Row]:
     """Yield a row for each round and player of the games in which a mean action means something."""
-    for table in run.tables:
-        if table.rules.name not in ACTIONS:
-            continue
-        for e in table.played:
-            for name in dict.fromkeys(table.seats):
+    for game in run.games:
+        for e in game.played if action(game.name) else ():
+            for name in game.players:
                 for number, mean in enumerate(seats_mean(e, e.of(name)), start=1):
                     yield {
-                        "run": run.path.stem,
-                        "label": table.label,
-                        "episode": e.number,
+                        "label": game.label,
+                        "episode": e.row.number,
                         "round": number,
                         "player": name,
-                        "what": ACTIONS[table.rules.name],
+                        "what": action(game.name),
                         "value": None if np.isnan(mean) else mean,
                     }
 
@@ -117,31 +99,30 @@ def _rounds(run: Run) -> Iterator[dict[str, Any]]:
 OUTCOMES = get_args(ReplyOutcome)
 
 
-def _calls(run: Run) -> Iterator[dict[str, Any]]:
+def _calls(run: Run) -> Iterator[Row]:
     """Yield a row for each player and kind of its calls: how the replies were read."""
     for player in run.players.values():
-        for kind, outcomes in {"move": player.outcomes, **player.others}.items():
+        for kind, outcomes in {"move": player.did.moves, **player.did.others}.items():
             if calls := outcomes.total():
-                row = {"run": run.path.stem, "player": player.name, "for": kind, "calls": calls}
+                row = {"player": player.name, "for": kind, "calls": calls}
                 yield row | {outcome: outcomes[outcome] for outcome in OUTCOMES}
 
 
-def _players(run: Run) -> Iterator[dict[str, Any]]:
+def _players(run: Run) -> Iterator[Row]:
     """Yield a row for each player: its decisions, and the replies that were to be moves."""
     for player in run.players.values():
-        asked = bool(player.latencies)
+        did = player.did
         yield {
-            "run": run.path.stem,
             "player": player.name,
             "kind": player.kind,
-            "model": player.model,
-            "decisions": player.decisions,
-            "filled_in": player.filled,
-            "calls": player.outcomes.total(),
-            **{outcome: player.outcomes[outcome] for outcome in OUTCOMES},
-            "tokens_in": player.tokens_in,
-            "tokens_out": player.tokens_out,
-            "cost": player.cost if run.priced else None,
-            "latency_median": np.median(player.latencies) if asked else None,
-            "latency_total": sum(player.latencies),
+            "model": did.model,
+            "decisions": did.decisions,
+            "filled_in": did.filled,
+            "calls": did.moves.total(),
+            **{outcome: did.moves[outcome] for outcome in OUTCOMES},
+            "tokens_in": did.tokens_in,
+            "tokens_out": did.tokens_out,
+            "cost": did.cost if run.priced else None,
+            "latency_median": np.median(did.latencies) if did.calls else None,
+            "latency_total": sum(did.latencies),
         }

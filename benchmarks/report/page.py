@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from llm_games import __version__
-from llm_games.benchmarks.papers import papers
-from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, GAMES, MARK
-from llm_games.benchmarks.report import canvas, export, figures, settings, tables
-from llm_games.benchmarks.report.data import Run, Table, load
+from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
-from llm_games.benchmarks.report.figures import Plot, Sketch
-from llm_games.benchmarks.report.paper import Paper
+from llm_games.benchmarks.report.figures import Plot
 from llm_games.benchmarks.runs.compare import compare
+from llm_games.benchmarks.runs.grid import Grid
+from llm_games.benchmarks.runs.paper import Paper, Section, edition_of, editions, owner, papers
+from llm_games.benchmarks.runs.reader import Game, Run, read
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
 
 LONG = 16
-"""With more tables than this a run's details are folded away."""
+"""With more games than this a run's details are folded away."""
 
 
 def build(
@@ -39,7 +41,7 @@ def build(
     Args:
         db_paths: files of runs, at least one.
         out: the HTML file (ending in ``.html``), or a folder in which to write ``report.html``.
-        scoring: edition of the scores, see `scores.EDITIONS`; None: the one each run asks for.
+        scoring: edition of the scores, see `paper.editions`; None: the one each run asks for.
         comparing: compare the two runs, episode by episode.
 
     Raises:
@@ -52,15 +54,15 @@ def build(
         raise BadParameter("a report needs at least one run, got none; give its .db file")
     if comparing and len(db_paths) != 2:
         raise BadParameter(f"to compare takes two runs, got {len(db_paths)}; give two .db files")
-    if scoring is not None and scoring not in EDITIONS:
-        raise unknown("scoring", scoring, EDITIONS)
+    if scoring is not None and scoring not in editions():
+        raise unknown("scoring", scoring, editions())
     out = Path(out)
     out = out if out.suffix == ".html" else out / "report.html"
-    runs = [load(Path(path)) for path in db_paths]
-    for run in runs:
-        run.config["scoring"] = scoring or run.edition
-    compared = compare(db_paths[0], db_paths[1], runs[0].edition) if comparing else []
-    text, files = html(runs, tables.comparison_rows(compared))
+    with ExitStack() as opened:
+        records = [opened.enter_context(Records.open_readonly(Path(path))) for path in db_paths]
+        runs = [read(file, scoring or edition_of(file.config)) for file in records]
+        found = compare(records[0], records[1], runs[0].edition) if comparing else []
+        text, files = html(runs, tables.comparison_grid(found))
     try:
         if out.is_file():
             _clear(out)
@@ -97,104 +99,118 @@ def _clear(page: Path) -> None:
         (page.parent / unquote(name)).unlink(missing_ok=True)
 
 
-def html(runs: Sequence[Run], compared: Sequence[tables.ComparisonRow] = ()) -> tuple[str, Files]:
+def html(runs: Sequence[Run], compared: Grid) -> tuple[str, Files]:
     """Return the page about these runs and the files that it links to."""
     files = Files()
     loader = PackageLoader("llm_games.benchmarks.report", ".")
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     css, _, _ = loader.get_source(env, "page.css")
-    folders = [run.path.stem if len(runs) > 1 else "" for run in runs]
+    folders = [run.stem if len(runs) > 1 else "" for run in runs]
     parts = [
         _part(run, f"r{i}", files, folder)
         for i, (run, folder) in enumerate(zip(runs, folders, strict=True))
     ]
-    board = tables.leaderboard([part["rest"] for part in parts])
-    grids = [(part["run"], grid) for part in parts for p in part["papers"] for grid in p["grids"]]
+    scorers = [paper for paper in papers() if paper.scoring]
+    boards = [
+        board
+        for paper in scorers
+        if paper.scoring and (board := paper.scoring.board([_of(run, paper) for run in runs]))
+    ]
+    scored = [p.scoring.note for p in scorers if p.scoring and any(p in x["papers"] for x in parts)]
+    grids = [
+        (part["run"], grid)
+        for part in parts
+        for section in part["sections"]
+        for grid in section["about"].grids
+        if grid.name
+    ]
     text = env.get_template("page.html.j2").render(
-        title=runs[0].title if len(runs) == 1 else f"{len(runs)} runs",
+        title=runs[0].file.title if len(runs) == 1 else f"{len(runs)} runs",
         css=Markup(css),
         parts=parts,
         compared=compared,
-        exported=export.tables(runs, files) + export.grids(grids, files),
-        board=board if any(row.own for row in board) else [],
-        games=[game.replace("_", " ") for game in GAMES],
-        breaks=list(tables.BREAKS.values()),
+        exported=export.tables(runs, grids, files),
+        boards=boards,
+        scored=scored,
         mark=f"{float(MARK):.0%}",
         version=__version__,
-        rounds=settings.ROUNDS,
     )
     return text, files
 
 
 def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
-    """Return what the page shows of a run: what belongs to a paper apart, and the rest of it."""
+    """Return what the page shows of a run: what belongs to papers, and what every run has."""
+    owners = {game.label: owner(game) for game in run.games}
+    mine = [paper for paper in papers() if paper in owners.values()]
+    parts = {paper.title: paper.read(_of(run, paper)) for paper in mine}
 
-    def shown(plots: Sequence[Plot]) -> list[dict[str, Any]]:
+    def shown(plots: Iterable[Plot]) -> list[dict[str, Any]]:
         return [_figure(plot, files, folder) for plot in plots]
 
-    papers, rest = by_paper(run)
-    experiments = settings.experiments(rest, prefix)
+    def section(about: Section, prefix: str) -> dict[str, Any]:
+        pairs = [
+            (
+                shown(
+                    figures.drawn(
+                        [sketch], f"{about.title} {sketch.title}".lower(), f"{prefix}-{i}"
+                    )
+                ),
+                grid,
+            )
+            for i, (sketch, grid) in enumerate(about.pairs)
+        ]
+        plots = shown(figures.drawn(about.sketches, about.title, prefix))
+        return {"about": about, "plots": plots, "pairs": pairs}
+
+    def moves(game: Game) -> Sequence[Any]:
+        paper = owners[game.label]
+        special = paper.moves(parts[paper.title], game) if paper else []
+        return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
+
+    scored = [label for label, paper in owners.items() if paper and paper.scoring]
     return {
         "run": run,
-        "rest": rest,
-        "papers": [
-            {
-                "paper": paper,
-                "grids": paper.grids(own),
-                "plots": shown(
-                    figures.drawn(paper.figures(own), paper.title, f"{prefix}-paper-{i}")
-                ),
-            }
-            for i, (paper, own) in enumerate(papers)
+        "papers": mine,
+        "sections": [
+            section(about, f"{prefix}-paper-{i}-{k}")
+            for i, paper in enumerate(mine)
+            for k, about in enumerate(paper.sections(parts[paper.title]))
         ],
-        "other": tables.other(run.edition),
-        "long": len(run.tables) > LONG,
-        "matrix": settings.matrix(rest),
-        "experiments": [(e, shown([e.plot])[0]) for e in experiments],
-        "against": settings.against_fixed(rest),
-        "usage": tables.usage_rows(run),
+        "long": len(run.games) > LONG,
+        "scored": bool(scored),
+        "scores": tables.score_grid(run, scored, _total(run, mine)),
+        "usage": tables.usage_grid(run),
         "facts": _facts(run),
         "warnings": _warnings(run),
-        "scores": tables.score_rows(run, rest),
-        "scored": any(table.rules.name in GAMES for table in rest.tables),
-        "total": tables.total(rest),
-        "tables": [
-            _about(table) | {"plots": shown(figures.drawn(sketches, table.label, f"{prefix}-{i}"))}
-            for i, (table, sketches) in enumerate(_moves(run, papers))
+        "games": [
+            {
+                "label": game.label,
+                "about": _about(game),
+                "plots": shown(
+                    figures.drawn(moves(game) if game.played else [], game.label, f"{prefix}-{i}")
+                ),
+            }
+            for i, game in enumerate(run.games)
         ],
-        "players": tables.player_rows(run),
-        "calls": tables.other_rows(run),
-        "replies": shown(figures.replies(run, prefix)),
+        "players": tables.player_grid(run),
+        "calls": tables.other_grid(run),
+        "replies": shown(figures.drawn(figures.latency(run), "latency", f"{prefix}-latency")),
     }
 
 
-def by_paper(run: Run) -> tuple[list[tuple[Paper, Any]], Run]:
-    """Return papers with what they need of those tables that belong to them, and other tables."""
-    owners = [_owner(table) for table in run.tables]
-
-    def of(paper: Paper | None) -> Run:
-        pairs = zip(run.tables, owners, strict=True)
-        return replace(run, tables=[table for table, owner in pairs if owner is paper])
-
-    return [(paper, paper.read(of(paper))) for paper in papers() if paper in owners], of(None)
+def _of(run: Run, paper: Paper) -> Run:
+    """Return a run with those of its games that belong to a paper."""
+    return replace(run, games=[game for game in run.games if owner(game) is paper])
 
 
-def _owner(table: Table) -> Paper | None:
-    return next((paper for paper in papers() if paper.owns(table)), None)
-
-
-def _moves(
-    run: Run, papers: Sequence[tuple[Paper, Any]]
-) -> Iterator[tuple[Table, Sequence[Sketch]]]:
-    """Yield each table of a run with the figures of its moves."""
-    games, read = run.by_game(), {paper.title: own for paper, own in papers}
-    for table in run.tables:
-        sketches: list[Sketch] = []
-        if table.played:
-            owner = _owner(table)
-            sketches = owner.moves(read[owner.title], table) if owner else []
-            sketches = sketches or figures.moves(table, len(games[table.rules.name]) == 1)
-        yield table, sketches
+def _total(run: Run, mine: Sequence[Paper]) -> list[Any]:
+    """Return Overall and its interval; nothing unless all games of a benchmark have a score."""
+    for paper in mine:
+        if paper.scoring:
+            found = paper.scoring.counted(_of(run, paper), run.edition)
+            if mean := paper.scoring.overall(found):
+                return [mean, tables.bootstrap([found[game] for game in paper.scoring.games])]
+    return []
 
 
 def _figure(plot: Plot, files: Files, folder: str) -> dict[str, Any]:
@@ -205,50 +221,49 @@ def _figure(plot: Plot, files: Files, folder: str) -> dict[str, Any]:
     )
     return {
         "title": plot.title,
-        "half": plot.size[0] == canvas.HALF[0],
+        "half": plot.half,
         "inline": picture.inline,
         "sentence": picture.sentence,
         "files": [(Path(path).suffix[1:].upper(), quote(path)) for path in paths],
     }
 
 
-def _about(table: Table) -> dict[str, Any]:
-    played, names = len(table.played), list(dict.fromkeys(table.seats))
-    given = ", ".join(f"{name} = {value}" for name, value in table.params.items())
-    seats = " and ".join(f"{table.seats.count(name)} × {name}" for name in names)
-    about = f"{table.rules.title} ({table.rules.source}): {seats}; "
-    about += f"{played} {'run' if played == 1 else 'runs'} shown; {given or 'default settings'}."
-    return {"label": table.label, "about": about}
+def _about(game: Game) -> str:
+    played = len(game.played)
+    given = ", ".join(f"{name} = {value}" for name, value in game.params.items())
+    seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
+    about = f"{game.rules.title} ({game.rules.source}): {seats}; "
+    return (
+        f"{about}{played} {'run' if played == 1 else 'runs'} shown; {given or 'default settings'}."
+    )
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
-    players = run.players.values()
-    calls = sum(len(player.latencies) for player in players)
-    done = sum(episode.status == "done" for episode in run.episodes)
+    file, did = run.file, [player.did for player in run.players.values()]
+    done = sum(episode.row.status == "done" for episode in run.episodes)
     facts = [
-        ("file", run.path.name),
-        ("made", run.created[:19].replace("T", " ") + " UTC"),
-        ("llm-games", run.package),
+        ("file", file.path.name),
+        ("made", file.created[:19].replace("T", " ") + " UTC"),
+        ("llm-games", file.package),
         ("players", ", ".join(run.players)),
-        ("seed", str(run.config.get("seed", "–"))),
+        ("seed", str(file.config.get("seed", "–"))),
         ("episodes", f"{done} of {len(run.episodes)} done"),
         ("played for", "–" if run.seconds is None else tables.seconds(run.seconds)),
     ]
-    if calls:
-        tokens_in = sum(player.tokens_in for player in players)
-        tokens_out = sum(player.tokens_out for player in players)
-        facts += [("calls", f"{calls:,}"), ("tokens in / out", f"{tokens_in:,} / {tokens_out:,}")]
+    if calls := sum(tally.calls for tally in did):
+        tokens = (sum(tally.tokens_in for tally in did), sum(tally.tokens_out for tally in did))
+        facts += [("calls", f"{calls:,}"), ("tokens in / out", "{:,} / {:,}".format(*tokens))]
     return facts
 
 
 def _warnings(run: Run) -> list[str]:
     found = []
-    left = sum(episode.status in ("pending", "running") for episode in run.episodes)
+    left = sum(episode.row.status in ("pending", "running") for episode in run.episodes)
     if left:
         found.append(f"This run is not finished: {left} of {len(run.episodes)} episodes are left.")
-    void = [e for e in run.episodes if e.status == "void"]
+    void = [e for e in run.episodes if e.row.status == "void"]
     if void:
-        reasons = sorted({episode.reason or "no reason given" for episode in void})
+        reasons = sorted({episode.row.reason or "no reason given" for episode in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
         found.append(f"{which} no score: {'; '.join(reasons)}.")
     return found

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.papers.gamma_bench.scores import score_episode
+from llm_games.benchmarks.runs.paper import edition_of, score
+from llm_games.benchmarks.runs.reader import Episode, Game, games
 from llm_games.benchmarks.runs.records import EpisodeRow, Records
 from llm_games.errors import BadParameter
 
@@ -116,7 +117,7 @@ def compare(
     Args:
         a: file of a run, or the open run.
         b: the other.
-        edition: of the scores, see `scores.EDITIONS`; None: the one the first run asks for.
+        edition: of the scores, see `paper.editions`; None: the one the first run asks for.
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -128,38 +129,33 @@ def compare(
     if not isinstance(b, Records):
         with Records.open_readonly(b) as opened:
             return compare(a, opened, edition)
-    edition = edition or a.config.get("scoring", "corrected")
-    left, right = _by_label(a), _by_label(b)
+    edition = edition or edition_of(a.config)
+    left, right = ({game.label: game for game in games(run) if game.rows} for run in (a, b))
     return [
-        _compare((a, left.get(label, [])), (b, right.get(label, [])), edition)
+        _compare(left.get(label), right.get(label), edition)
         for label in dict.fromkeys([*left, *right])
     ]
 
 
-_Side = tuple[Records, list[EpisodeRow]]
-
-
-def _by_label(run: Records) -> dict[str, list[EpisodeRow]]:
-    found: dict[str, list[EpisodeRow]] = {}
-    for episode in run.episodes():
-        found.setdefault(episode.game.label, []).append(episode)
-    return found
-
-
-def _compare(a: _Side, b: _Side, edition: str) -> Comparison:
-    first = (a[1] or b[1])[0].game
-    sides = [{(e.number, e.seed, e.game.game): e for e in rows} for _, rows in (a, b)]
+def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
+    first = a or b
+    assert first is not None
+    sides = [
+        {(row.number, row.seed, row.game.game): row for row in game.rows} if game else {}
+        for game in (a, b)
+    ]
     paired = [key for key in sides[0] if key in sides[1]]
     done = [key for key in paired if all(side[key].status == "done" for side in sides)]
-    seats, notes = _seats_and_notes(a[1], b[1])
+    seats, notes = _seats_and_notes(a, b)
     values = [
-        [_values(run, side[key], seats, edition) for key in done]
-        for (run, _), side in zip((a, b), sides, strict=True)
+        [_values(Episode(game.file, side[key]), seats, edition) for key in done]
+        for game, side in zip((a, b), sides, strict=True)
+        if game
     ]
     scored = [(x, y) for (x, _), (y, _) in zip(*values, strict=True) if None not in (x, y)]
     return Comparison(
         label=first.label,
-        game=first.game,
+        game=first.name,
         score=difference(*zip(*scored, strict=True)) if scored else None,
         payoff=difference(*([p for _, p in side] for side in values)) if done else None,
         seats=seats,
@@ -168,21 +164,16 @@ def _compare(a: _Side, b: _Side, edition: str) -> Comparison:
     )
 
 
-def _values(
-    run: Records, episode: EpisodeRow, seats: list[int], edition: str
-) -> tuple[float | None, float]:
+def _values(episode: Episode, seats: list[int], edition: str) -> tuple[float | None, float]:
     """Return an episode's score and the mean payoff of who has these seats by configuration."""
-    steps = run.steps(episode.id)
-    payoffs = np.sum([step.rewards for step in steps], axis=0)[np.argsort(episode.seating)]
-    score = score_episode(episode.rules(), [step.record for step in steps], edition)
-    return score, float(payoffs[seats].mean())
+    value = score(episode.rules, episode.records, edition)
+    return value, float(episode.payoffs[seats].mean())
 
 
-def _seats_and_notes(a: list[EpisodeRow], b: list[EpisodeRow]) -> tuple[list[int], list[str]]:
+def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
     """Return the seats whose payoff is compared, and what else differs."""
-    if not a or not b:
+    if left is None or right is None:
         return [], []
-    left, right = a[0].game, b[0].game
     notes = [] if left.params == right.params else ["played with different parameters"]
     if len(left.seats) != len(right.seats):
         shared = range(min(len(left.seats), len(right.seats)))

@@ -10,11 +10,13 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.records import EpisodeRow, Records
+from llm_games.benchmarks.runs.reader import Episode, games
+from llm_games.benchmarks.runs.records import AttemptRow, DecisionRow, NoteRow, Records, StepRow
 from llm_games.benchmarks.runs.store import Unwritable
 from llm_games.errors import LLMGamesError, unknown
 
@@ -22,25 +24,30 @@ Row = tuple[Any, ...]
 CHUNK = 5000
 """Rows that are written together."""
 
+PLAIN = {"int": int, "float": float, "bool": int, "str": str, "str | None": str}
+"""Annotations of what is written as it is; all else is JSON."""
+NAMES = {"seed": "sampling_seed"}
+"""Fields whose columns have other names."""
 EPISODE = {"game": str, "label": str, "episode": int, "seed": int}
 """Columns that every table begins with."""
-SEAT = {"step": int, "seat": int, "player": str}
-TABLES: dict[str, dict[str, type]] = {
-    "episodes": EPISODE
-    | {"params": str, "players": str, "status": str, "reason": str, "started": str, "ended": str},
-    "steps": EPISODE | {"step": int, "asked": str, "record": str, "rewards": str, "finished": str},
-    "decisions": EPISODE
-    | SEAT
-    | {"action": str, "outcome": str, "broke": int, "reward": float},
-    "attempts": EPISODE
-    | SEAT
-    | {
-        "number": int, "prompt": str, "text": str, "finish": str, "error": str, "outcome": str,
-        "why": str, "tokens_in": int, "tokens_out": int, "latency": float, "sampling_seed": int,
-        "model": str, "detail": str, "kind": str,
-    },
-    "notes": EPISODE | SEAT | {"number": int, "kind": str, "content": str},
-}  # fmt: skip
+
+
+def _columns(row: type[Any]) -> dict[str, type]:
+    """Return the columns of a kind of rows; a seat has its player beside it."""
+    found = {NAMES.get(f.name, f.name): PLAIN.get(str(f.type), str) for f in fields(row)}
+    head = {"step": int, "seat": int, "player": str} if "seat" in found else {}
+    return EPISODE | head | found
+
+
+ROWS: dict[str, tuple[type[Any], Callable[[Episode], list[Any]]]] = {
+    "steps": (StepRow, lambda episode: episode.steps),
+    "decisions": (DecisionRow, Episode.decisions),
+    "attempts": (AttemptRow, Episode.attempts),
+    "notes": (NoteRow, Episode.notes),
+}
+ABOUT = ("params", "players", "status", "reason", "started", "ended")
+TABLES = {"episodes": EPISODE | dict.fromkeys(ABOUT, str)}
+TABLES |= {name: _columns(row) for name, (row, _) in ROWS.items()}
 """Columns of each table and what they hold; a missing value is empty."""
 
 
@@ -82,55 +89,29 @@ def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]
 
 def rows(records: Records, table: str) -> Iterator[Row]:
     """Give the rows of one of `TABLES`, episode by episode."""
-    pool = {i: {"role": role, "content": text} for i, _, role, text in records.pool()}
-    for episode in records.episodes():
-        head = (episode.game.game, episode.game.label, episode.number, episode.seed)
-        for row in _ROWS[table](records, episode, pool):
-            yield *head, *row
+    for game in games(records):
+        for episode in game.read():
+            row = episode.row
+            head = (game.name, game.label, row.number, row.seed)
+            if table == "episodes":
+                about = (row.status, row.reason, row.started, row.ended)
+                yield *head, _json(row.params), _json(row.seats), *about
+                continue
+            kind, read = ROWS[table]
+            for found in read(episode):
+                values = vars(found) | (
+                    {"prompt": records.messages(found.prompt)} if kind is AttemptRow else {}
+                )
+                plain = [_plain(field.type, values[field.name]) for field in fields(kind)]
+                if "seat" in values:
+                    plain.insert(2, row.seats[found.seat])
+                yield *head, *plain
 
 
-Pool = Mapping[int, dict[str, str]]
-
-
-def _episodes(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
-    about = (episode.status, episode.reason, episode.started, episode.ended)
-    yield _json(episode.params), _json(episode.seats), *about
-
-
-def _steps(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
-    for row in records.steps(episode.id):
-        yield row.step, *map(_json, (row.asked, row.record, row.rewards, row.finished))
-
-
-def _decisions(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
-    for row in records.decisions(episode.id):
-        player = episode.seats[row.seat]
-        action = None if row.action is None else _json(row.action)
-        yield row.step, row.seat, player, action, row.outcome, int(row.broke), row.reward
-
-
-def _attempts(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
-    for row in records.attempts(episode.id):
-        player, prompt = episode.seats[row.seat], _json([pool[i] for i in row.prompt])
-        read = (row.text, row.finish, row.error, row.outcome, row.why)
-        counted = (row.tokens_in, row.tokens_out, row.latency, row.seed, row.model)
-        about = (row.detail, row.kind)
-        yield row.step, row.seat, player, row.number, prompt, *read, *counted, *about
-
-
-def _notes(records: Records, episode: EpisodeRow, pool: Pool) -> Iterator[Row]:
-    for row in records.notes(episode.id):
-        player = episode.seats[row.seat]
-        yield row.step, row.seat, player, row.number, row.kind, _json(row.content)
-
-
-_ROWS: dict[str, Callable[[Records, EpisodeRow, Pool], Iterator[Row]]] = {
-    "episodes": _episodes,
-    "steps": _steps,
-    "decisions": _decisions,
-    "attempts": _attempts,
-    "notes": _notes,
-}
+def _plain(kind: Any, value: Any) -> Any:
+    if value is None or kind in PLAIN:
+        return int(value) if isinstance(value, bool) else value
+    return _json(value)
 
 
 def _json(value: Any) -> str:

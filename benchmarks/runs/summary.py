@@ -9,16 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.papers.gamma_bench.scores import (
-    GAMES,
-    MARK,
-    Cell,
-    cell,
-    overall,
-    score_episode,
-)
-from llm_games.benchmarks.runs.store import EpisodeRow, Records
-from llm_games.registry import rulebook
+from llm_games.benchmarks.runs.paper import edition_of, score
+from llm_games.benchmarks.runs.paper import overall as over_benchmark
+from llm_games.benchmarks.runs.reader import Game, Tally, games
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.stats import MARK, Cell, cell
 from llm_games.wrappers.clients.budget import Usage
 
 
@@ -72,19 +67,13 @@ class GameSummary:
 
 def summary(records: Records) -> list[GameSummary]:
     """Summarize a run game by game, scored by its own edition."""
-    episodes = records.episodes()
-    return [
-        _game(records, [episode for episode in episodes if episode.game.id == game.id])
-        for game in records.games()
-    ]
+    edition = edition_of(records.config)
+    return [_summary(game, edition) for game in games(records)]
 
 
-def total(games: list[GameSummary]) -> Cell | None:
-    """Return the mean over the benchmark's eight games, if each is there once."""
-    names = [game.game for game in games]
-    if sorted(names) != sorted(GAMES):
-        return None
-    return overall({game.game: game.scores for game in games})
+def total(found: list[GameSummary]) -> Cell | None:
+    """Return the mean over a paper's benchmark, if each of its games is there once."""
+    return over_benchmark([(game.game, game.scores) for game in found])
 
 
 def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usage]]:
@@ -96,39 +85,33 @@ def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usag
     return found
 
 
-def _game(records: Records, episodes: list[EpisodeRow]) -> GameSummary:
-    game = episodes[0].game
-    rules = rulebook(game.game, **game.params)
-    edition = records.config.get("scoring", "corrected")
-    scores, payoffs, decisions, filled_in = [], [], 0, 0
-    bad: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}  # by whether it is a move
-    for episode in episodes:
-        made = records.decisions(episode.id)
-        decisions += len(made)
-        filled_in += sum(decision.broke for decision in made)
-        for attempt in records.attempts(episode.id):
-            if attempt.outcome not in (None, "valid", "tool"):
-                bad[attempt.kind == "move"][attempt.outcome] += 1
-        if episode.status == "done":
-            steps = records.steps(episode.id)
-            by_chair = np.sum([step.rewards for step in steps], axis=0)
-            payoffs.append(by_chair[np.argsort(episode.seating)])
-            score = score_episode(rules, [step.record for step in steps], edition)
-            scores += [] if score is None else [score]
+def _summary(game: Game, edition: str) -> GameSummary:
+    scores, payoffs, did = [], [], Tally()
+    for episode in game.read():
+        did.add(episode.did)
+        if episode.row.status == "done":
+            payoffs.append(episode.payoffs)
+            found = score(episode.rules, episode.records, edition)
+            scores += [] if found is None else [found]
     means = np.mean(payoffs, axis=0).tolist() if payoffs else []
     of_each: dict[str, list[float]] = {}
     for name, payoff in zip(game.seats, means, strict=False):
         of_each.setdefault(name, []).append(payoff)
+    thoughts = sum(did.others.values(), Counter())
     return GameSummary(
         label=game.label,
-        game=game.game,
-        players=list(dict.fromkeys(game.seats)),
-        episodes=dict(Counter(episode.status for episode in episodes)),
+        game=game.name,
+        players=game.players,
+        episodes=dict(game.states),
         scores=scores,
         payoffs=means,
         payoff_of={name: float(np.mean(found)) for name, found in of_each.items()},
-        decisions=decisions,
-        bad_replies=dict(bad[True]),
-        bad_thoughts=dict(bad[False]),
-        filled_in=filled_in,
+        decisions=did.decisions,
+        bad_replies=_bad(did.moves),
+        bad_thoughts=_bad(thoughts),
+        filled_in=did.filled,
     )
+
+
+def _bad(read: Counter[str]) -> dict[str, int]:
+    return {name: n for name, n in read.items() if name not in ("unread", "valid", "tool")}

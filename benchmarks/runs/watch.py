@@ -12,10 +12,9 @@ from pathlib import Path
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from llm_games.benchmarks.cli.tables import columns_table
+from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.records import EpisodeRow, Records
 
 INTERVAL = 1.0
@@ -65,12 +64,10 @@ class Stand:
         """Whether nothing is left to play."""
         return not any(game.episodes["running"] + game.episodes["pending"] for game in self.games)
 
-    def table(self) -> Table:
+    def table(self) -> Grid:
         """Return the table of the games."""
-        heads = (
-            "game", "episodes", "decisions", "rule breaks", "calls", "tokens", "last actions"
-        )  # fmt: skip
-        return columns_table(heads, [game.cells() for game in self.games])
+        heads = columns("game, episodes, decisions, rule breaks, calls, tokens, last actions")
+        return Grid(heads, [game.cells() for game in self.games])
 
     def lines(self) -> list[str]:
         """Return one line for each game."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from llm_games.errors import BadParameter
-from llm_games.rulebook import check_choice, check_number
+from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.connections import Connections
 from llm_games.wrappers.clients.secrets import Secret

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from llm_games.rulebook import check_integer
+from llm_games.facts import check_integer
 from llm_games.wrappers.clients.base import ClientError, Completion, Message, Request, Sampling
 
 GATHER = 0.005  # seconds that a batch waits for company

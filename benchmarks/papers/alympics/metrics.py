@@ -7,19 +7,17 @@ requirement, is an exact fraction; money is in dollars.
 
 from __future__ import annotations
 
-import csv
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.baselines.games.water_allocation.theory import Play
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.paper import data
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.questions import NO_BID
@@ -239,32 +237,6 @@ def as_play(game: WaterAllocation, played: Sequence[Days]) -> Play:
     return Play(np.array([living(days) for days in played]).T, alive, bids, supplies)
 
 
-class Played(NamedTuple):
-    """One recorded game: rules, players' names by seat, days, and each day's replies by seat."""
-
-    game: WaterAllocation
-    players: Sequence[str]
-    days: Days
-    replies: Sequence[Mapping[int, str]]
-
-
-def recorded(run: Records) -> dict[str, list[Played]]:
-    """Return the finished water allocation games of a run by label; void ones are left out."""
-    found: dict[str, list[Played]] = {}
-    for episode in run.episodes():
-        if episode.game.game != WaterAllocation.name or episode.status != "done":
-            continue
-        game: Any = episode.rules()
-        days = [step.record for step in run.steps(episode.id)]
-        replies: list[dict[int, str]] = [{} for _ in days]
-        for attempt in run.attempts(episode.id):
-            if attempt.kind == "move":
-                replies[attempt.step][attempt.seat] = attempt.text
-        played = Played(game, episode.seats, days, replies)
-        found.setdefault(episode.game.label, []).append(played)
-    return found
-
-
 # -- what the paper prints -------------------------------------------------------------------------
 
 
@@ -314,9 +286,11 @@ def published(edition: str = "corrected") -> tuple[Published, ...]:
     """
     if edition not in EDITIONS:
         raise BadParameter(f"edition must be one of {', '.join(EDITIONS)}, got {edition!r}")
-    medians = {row["setting"]: float(row["mean_median_price"]) for row in rows_of("prices")}
+    medians = {
+        row["setting"]: float(row["mean_median_price"]) for row in data(__package__, "prices")
+    }
     settings: dict[str, list[dict[str, str]]] = {}
-    for row in rows_of("table2"):
+    for row in data(__package__, "table2"):
         settings.setdefault(row["setting"], []).append(row)
     return tuple(_published(rows, edition, medians[setting]) for setting, rows in settings.items())
 
@@ -367,10 +341,3 @@ def _published(rows: list[dict[str, str]], edition: str, mean_median: float) -> 
         mean_ratio_end=cells["RSR_E"][-1],
         mean_median=mean_median,
     )
-
-
-def rows_of(name: str) -> list[dict[str, str]]:
-    """Return the rows of a data file of the paper: ``table2``, ``prices`` or ``ratings``."""
-    path = files(__package__) / f"{name}.csv"
-    with path.open(encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))

@@ -1,4 +1,4 @@
-"""Ratings of a player's whole game by people or by a language model, on the form of Alympics.
+"""Ratings of a player's whole game by people, on the form of Alympics.
 
 Source: arXiv 2311.03220, section 4.5 and appendix A.5, in our own words: six criteria, 1 to 5; the
 last one only for players that were given a persona. A form is a CSV file with a row for each
@@ -16,15 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.papers.alympics.metrics import Played, rows_of
+from llm_games.benchmarks.papers.alympics.metrics import Days
+from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, columns
+from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.reader import Game
 from llm_games.errors import BadParameter, LLMGamesError
-from llm_games.questions import Action, BadReply, Question, read_integer
-from llm_games.replies import Reply, read_reply
-from llm_games.schemas import object_of
-from llm_games.view import Who
-from llm_games.wrappers.clients.base import Client, Message, Request, Sampling
-
-LOWEST, HIGHEST = 1, 5
+from llm_games.games.water_allocation.rules import WaterAllocation
 
 
 class BadForm(LLMGamesError, ValueError):
@@ -98,40 +95,54 @@ class Case:
         return tuple(c for c in CRITERIA if self.persona or c.key != PERSONA_ONLY)
 
 
-def case_of(name: str, played: Played, seat: int) -> Case:
+def case_of(name: str, rules: WaterAllocation, days: Days, said: Sequence[str], seat: int) -> Case:
     """Return one seat's game as a case, told day by day with its own replies."""
-    game, me = played.game, played.game.cast[seat]
+    me = rules.cast[seat]
     lines = [
         f"{me.name} needs {me.requirement} units of water a day and earns ${me.salary}.",
-        f"Health starts at {game.hp_start} of {game.hp_max}; the game has {game.days} days.",
+        f"Health starts at {rules.hp_start} of {rules.hp_max}; the game has {rules.days} days.",
     ]
-    if game.personas is not None:
-        lines.insert(0, f"{me.name}: {' '.join(game.personas[seat])}")
-    for number, day in enumerate(played.days, start=1):
+    if rules.personas is not None:
+        lines.insert(0, f"{me.name}: {' '.join(rules.personas[seat])}")
+    for number, (day, reply) in enumerate(zip(days, said, strict=True), start=1):
         if day["alive"][seat]:
-            lines += ["", *_day(played, seat, number, day)]
-    return Case(name, "\n".join(lines), game.personas is not None)
+            lines += ["", *_day(rules, seat, number, day, reply.strip())]
+    return Case(name, "\n".join(lines), rules.personas is not None)
 
 
-def _day(played: Played, seat: int, number: int, day: Mapping[str, Any]) -> list[str]:
-    game, names = played.game, [resident.name for resident in played.game.cast]
+def _day(
+    rules: WaterAllocation, seat: int, number: int, day: Mapping[str, Any], reply: str
+) -> list[str]:
+    names = [resident.name for resident in rules.cast]
 
     def money(units: int) -> str:
-        return f"${game.money_in_words(units)}"
+        return f"${rules.money_in_words(units)}"
 
+    everybody = zip(names, day["actions"], day["won"], day["alive"], strict=True)
     bids = [
         f"{name} {'none' if bid < 0 else money(bid)}{' (served)' if won else ''}"
-        for name, bid, won, alive in zip(
-            names, day["actions"], day["won"], day["alive"], strict=True
-        )
+        for name, bid, won, alive in everybody
         if alive
     ]
-    reply = played.replies[number - 1].get(seat, "").strip()
     told = [f"Day {number}: {day['supply']} units of water. Bids: {', '.join(bids)}."]
     told += [f"Reply: {reply}"] if reply else []
     after = f"{names[seat]} has {money(day['balance'][seat])}, health {day['hp'][seat]}"
     end = ", and dies." if day["died"][seat] else f", {day['dry'][seat]} dry days in a row."
     return [*told, f"After it {after}{end}"]
+
+
+def cases(game: Game) -> list[Case]:
+    """Return every seat of every finished episode of one of a run's games as a case."""
+    found = []
+    for episode in game.done:
+        said = [[""] * len(episode.records) for _ in episode.seats]
+        for attempt in episode.attempts():
+            if attempt.kind == "move":
+                said[attempt.seat][attempt.step] = attempt.text
+        for seat, texts in enumerate(said):
+            name = re.sub(r"[^\w.-]+", "-", f"{game.label}_{episode.row.number}_{seat}")
+            found.append(case_of(name, episode.rules, episode.records, texts, seat))
+    return found
 
 
 def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
@@ -151,7 +162,7 @@ def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[
     return [drawn[i] for i in rng.permutation(count)]
 
 
-# -- forms for people ------------------------------------------------------------------------------
+# -- forms -----------------------------------------------------------------------------------------
 
 COLUMNS = ("judge", "case", "criterion", "meaning", "1", "3", "5", "score")
 
@@ -217,7 +228,7 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
 
 def _rating(where: str, row: Mapping[str, str | None]) -> Rating:
     score = (row["score"] or "").strip()
-    if not re.fullmatch(f"[{LOWEST}-{HIGHEST}]", score):
+    if not re.fullmatch("[1-5]", score):
         raise BadForm(f"{where}: score must be a whole number from 1 to 5, got {score!r}")
     return Rating(row["judge"] or "", row["case"] or "", row["criterion"] or "", int(score))
 
@@ -247,116 +258,44 @@ def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
 def published() -> dict[str, dict[str, Spread]]:
     """Return what the paper prints: of ``model`` players, and of ``human`` self-ratings."""
     found: dict[str, dict[str, Spread]] = {}
-    for row in rows_of("ratings"):
-        numbers = (float(row[key]) for key in ("q1", "median", "q3", "mean", "sd"))
+    for row in data(__package__, "ratings"):
+        numbers = (float(row[key]) for key in Spread._fields)
         found.setdefault(row["players"], {})[row["criterion"]] = Spread(*numbers)
     return found
 
 
-# -- a language model as judge ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Scores(Question):
-    """A whole number from 1 to 5 for each criterion; the action is a tuple in their order."""
-
-    key: str = "scores"
-    criteria: tuple[str, ...] = tuple(c.key for c in CRITERIA)
-
-    def value_schema(self) -> dict[str, Any]:
-        """Return an object with a number for each criterion."""
-        score = {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}
-        return object_of(dict.fromkeys(self.criteria, score))
-
-    def read(self, value: Any) -> tuple[int, ...]:
-        """Read the scores; see `Question.read`."""
-        if not isinstance(value, Mapping) or set(value) != set(self.criteria):
-            raise BadReply("format", f"it is not {self.wanted()}")
-        scores = [read_integer(value[key]) for key in self.criteria]
-        numbers = [score for score in scores if score is not None]
-        if len(numbers) < len(scores):
-            raise BadReply("format", f"it is not {self.wanted()}")
-        if min(numbers) < LOWEST or max(numbers) > HIGHEST:
-            raise BadReply("range", f"a score is not from {LOWEST} to {HIGHEST}")
-        return tuple(numbers)
-
-    def value_of(self, action: Action) -> dict[str, int]:
-        """Return the scores by criterion."""
-        assert isinstance(action, tuple)
-        return dict(zip(self.criteria, action, strict=True))
-
-    def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
-        """Draw the scores."""
-        return tuple(rng.integers(LOWEST, HIGHEST + 1, len(self.criteria)).tolist())
-
-    def wanted(self) -> str:
-        """Describe legal scores."""
-        return f"a whole number from {LOWEST} to {HIGHEST} for each of {', '.join(self.criteria)}"
-
-    def _value_form(self) -> str:
-        scores = ", ".join(f'"{key}": <{LOWEST} to {HIGHEST}>' for key in self.criteria)
-        return f"{{{scores}}}"
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What a model judge said: the ratings, none if no reply could be used, and all replies."""
-
-    ratings: tuple[Rating, ...]
-    replies: tuple[Reply, ...]
-
-
-async def judge(
-    client: Client,
-    case: Case,
-    *,
-    name: str = "",
-    max_attempts: int = 3,
-    temperature: float | None = 0.0,
-    seed: int = 0,
-) -> Judgement:
-    """Let a language model judge a case on the same criteria as people.
+def rate(
+    games: Sequence[Game], folder: Path, judges: Sequence[str], count: int = 0, seed: int = 1
+) -> Grid:
+    """Write each judge's form, or read it where it is there; return the scores beside the paper's.
 
     Args:
-        client: the model.
-        case: what it reads.
-        name: the judge's name; the client's by default.
-        max_attempts: replies asked for, at most; each further one says what was wrong.
-        temperature: sampling.
-        seed: sampling seed.
+        games: of a run, those that are played by these rules.
+        folder: of the forms and stories.
+        judges: their names.
+        count: how many cases to draw with `seed`, see `choose`; 0: all of them.
+        seed: of the draw; the same when forms are read.
 
     Raises:
-        ClientError: the model could not be asked.
+        BadForm, BadParameter: see `read_form`, `write_form` and `choose`.
     """
-    question = Scores(criteria=tuple(criterion.key for criterion in case.criteria))
-    replies: list[Reply] = []
-    while len(replies) < max_attempts:
-        note = f"\n\nYour previous reply could not be used: {replies[-1].why}." if replies else ""
-        request = Request(
-            messages=_messages(case, question, note),
-            question=question,
-            sampling=Sampling(temperature),
-            seed=seed + len(replies),
-            who=Who(f"alympics/{case.name}"),
-        )
-        said = await client.complete(request)
-        replies.append(read_reply(said.text, question, finish=said.finish))
-        if replies[-1].outcome == "valid":
-            break
-    action = replies[-1].action
-    scores = zip(question.criteria, action, strict=True) if isinstance(action, tuple) else ()
-    named = name or client.name
-    return Judgement(tuple(Rating(named, case.name, *score) for score in scores), tuple(replies))
-
-
-def _messages(case: Case, question: Question, note: str) -> tuple[Message, ...]:
-    form = "\n".join(
-        f"{c.key}, {c.name}. 1: {c.low}. 3: {c.middle}. 5: {c.high}." for c in case.criteria
-    )
-    task = (
-        "You judge how a player played a game of bidding for water in a drought; whoever stays "
-        f"alive to the end wins. Score the whole game from {LOWEST} to {HIGHEST} on each "
-        f"criterion; 2 and 4 lie between the descriptions.\n{form}"
-    )
-    ask = f"{case.story}\n\nAnswer only with JSON of this form: {question.form()}{note}"
-    return {"role": "system", "content": task}, {"role": "user", "content": ask}
+    chosen = [case for game in games for case in cases(game)]
+    if count:
+        chosen = choose(chosen, count, np.random.default_rng(seed))
+    ratings, empty = [], []
+    for judge in judges:
+        path = folder / f"form_{judge}.csv"
+        if path.exists():
+            ratings += read_form(path, chosen)
+        else:
+            empty.append(str(write_form(folder, judge, chosen)))
+    sides = {OWN: spreads(ratings)}
+    sides |= {f"{PUBLISHED}, {kind} players": found for kind, found in published().items()}
+    rows = [
+        (criterion.name, source, *found[criterion.key])
+        for criterion in CRITERIA
+        for source, found in sides.items()
+        if criterion.key in found
+    ]
+    head = columns("criterion, source", ", ".join(Spread._fields))
+    return Grid(head, rows, note=f"to be filled in: {', '.join(empty)}" if empty else "")

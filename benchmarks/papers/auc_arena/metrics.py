@@ -7,25 +7,19 @@ does not define, such as the rate of no replies at all, is None.
 
 from __future__ import annotations
 
-import csv
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.papers.auc_arena.ratings import Rating, ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
-from llm_games.benchmarks.papers.gamma_bench.scores import Cell
-from llm_games.benchmarks.runs.records import (
-    AttemptRow,
-    EpisodeRow,
-    NoteRow,
-    Records,
-    StepRow,
-)
+from llm_games.benchmarks.runs.paper import printed
+from llm_games.benchmarks.runs.reader import Episode, Game
+from llm_games.benchmarks.runs.records import AttemptRow, NoteRow
+from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
 
@@ -462,11 +456,11 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
             for plan in PLANS
             for statistic in STATISTICS
         },
-        profit=_cell([bidder.profit for bidder in bidders]),
-        won=_cell([bidder.won for bidder in bidders]),
-        left=_cell([_left(auction, seat) for auction, seat in taken]),
-        accepted=_cell([sum(lot.bids[seat] for lot in a.lots) for a, seat in taken]),
-        price_ratio=_cell(ratios) if ratios else None,
+        profit=cell([bidder.profit for bidder in bidders]),
+        won=cell([bidder.won for bidder in bidders]),
+        left=cell([_left(auction, seat) for auction, seat in taken]),
+        accepted=cell([sum(lot.bids[seat] for lot in a.lots) for a, seat in taken]),
+        price_ratio=cell(ratios) if ratios else None,
         changed=changed,
         replanned=replanned,
     )
@@ -476,64 +470,54 @@ def _left(auction: Auction, seat: int) -> int:
     return auction.lots[-1].budgets[seat] if auction.lots else auction.bidders[seat].budget
 
 
-def _cell(values: Sequence[float]) -> Cell:
-    std = statistics.stdev(values) if len(values) > 1 else None
-    return Cell(statistics.fmean(values), std, len(values))
-
-
 # -- recorded runs ---------------------------------------------------------------------------------
 
 
-def recorded(run: Records) -> dict[str, list[Auction]]:
-    """Return the finished English auctions of a run by label; void ones are left out."""
-    planned = {game.get("label"): game["seats"] for game in run.config.get("games", [])}
-    found: dict[str, list[Auction]] = {}
-    for row in run.episodes():
-        if row.game.game == EnglishAuction.name and row.status == "done":
-            seats = planned.get(row.game.label, [{}] * len(row.seating))
-            settings = [seats[place].get("settings", {}) for place in row.seating]
-            found.setdefault(row.game.label, []).append(_auction(run, row, settings))
-    return found
+def auctions(game: Game) -> list[Auction]:
+    """Return the finished auctions of one of a run's games."""
+    seats = game.planned.get("seats", [{}] * len(game.seats))
+    return [
+        _auction(episode, [seat.get("settings", {}) for seat in seats]) for episode in game.done
+    ]
 
 
-def _auction(run: Records, row: EpisodeRow, settings: Sequence[Mapping[str, Any]]) -> Auction:
-    game: Any = row.rules()
-    steps, decisions = run.steps(row.id), run.decisions(row.id)
-    attempts, notes = run.attempts(row.id), run.notes(row.id)
-    zero = [0] * game.players  # nobody could pay anything
-    last = steps[-1].record if steps else {"profit": zero, "won": zero}
+def _auction(episode: Episode, settings: Sequence[Mapping[str, Any]]) -> Auction:
+    rules: Any = episode.rules
+    decisions, attempts, notes = episode.decisions(), episode.attempts(), episode.notes()
+    zero = [0] * rules.players  # nobody could pay anything
+    last = episode.records[-1] if episode.records else {"profit": zero, "won": zero}
     bidders = []
-    for seat, name in enumerate(row.seats):
+    for seat, (name, place) in enumerate(zip(episode.seats, episode.row.seating, strict=True)):
         asked = [attempt for attempt in attempts if attempt.seat == seat]
         noted = [note for note in notes if note.seat == seat]
         plans = tuple(_plans(noted, asked))
         bidders.append(
             Bidder(
                 name=name,
-                objective=game.objectives[seat],
-                budget=int(game.purses[seat]),
+                objective=rules.objectives[seat],
+                budget=int(rules.purses[seat]),
                 profit=last["profit"][seat],
                 won=last["won"][seat],
                 accepted=sum(made.seat == seat and not made.broke for made in decisions),
                 failed=_failed(asked),
                 plans=plans,
-                beliefs=tuple(_beliefs(noted, settings[seat])),
-                strategy=settings[seat].get("strategy", "adaptive" if plans else None),
+                beliefs=tuple(_beliefs(noted, settings[place])),
+                strategy=settings[place].get("strategy", "adaptive" if plans else None),
             )
         )
-    return Auction(game, tuple(_lots(game, steps)), tuple(bidders))
+    return Auction(rules, tuple(_lots(rules, episode.records)), tuple(bidders))
 
 
-def _lots(game: EnglishAuction, steps: Sequence[StepRow]) -> Iterator[Lot]:
-    bids = [0] * game.players
-    for step in steps:
-        record = step.record
+def _lots(rules: EnglishAuction, records: Sequence[Mapping[str, Any]]) -> Iterator[Lot]:
+    bids = [0] * rules.players
+    for record in records:
         for seat, action in enumerate(record["actions"]):
             bids[seat] += action >= 0
         if record["closed"]:
-            item, sold = game.catalogue[record["lot"]], (record["winner"], record["price"])
-            yield Lot(record["item"], *item, *sold, tuple(bids), tuple(record["budget"]))
-            bids = [0] * game.players
+            name, start, value = rules.catalogue[record["lot"]]
+            listed, sold = (record["item"], name, start, value), (record["winner"], record["price"])
+            yield Lot(*listed, *sold, tuple(bids), tuple(record["budget"]))
+            bids = [0] * rules.players
 
 
 def _failed(attempts: Sequence[AttemptRow]) -> Counter[str]:
@@ -580,15 +564,4 @@ class Published(NamedTuple):
 @cache
 def published() -> tuple[Published, ...]:
     """Return Table 1: five models, both plans and both statistics."""
-    path = files(__package__) / "table1.csv"
-    with path.open(encoding="utf-8") as lines:
-        return tuple(
-            Published(
-                row["model"],
-                row["checkpoint"],
-                row["plan"],
-                row["statistic"],
-                float(row["spearman"]),
-            )
-            for row in csv.DictReader(lines)
-        )
+    return printed(__package__, "table1", Published)

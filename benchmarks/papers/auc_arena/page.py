@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, Rate, Standing
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
-from llm_games.benchmarks.papers.gamma_bench.scores import Cell
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE
-from llm_games.benchmarks.report.data import Run, Table
-from llm_games.benchmarks.report.figures import Sketch
-from llm_games.benchmarks.report.paper import OWN, PUBLISHED, Grid, Paper, Starred, Value, heads
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Starred, Value, columns
+from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
+from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -69,108 +68,33 @@ class Sold:
         return [standing.player for standing in self.found[label]]
 
 
-def owns(table: Table) -> bool:
-    """Return whether a table is of the English auction, and not at the other arena's presets."""
-    other = str(table.params.get("preset", "")).startswith("econ_arena")
-    return table.rules.name == "english_auction" and not other
+def owns(game: Game) -> bool:
+    """Return whether a game is the English auction, and not at the other arena's presets."""
+    other = str(game.params.get("preset", "")).startswith("econ_arena")
+    return game.name == EnglishAuction.name and not other
 
 
 def read(run: Run) -> Sold:
     """Return the finished auctions of a run, with the plans and beliefs of their bidders."""
-    with Records.open_readonly(run.path) as records:
-        found = auc_arena.recorded(records)
-    series = (game.get("label") for game in run.config.get("games", []) if game.get("series"))
-    names = dict.fromkeys(name for table in run.tables for name in table.seats)
+    found = {game.label: made for game in run.games if (made := auc_arena.auctions(game))}
+    series = frozenset(game.label for game in run.games if game.planned.get("series"))
+    names = dict.fromkeys(name for game in run.games for name in game.seats)
     definition = "authors" if run.edition == "published" else "paper"
-    return Sold(found, frozenset(series), list(names), definition)
+    return Sold(found, series, list(names), definition)
 
 
 # -- result tables ---------------------------------------------------------------------------------
 
-
-class Bidders(NamedTuple):
-    """A player in the auctions of one label, or in all: failures, and means of an auction."""
-
-    game: str
-    player: str
-    strategy: str
-    auctions: int
-    failed_bids: float | None
-    failed_beliefs_on_itself: float | None
-    failed_beliefs_on_others: float | None
-    bad_format: int
-    unreadable_beliefs: int
-    lost_plans: int
-    changed_replans: float | None
-    profit: float
-    items_won: float
-    money_left: float
-    bids: float
-    price_to_start: float | None
-
-
-class Skill(NamedTuple):
-    """A rating after the auctions of one label: the belief N(mu, variance) on a player's skill."""
-
-    game: str
-    player: str
-    auctions: int
-    mu: float
-    variance: float
-
-
-class Follows(NamedTuple):
-    """A rank correlation of a player's priorities with what it did, over so many items."""
-
-    player: str
-    plan: str
-    statistic: str
-    rho: float
-    p: float | None
-    items: int
-
-
-class Left(NamedTuple):
-    """A player's mean money after so many items of the order of sale."""
-
-    game: str
-    player: str
-    items: int
-    money: float
-
-
-class Standings(NamedTuple):
-    """A player's rank by profit in one auction of a series."""
-
-    game: str
-    player: str
-    auction: int
-    rank: int | None
-
-
 NAMES = {"engagement": "bids", "win": "items won"}
 FOLLOWS = [f"{plan} plan, {NAMES[statistic]}" for plan, statistic in product(PLANS, STATISTICS)]
-
-
-def grids(sold: Sold) -> list[Grid]:
-    """Return failures and money, Table 1 with one's own rows, ratings, and files of the rest."""
-    if not sold.auctions:
-        return []
-    found = sold.overall
-    head = ["player", "source", "strategy", *FOLLOWS]
-    table = [*_correlations(found), *_published()]
-    digits = dict.fromkeys(heads(Bidders)[4:7], 3)
-    digits |= {"changed replans": 2, "profit": 0, "money left": 0, "bids": 1, "items won": 1}
-    fours, skills = dict.fromkeys(FOLLOWS, 4), [*_skills(sold)]
-    return [
-        Grid("Bidders", "auc_arena_bidders", heads(Bidders), [*_bidders(sold)], BIDDERS, digits),
-        Grid("Plans that are followed", "auc_arena_table1", head, table, SPEARMAN, fours),
-        *([Grid("TrueSkill", "auc_arena_skills", heads(Skill), skills, SKILLS)] if skills else []),
-        Grid("", "auc_arena_correlations", heads(Follows), [*_follows(found)]),
-        Grid("", "auc_arena_money", heads(Left), [*_left(sold)]),
-        Grid("", "auc_arena_ranks", heads(Standings), [*_ranks(sold)]),
-    ]
-
+RATES = ("failed bids", "failed beliefs on itself", "failed beliefs on others")
+BIDDER = columns(
+    "game, player, strategy",
+    f"auctions, {', '.join(RATES)}, bad format, unreadable beliefs, lost plans, changed replans, "
+    "profit, items won, money left, bids, price to start",
+)
+BIDDER |= dict.fromkeys(RATES, ".3f") | {"profit": ".0f", "money left": ".0f"}
+BIDDER |= {"bids": ".1f", "items won": ".1f"}
 
 BIDDERS = (
     "Corrected failure rates (CFR) of bids and of beliefs on oneself and on others: failed / "
@@ -189,38 +113,53 @@ SKILLS = (
 )
 
 
-def _bidders(sold: Sold) -> Iterator[Bidders]:
+def sections(sold: Sold) -> list[Section]:
+    """Return failures and money, Table 1 with one's own rows, ratings, figures, and files."""
+    if not sold.auctions:
+        return [Section(PAPER.title, ABOUT)]
+    found = sold.overall
+    table1 = columns("player, source, strategy") | dict.fromkeys(FOLLOWS, ".4f")
+    follow = [*_correlations(found), *_published()]
+    skills = [*_skills(sold)]
+    skill = columns("game, player", "auctions, mu, variance")
+    correlation = columns("player, plan, statistic, rho, p, items")
+    grids = [
+        Grid(BIDDER, [*_bidders(sold)], "Bidders", "auc_arena_bidders", BIDDERS),
+        Grid(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
+        *([Grid(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
+        Grid(correlation, [*_follows(found)], name="auc_arena_correlations"),
+        Grid(columns("game, player, items, money"), [*_left(sold)], name="auc_arena_money"),
+        Grid(columns("game, player, auction, rank"), [*_ranks(sold)], name="auc_arena_ranks"),
+    ]
+    tall, many = canvas.tall(len(found), 3), canvas.tall(len(sold.auctions), len(found))
+    sketches = [
+        Sketch("Failure rates", partial(_failures, found=found), tall),
+        Sketch("Profit", partial(_profits, sold=sold), many),
+        Sketch("Plans and acts", partial(_plans, rows=follow), canvas.tall(len(follow), 2)),
+    ]
+    return [Section(PAPER.title, ABOUT, grids, sketches)]
+
+
+def _bidders(sold: Sold) -> Iterator[list[Value]]:
+    """Yield each player in the auctions of one label, or in all: failures, means of an auction."""
     groups = sold.found | ({"all": sold.overall} if len(sold.found) > 1 else {})
     for label, standings in groups.items():
         for found in standings:
-            yield Bidders(
-                label,
-                found.player,
-                found.strategy or "–",
-                found.seats,
-                found.bids.value,
-                found.own.value,
-                found.others.value,
-                found.bad_format,
-                found.bad_beliefs,
-                found.bad_plans,
+            yield [
+                *(label, found.player, found.strategy or "–", found.seats),
+                *(found.bids.value, found.own.value, found.others.value),
+                *(found.bad_format, found.bad_beliefs, found.bad_plans),
                 found.changed / found.replanned if found.replanned else None,
-                found.profit.mean,
-                found.won.mean,
-                found.left.mean,
-                found.accepted.mean,
+                *(found.profit.mean, found.won.mean, found.left.mean, found.accepted.mean),
                 found.price_ratio and found.price_ratio.mean,
-            )
-
-
-def _planners(found: Sequence[Standing]) -> list[Standing]:
-    return [standing for standing in found if standing.strategy not in (None, "none")]
+            ]
 
 
 def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:
-    for standing in _planners(found):
-        cells = [standing.correlations[key] for key in product(PLANS, STATISTICS)]
-        yield [standing.player, OWN, standing.strategy or "–", *map(_starred, cells)]
+    for standing in found:
+        if standing.strategy not in (None, "none"):
+            cells = [standing.correlations[key] for key in product(PLANS, STATISTICS)]
+            yield [standing.player, OWN, standing.strategy or "–", *map(_starred, cells)]
 
 
 def _starred(found: Correlation | None) -> float | None:
@@ -236,11 +175,11 @@ def _published() -> Iterator[list[Value]]:
         yield [model, PUBLISHED, "–", *values]
 
 
-def _follows(found: Sequence[Standing]) -> Iterator[Follows]:
+def _follows(found: Sequence[Standing]) -> Iterator[list[Value]]:
     for standing in found:
         for (plan, statistic), cell in standing.correlations.items():
             if cell:
-                yield Follows(standing.player, plan, NAMES[statistic], cell.rho, cell.p, cell.size)
+                yield [standing.player, plan, NAMES[statistic], cell.rho, cell.p, cell.size]
 
 
 def _alone(auctions: Sequence[Auction]) -> bool:
@@ -249,44 +188,33 @@ def _alone(auctions: Sequence[Auction]) -> bool:
     return all(len(set(seats)) == len(seats) for seats in names)
 
 
-def _skills(sold: Sold) -> Iterator[Skill]:
+def _skills(sold: Sold) -> Iterator[list[Value]]:
+    """Yield ratings after the auctions of a label: the belief N(mu, variance) on a skill."""
     for label, auctions in sold.auctions.items():
         if _alone(auctions):
             for player, (mu, sigma) in auc_arena.skills(auctions).items():
-                yield Skill(label, player, len(auctions), mu, sigma**2)
+                yield [label, player, len(auctions), mu, sigma**2]
 
 
-def _left(sold: Sold) -> Iterator[Left]:
+def _left(sold: Sold) -> Iterator[list[Value]]:
+    """Yield each player's mean money after so many items of the order of sale."""
     for label, auctions in sold.auctions.items():
         for player in sold.names(label):
             for items, money in enumerate(auc_arena.budget_curve(auctions, player)):
-                yield Left(label, player, items, money)
+                yield [label, player, items, money]
 
 
-def _ranks(sold: Sold) -> Iterator[Standings]:
+def _ranks(sold: Sold) -> Iterator[list[Value]]:
+    """Yield each player's rank by profit in each auction of a series."""
     for label in sold.series:
         auctions = sold.auctions.get(label, [])
         if _alone(auctions):
             for player, ranks in auc_arena.ranks(auctions).items():
                 for number, rank in enumerate(ranks, start=1):
-                    yield Standings(label, player, number, rank)
+                    yield [label, player, number, rank]
 
 
 # -- figures over all auctions ---------------------------------------------------------------------
-
-
-def figures(sold: Sold) -> list[Sketch]:
-    """Return failure rates, correlations beside the published, and profits."""
-    if not sold.auctions:
-        return []
-    found = sold.overall
-    follow = [*_correlations(found), *_published()]
-    rows, series = len(sold.auctions), len(found)
-    return [
-        Sketch("Failure rates", partial(_failures, found=found), canvas.tall(len(found), 3)),
-        Sketch("Profit", partial(_profits, sold=sold), canvas.tall(rows, series)),
-        Sketch("Plans and acts", partial(_plans, rows=follow), canvas.tall(len(follow), 2)),
-    ]
 
 
 def _failures(axes: Axes, found: Sequence[Standing]) -> str:
@@ -316,28 +244,22 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
 def _profits(axes: Axes, sold: Sold) -> str:
     found = [{s.player: s.profit for s in own} for own in sold.found.values()]
     series = {
-        name: [(cell.mean, _error(cell)) if (cell := row.get(name)) else None for row in found]
+        name: [(cell.mean, cell.error or 0.0) if (cell := row.get(name)) else None for row in found]
         for name in sold.players
     }
     canvas.dots(axes, list(sold.auctions), series)
-    axes.axvline(0, color=canvas.INK, linewidth=0.8, linestyle=":")
+    canvas.zero(axes)
     axes.set_xlabel("profit of an auction")
     return "Mean profit of an auction, ± 1 standard error over auctions."
 
 
-def _error(cell: Cell) -> float:
-    return 0.0 if cell.std is None else float(cell.std / np.sqrt(cell.runs))
-
-
 def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
-    kinds = zip(FOLLOWS, (BLUE, ORANGE, BLUE, ORANGE), "osos", strict=True)
-    for column, (name, colour, mark) in enumerate(kinds):
-        values = [np.nan if row[3 + column] is None else row[3 + column] for row in rows]
-        face, at = colour if column > 1 else "none", np.arange(len(rows)) + 0.4 * (column % 2 - 0.5)
-        axes.plot(values, at, mark, color=colour, mfc=face, ms=6, label=name)
-    canvas.down(axes, [f"{row[0]}{', published' * (row[1] == PUBLISHED)}" for row in rows])
-    axes.axhline(sum(row[1] == OWN for row in rows) - 0.5, color=canvas.INK, linewidth=0.8)
-    axes.axvline(0, color=canvas.INK, linewidth=0.8, linestyle=":")
+    looks = zip((BLUE, ORANGE, BLUE, ORANGE), "osos", (-0.2, 0.2, -0.2, 0.2), strict=True)
+    series = {
+        name: (3 + k, *look) for k, (name, look) in enumerate(zip(FOLLOWS, looks, strict=True))
+    }
+    canvas.beside_published(axes, rows, series, filled=lambda column: column > 4)
+    canvas.zero(axes)
     axes.set_xlabel("Spearman's ρ with the priority of an item")
     return "How far bids and wins follow the first plan and the one in force; below: published."
 
@@ -345,17 +267,17 @@ def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
 # -- figures of one label --------------------------------------------------------------------------
 
 
-def moves(sold: Sold, table: Table) -> list[Sketch]:
+def moves(sold: Sold, game: Game) -> list[Sketch]:
     """Return money left, priorities of each planner, prices by aim, and ranks in a series."""
-    auctions = sold.auctions.get(table.label, [])
+    auctions = sold.auctions.get(game.label, [])
     if not auctions:
         return []
-    sketches = [Sketch("Money left", partial(_money, sold=sold, label=table.label))]
-    if table.label in sold.series and _alone(auctions):
-        sketches.append(Sketch("Ranks", partial(_rank_lines, sold=sold, label=table.label)))
+    sketches = [Sketch("Money left", partial(_money, sold=sold, label=game.label))]
+    if game.label in sold.series and _alone(auctions):
+        sketches.append(Sketch("Ranks", partial(_rank_lines, sold=sold, label=game.label)))
     if len(auc_arena.sales(auctions)) > 1:
         sketches.append(Sketch("Winning prices", partial(_prices, auctions=auctions)))
-    for player in sold.names(table.label):
+    for player in sold.names(game.label):
         matrix = auc_arena.priority_matrix(auctions, player)
         if any(cell is not None for row in matrix.values() for cell in row):
             size = canvas.tall(len(matrix))
@@ -380,7 +302,7 @@ def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
     for name, shift in zip(names, np.linspace(-0.12, 0.12, len(names)), strict=True):
         row, (colour, mark) = ranks[name], sold.looks[name]
         at = np.arange(1, len(row) + 1)
-        heights = np.array([np.nan if rank is None else rank for rank in row]) + shift
+        heights = canvas.padded([row])[0] + shift
         axes.plot(at, heights, color=colour, marker=mark, ms=6, label=name[:24])
     canvas.over_rounds(axes, "auction")
     axes.set_ylim(len(ranks) + 0.4, 0.6)
@@ -426,7 +348,7 @@ def density(values: Sequence[float], at: Array, width: float) -> Array:
 
 
 def _priorities(axes: Axes, matrix: Mapping[str, Sequence[float | None]], player: str) -> str:
-    cells = np.array([[np.nan if x is None else x for x in row] for row in matrix.values()])
+    cells = canvas.padded(list(matrix.values()))
     edges = [np.arange(count + 1) - 0.5 for count in reversed(cells.shape)]
     edges[0] += 1
     shades = axes.pcolormesh(*edges, cells, cmap="cividis", vmin=1, vmax=3, ec=canvas.FAINT, lw=0.5)
@@ -446,13 +368,8 @@ def _priorities(axes: Axes, matrix: Mapping[str, Sequence[float | None]], player
     )
 
 
-PAPER = Paper(
-    "AucArena",
+ABOUT = (
     "English auctions of many items with limited money (arXiv 2310.05746), beside the paper's "
-    "Table 1. Its figures are printed without numbers.",
-    owns,
-    read,
-    grids,
-    figures,
-    moves,
+    "Table 1. Its figures are printed without numbers."
 )
+PAPER = Paper("AucArena", owns, sections, moves, read)

@@ -9,21 +9,18 @@ valuation as far as its assets go. What the paper leaves undefined is None here,
 
 from __future__ import annotations
 
-import csv
-import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from llm_games.benchmarks.papers.gamma_bench.scores import Cell
-from llm_games.benchmarks.runs.records import Records
-from llm_games.errors import BadParameter, unknown
+from llm_games.benchmarks.runs.paper import printed
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.errors import unknown
 from llm_games.questions import MISSING
 from llm_games.rulebook import Rulebook
 
@@ -34,12 +31,17 @@ of the range; ``ratio``, the paper's equation 3, which is not defined where that
 ``absolute``, the distance."""
 
 
-class Session(NamedTuple):
+class Session(Protocol):
     """One session as it was recorded: the rules, the players' names by seat, a record a run."""
 
-    game: Rulebook
-    players: Sequence[str]
-    records: Sequence[Record]
+    @property
+    def rules(self) -> Rulebook: ...  # noqa: D102
+
+    @property
+    def seats(self) -> Sequence[str]: ...  # noqa: D102
+
+    @property
+    def records(self) -> Sequence[Record]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,18 @@ class Turn:
     broke: str
 
 
+def is_contest(rules: Rulebook) -> bool:
+    """Return whether a game is a beauty contest; the arena's others are auctions."""
+    return rules.name == "beauty_contest"
+
+
+def owns(rules: Any) -> bool:
+    """Return whether a game is of the arena: a shared prize, or an auction with assets."""
+    if is_contest(rules):
+        return bool(rules.prize_rule == "split")
+    return rules.name == "sealed_bid_auction" and rules.assets is not None
+
+
 def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
     """Return what every seat did and got, a list by seat for each run.
 
@@ -77,7 +91,7 @@ def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
-    game: Any = session.game
+    game: Any = session.rules
     if game.name not in _RUNS or (game.name == "sealed_bid_auction" and game.assets is None):
         raise unknown(
             "game of the arena", game.name, ("beauty_contest", "sealed_bid_auction with assets")
@@ -227,8 +241,8 @@ def standings(sessions: Sequence[Session], measure: str = "scaled") -> list[Stan
     played: dict[str, list[list[Turn]]] = {}
     for session in sessions:
         runs = turns(session, measure)
-        for name in dict.fromkeys(session.players):
-            seats = [seat for seat, player in enumerate(session.players) if player == name]
+        for name in dict.fromkeys(session.seats):
+            seats = [seat for seat, player in enumerate(session.seats) if player == name]
             own = [run[seat] for run in runs for seat in seats]
             if own:
                 played.setdefault(name, []).append(own)
@@ -264,14 +278,6 @@ def _standing(name: str, sessions: list[list[Turn]]) -> Standing:
     )
 
 
-def mean_deviation(
-    sessions: Sequence[Session], measure: str = "scaled"
-) -> tuple[float | None, int]:
-    """Return d of equation 2 over all players and runs, and how many were left out of it."""
-    found = [t.deviation for s in sessions for run in turns(s, measure) for t in run]
-    return _float(_mean(found)), found.count(None)
-
-
 def path(sessions: Sequence[Session], player: str | None = None) -> list[float | None]:
     """Return the mean normalised action of each run over sessions, of one player or of all.
 
@@ -282,7 +288,7 @@ def path(sessions: Sequence[Session], player: str | None = None) -> list[float |
         for k, run in enumerate(turns(session)):
             if k == len(places):
                 places.append([])
-            pairs = zip(session.players, run, strict=True)
+            pairs = zip(session.seats, run, strict=True)
             places[k] += [turn.place for name, turn in pairs if player in (None, name)]
     return [_float(_mean(values)) for values in places]
 
@@ -321,11 +327,6 @@ def convergence_rate(places: Sequence[float | None], goal: float) -> float | Non
     return float(1 - left ** (1 / (len(places) - 1)))
 
 
-def standard_error(found: Cell) -> float | None:
-    """Return the standard error of a mean over sessions; None for a single one."""
-    return None if found.std is None else found.std / math.sqrt(found.runs)
-
-
 def _mean(values: Sequence[Fraction | None]) -> Fraction | None:
     known = [value for value in values if value is not None]
     return Fraction(sum(known), len(known)) if known else None
@@ -341,20 +342,6 @@ def _float(value: Fraction | None) -> float | None:
 
 
 # -- the paper's tables --------------------------------------------------------------------------
-
-
-class PayoffRow(NamedTuple):
-    """A row of Table 1: one player's mean payoffs over the first so many sessions.
-
-    `payoff` is u; `ratio` and `asset_ratio` as in `Standing`, None where not defined.
-    """
-
-    game: str
-    sessions: int
-    player: str
-    payoff: float
-    ratio: float | None
-    asset_ratio: float | None
 
 
 class BreakRow(NamedTuple):
@@ -374,31 +361,6 @@ class BreakRow(NamedTuple):
         return 100 * self.broken_runs / self.runs
 
 
-def payoff_table(
-    sessions: Sequence[Session], counts: Sequence[int] = (20, 60, 100)
-) -> list[PayoffRow]:
-    """Return the rows of Table 1, game by game.
-
-    Args:
-        sessions: of both games, each in the order they were played.
-        counts: of how many first sessions to take means; where fewer were played, of all.
-
-    Raises:
-        BadParameter: a count is not positive.
-        UnknownName: see `turns`.
-    """
-    if min(counts) < 1:
-        raise BadParameter(f"counts must be at least 1, got {list(counts)}")
-    rows = []
-    for game, played in _by_game(sessions).items():
-        for count in sorted({min(count, len(played)) for count in counts}):
-            for found in standings(played[:count]):
-                others = (found.ratio, found.asset_ratio)
-                means = [None if cell is None else cell.mean for cell in others]
-                rows.append(PayoffRow(game, count, found.player, found.payoff.mean, *means))
-    return rows
-
-
 def break_table(sessions: Sequence[Session]) -> list[BreakRow]:
     """Return the rows of Table 2: by game, with and without history shown, and player.
 
@@ -408,7 +370,7 @@ def break_table(sessions: Sequence[Session]) -> list[BreakRow]:
     rows = []
     for game, played in _by_game(sessions).items():
         for history in (False, True):
-            alike = [session for session in played if shows_history(session.game) == history]
+            alike = [session for session in played if shows_history(session.rules) == history]
             for found in standings(alike):
                 kinds = found.bad_format, found.bad_range
                 row = BreakRow(game, history, found.player, found.runs, sum(kinds), *kinds)
@@ -429,23 +391,7 @@ def title(game: Any) -> str:
 def _by_game(sessions: Sequence[Session]) -> dict[str, list[Session]]:
     found: dict[str, list[Session]] = {}
     for session in sessions:
-        found.setdefault(title(session.game), []).append(session)
-    return found
-
-
-def recorded(run: Records) -> dict[str, list[Session]]:
-    """Return the finished sessions of a recorded run, by the games' labels.
-
-    Games that are not of the arena are left out, and so are void sessions.
-    """
-    found: dict[str, list[Session]] = {}
-    for episode in run.episodes():
-        game: Any = episode.rules()
-        auction = game.name == "sealed_bid_auction" and game.assets is not None
-        if episode.status == "done" and (auction or game.name == "beauty_contest"):
-            records = [step.record for step in run.steps(episode.id)]
-            session = Session(game, episode.seats, records)
-            found.setdefault(episode.game.label, []).append(session)
+        found.setdefault(title(session.rules), []).append(session)
     return found
 
 
@@ -476,28 +422,10 @@ class PublishedBreaks(NamedTuple):
 @cache
 def published_payoffs() -> tuple[PublishedPayoff, ...]:
     """Return the published Table 1: mean payoffs of five models, 20, 60 and 100 sessions."""
-    return tuple(
-        PublishedPayoff(row["game"], int(row["sessions"]), row["model"], float(row["printed"]))
-        for row in _rows("table1.csv")
-    )
+    return printed(__package__, "table1", PublishedPayoff, payoff="printed")
 
 
 @cache
 def published_rule_breaks() -> tuple[PublishedBreaks, ...]:
     """Return the published Table 2: rule breaks of nine models, without and with history."""
-    return tuple(
-        PublishedBreaks(
-            row["game"],
-            row["history"] == "yes",
-            row["model"],
-            int(row["runs"]),
-            int(row["broken_runs"]),
-            float(row["printed_percent"]),
-        )
-        for row in _rows("table2.csv")
-    )
-
-
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    with (files(__package__) / name).open(encoding="utf-8") as lines:
-        yield from csv.DictReader(lines)
+    return printed(__package__, "table2", PublishedBreaks, percent="printed_percent")

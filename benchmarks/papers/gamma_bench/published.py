@@ -6,15 +6,15 @@ answers never counted, and some cells rest on runs that are not independent.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
-from llm_games.benchmarks.papers.gamma_bench.scores import GAMES, Cell
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.runs.paper import data, printed
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -22,8 +22,7 @@ RUNS = 5
 """Independent runs behind each cell of the leaderboard."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Listed(NamedTuple):
     """One row of the leaderboard, rounded to one decimal as printed.
 
     Attributes:
@@ -42,8 +41,7 @@ class Entry:
     v4_overall: Cell | None
 
 
-@dataclass(frozen=True)
-class Single:
+class Single(NamedTuple):
     """The score of one GPT-3.5-0125 run as printed in v4 (edition ``v4``)."""
 
     experiment: str
@@ -53,10 +51,10 @@ class Single:
 
 
 @cache
-def leaderboard() -> tuple[Entry, ...]:
+def leaderboard() -> tuple[Listed, ...]:
     """Return the 13 published models, highest Overall first."""
     return tuple(
-        Entry(
+        Listed(
             rank=int(row["rank"]),
             model=row["model"],
             overall=_required(row, "overall"),
@@ -64,17 +62,14 @@ def leaderboard() -> tuple[Entry, ...]:
             v4_auction=_pair(row, "v4_sealed_bid_auction"),
             v4_overall=_pair(row, "v4_overall"),
         )
-        for row in _rows("leaderboard.csv")
+        for row in data(__package__, "leaderboard")
     )
 
 
 @cache
 def gpt35_runs() -> tuple[Single, ...]:
     """Return the single runs of GPT-3.5-0125: repeats, temperatures, prompts, variants."""
-    return tuple(
-        Single(row["experiment"], row["setting"], row["game"], float(row["score"]))
-        for row in _rows("gpt35_v4.csv")
-    )
+    return printed(__package__, "gpt35_v4", Single)
 
 
 VARIED: dict[str, tuple[str, ...]] = {
@@ -163,12 +158,7 @@ def _same(printed: str, setting: str) -> bool:
 
 def rank_of(overall: float) -> int:
     """Return the rank that an Overall would take on the published leaderboard."""
-    return 1 + sum(entry.overall.mean > overall for entry in leaderboard())
-
-
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    with (files(__package__) / name).open(encoding="utf-8") as lines:
-        yield from csv.DictReader(lines)
+    return 1 + sum(listed.overall.mean > overall for listed in leaderboard())
 
 
 def _pair(row: dict[str, str], column: str) -> Cell | None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.pirate_game.rules import VOTE
 from llm_games.rulebook import Rulebook
@@ -33,9 +34,6 @@ GAMES = (
 EDITIONS = ("corrected", "published", "v4", "v2")
 """``corrected``: the intended formulas, exactly. ``published``: the authors' table of 13 models.
 ``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
-
-MARK = Fraction(1, 20)
-"""A run with a larger share of filled-in decisions than this is marked."""
 
 Record = Mapping[str, Any]
 Numbers = Sequence[int]
@@ -365,20 +363,6 @@ _SCORES: dict[str, Callable[[Any, Sequence[Record], str], float | None]] = {
 # -- from runs to tables -------------------------------------------------------------------------
 
 
-class Cell(NamedTuple):
-    """A mean over runs, the sample standard deviation (None for one run), and how many runs."""
-
-    mean: float
-    std: float | None
-    runs: int
-
-
-def cell(scores: Sequence[float]) -> Cell:
-    """Average the scores of one or more runs; ± is the sample standard deviation (ddof 1)."""
-    std = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
-    return Cell(sum(scores) / len(scores), std, len(scores))
-
-
 def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
     """Return the mean of the cells, with ± over r of the mean over the games of run r.
 
@@ -396,41 +380,3 @@ def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
     if runs != max(map(len, columns)):
         return Cell(mean, None, runs)
     return cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])._replace(mean=mean)
-
-
-def interval(
-    columns: Sequence[Sequence[float]],
-    rng: np.random.Generator,
-    level: float = 0.95,
-    draws: int = 10_000,
-) -> tuple[float, float] | None:
-    """Return the bootstrap interval of the mean over columns of the mean over runs.
-
-    Args:
-        columns: the scores of the runs, a list for each game (one list: of that cell); runs are
-            drawn again within each list.
-        rng: the generator of the draws.
-        level: share of the draws inside, the same share left out at both ends.
-        draws: bootstrap samples.
-
-    Returns:
-        None if a list has fewer than two runs.
-    """
-    if min(map(len, columns), default=0) < 2:
-        return None
-    means = np.zeros(draws)
-    for column in columns:
-        runs = np.asarray(column, np.float64)
-        means += runs[rng.integers(len(runs), size=(draws, len(runs)))].mean(axis=1)
-    low, high = np.quantile(means / len(columns), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-def filled_in(broken: int, decisions: int) -> Fraction:
-    """Return the share of decisions that the rules filled in; beyond `MARK` a run is marked."""
-    return Fraction(broken, decisions) if decisions else Fraction(0)
-
-
-def shown(value: float | None, digits: int = 1) -> str:
-    """Write a score for a table, rounded half to even after scaling; a missing one as a dash."""
-    return "–" if value is None else f"{np.round(value, digits):.{digits}f}"

@@ -1,0 +1,257 @@
+"""The plots of the benchmark's games: what was done, against what theory says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llm_games.baselines.games.beauty_contest import theory as guess
+from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
+from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
+from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
+from llm_games.benchmarks.report.figures import thin
+from llm_games.benchmarks.runs.paper import Draw
+from llm_games.benchmarks.runs.reader import Game
+from llm_games.games.pirate_game.rules import VOTE
+from llm_games.rulebook import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def _per_round(game: Game, value: Callable[[dict[str, Any]], float | None]) -> list[list[float]]:
+    rows = [[value(record) for record in e.records] for e in game.played]
+    return [[np.nan if x is None else float(x) for x in row] for row in rows]
+
+
+def _beauty_contest(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    paths(axes, _per_round(game, lambda r: r["target"]), "target", GREEN)
+    paths(axes, _per_round(game, lambda r: r["mean"]), "mean number")
+    axes.set_ylabel("number")
+    if rules.ratio == 1:
+        return f"Mean number of each round; any common number is an equilibrium{thin(game)}."
+    end = guess.rational(guess.Contest.of(rules)) / rules.unit
+    line(axes, end, f"equilibrium: all at {end:g}")
+    canvas.room(axes)
+    return (
+        f"Mean number and target ({rules.ratio} of it) of each round; higher-order reasoning leads "
+        f"to {end:g}{thin(game)}."
+    )
+
+
+def _el_farol_bar(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    place = bar.Bar.of(rules)
+    mixed = bar.mixed_equilibrium(place)
+    paths(axes, _per_round(game, lambda r: r["goers"]), "goers")
+    line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
+    line(axes, mixed * rules.players, f"mixed equilibrium {mixed * rules.players:.2f}")
+    axes.set_ylabel("players at the bar")
+    axes.set_ylim(-0.3, rules.players + 0.3)
+    return (
+        "How many went in each round; any profile with exactly as many as the capacity is an "
+        f"equilibrium, and everybody going with probability {mixed:.3f} is another{thin(game)}."
+    )
+
+
+def _divide_dollar(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    golds = rules.golds
+    paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids")
+    line(axes, golds, f"equilibrium: sum {golds}")
+    axes.set_ylabel("golds")
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    return f"Sum of the bids in each round; above {golds} nobody is paid{thin(game)}."
+
+
+def _public_goods(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    paths(axes, _per_round(game, lambda r: np.mean(r["actions"])), "mean contribution")
+    if rules.ratio != rules.players:
+        best = 0 if rules.ratio < rules.players else rules.tokens
+        line(axes, best, f"equilibrium: {best}")
+    if rules.ratio != 1:
+        optimum = 0 if rules.ratio < 1 else rules.tokens
+        line(axes, optimum, f"best for all: {optimum}", GREEN, ":")
+    axes.set_ylabel("tokens")
+    return f"Mean contribution per player in each round{thin(game)}."
+
+
+def _diners_dilemma(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    gain = (rules.costly_utility - rules.cheap_utility) * rules.players
+    gain -= rules.costly_price - rules.cheap_price
+    paths(axes, _per_round(game, lambda r: r["costly"] / rules.players), "share of costly dishes")
+    if gain:
+        line(axes, float(gain > 0), f"equilibrium: all {'costly' if gain > 0 else 'cheap'}")
+    line(axes, 0, "best for all: all cheap", GREEN, ":")
+    axes.set_ylabel("share")
+    axes.set_ylim(-0.05, 1.05)
+    return f"Share of players who ordered the costly dish in each round{thin(game)}."
+
+
+def _sealed_bid_auction(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    pairs = Counter(
+        zip(game.stack("valuations").ravel(), game.stack("actions").ravel(), strict=True)
+    )
+    values, bids = np.array(list(pairs)).T
+    sizes = 10 * np.sqrt(list(pairs.values()))
+    axes.scatter(values, bids, s=sizes, color=BLUE, alpha=0.45, linewidths=0, label="bid")
+    ends = np.array([rules.valuation_min, rules.valuation_max])
+    axes.plot(ends, ends, color=GREEN, linestyle=":", label="own valuation")
+    axes.set_xlabel("valuation")
+    axes.set_ylabel("bid")
+    sentence = "Every bid against its valuation, larger dots for more of them; "
+    if rules.price == "second":
+        return sentence + "bidding one's valuation is weakly dominant."
+    share = 1 - 1 / rules.players
+    axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
+    solution = equilibrium(rules)
+    if solution is None:
+        return sentence + f"{share:.3g}·v is the equilibrium for independent uniform valuations."
+    grid = solution.values
+    axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="equilibrium")
+    return sentence + (
+        "the solid line is the mean bid in the equilibrium of this draw of distinct valuations, "
+        f"{share:.3g}·v that of independent uniform ones."
+    )
+
+
+def _shading(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    paths(axes, _per_round(game, lambda r: _share(r["actions"], r)), "mean bid / valuation")
+    solution = equilibrium(rules) if rules.price == "first" else None
+    if rules.price == "second":
+        line(axes, 1, "dominant: own valuation")
+    elif solution is not None:
+        best = _per_round(game, lambda r: _share(solution.mean_bid(r["valuations"]), r))
+        paths(axes, best, "equilibrium", ORANGE)
+    axes.set_ylabel("share of valuation")
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
+    return (
+        "Bid as a share of the valuation in each round; the item went to the highest valuation "
+        f"in {np.mean(sold):.0%} of them{thin(game)}."
+    )
+
+
+def _share(bids: Array | Sequence[int], record: dict[str, Any]) -> float:
+    pairs = zip(bids, record["valuations"], strict=True)
+    return float(np.mean([bid / value for bid, value in pairs if value]))
+
+
+def _records(game: Game) -> list[dict[str, Any]]:
+    return [record for episode in game.played for record in episode.records]
+
+
+def _battle_royale(axes: Axes, game: Game) -> str:
+    kinds: dict[str, list[tuple[int, int]]] = {"hit": [], "missed": [], "missed on purpose": []}
+    high = []
+    for row, episode in enumerate(game.played, start=1):
+        for shot, record in enumerate(episode.records, start=1):
+            missed = "missed on purpose" if record["target"] < 0 else "missed"
+            kinds["hit" if record["hit"] else missed].append((shot, row))
+            if aims_high(shot_of(record), record["rates"]):
+                high.append((shot, row + 0.3))
+    looks = {"hit": (ORANGE, "s"), "missed": (BLUE, "o"), "missed on purpose": (PURPLE, "x")}
+    for kind, (colour, marker) in looks.items():
+        if kinds[kind]:
+            axes.plot(*zip(*kinds[kind], strict=True), marker, color=colour, label=kind, ms=6)
+    if high:
+        axes.plot(
+            *zip(*high, strict=True), "_", color=GREEN, ms=9, mew=2.2, label="at the strongest"
+        )
+    canvas.over_rounds(axes, "shot")
+    axes.set_ylabel("run")
+    canvas.whole(axes.yaxis)
+    axes.set_ylim(len(game.played) + 0.7, 0.4)
+    share = len(high) / len(_records(game))
+    return f"Every shot of every run, underlined if aimed at the strongest other ({share:.0%})."
+
+
+def _pirate_plans(axes: Axes, game: Game) -> str:
+    rules = game.rules
+    plans = np.array([e.records[0]["plan"] for e in game.played])
+    seats = np.arange(1, rules.players + 1)
+    shift = np.linspace(-0.2, 0.2, len(plans))[:, None] if len(plans) > 1 else 0
+    axes.plot((seats + shift).ravel(), plans.ravel(), "o", color=BLUE, alpha=0.5, ms=5, mew=0)
+    axes.plot([], [], "o", color=BLUE, ms=5, label="proposed, each run")
+    if rules.quota == "half" and rules.gold >= (rules.players - 1) // 2:
+        best = optimal_plan(rules.players, rules.gold)
+        axes.plot(seats, best, "D", color=ORANGE, mfc="none", ms=8, label="optimal plan")
+    axes.set_yscale("symlog", linthresh=2)
+    ticks = [t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if t < rules.gold]
+    axes.set_yticks([*ticks, rules.gold], [str(t) for t in (*ticks, rules.gold)])
+    axes.minorticks_off()
+    axes.set_ylim(-0.4, rules.gold * 1.4)
+    axes.set_ylabel("coins")
+    canvas.over_rounds(axes, "rank")
+    return "What the first proposer of each run offers to each rank, against the optimal plan."
+
+
+OFFERS = ((0, 0), (1, 1), (2, 4), (5, 9), (10, 19), (20, None))
+
+
+def _pirate_votes(axes: Axes, game: Game) -> str:
+    offers, votes = _offers(game)
+    names, shares = [], []
+    for low, high in OFFERS:
+        chosen = (offers >= low) & (offers <= (np.inf if high is None else high))
+        name = str(low) if low == high else f"{low}+" if high is None else f"{low}–{high}"
+        names.append(f"{name}\n({chosen.sum()})")
+        shares.append(votes[chosen].mean() if chosen.any() else np.nan)
+    axes.bar(range(len(OFFERS)), np.nan_to_num(shares), color=BLUE, width=0.6)
+    axes.set_xticks(range(len(OFFERS)), names)
+    axes.set_xlabel("coins offered (number of votes)")
+    axes.set_ylabel("share of votes for it")
+    axes.set_ylim(0, 1.05)
+    return "How often pirates accepted, by the share they were offered, over all votes of all runs."
+
+
+def _offers(game: Game) -> tuple[Array, Array]:
+    """Return what each voter was offered and whether it accepted, one axis."""
+    pairs = [
+        (record["plan"][seat], record["votes"][seat])
+        for record in _records(game)
+        if record["phase"] == VOTE
+        for seat in np.flatnonzero(record["alive"])[1:]
+    ]
+    offers, votes = np.array(pairs).reshape(-1, 2).T
+    return offers, votes
+
+
+ACTIONS: Mapping[str, str] = {
+    "beauty_contest": "mean number",
+    "el_farol_bar": "share who went",
+    "divide_dollar": "mean bid",
+    "public_goods": "mean contribution",
+    "diners_dilemma": "share of costly dishes",
+    "sealed_bid_auction": "mean bid",
+}
+"""What the mean of some seats' actions is, where it means something."""
+
+
+FIGURES: Mapping[str, Sequence[tuple[str, Draw]]] = {
+    "beauty_contest": (("Numbers", _beauty_contest),),
+    "el_farol_bar": (("Attendance", _el_farol_bar),),
+    "divide_dollar": (("Sum of bids", _divide_dollar),),
+    "public_goods": (("Contributions", _public_goods),),
+    "diners_dilemma": (("Orders", _diners_dilemma),),
+    "sealed_bid_auction": (("Bids", _sealed_bid_auction), ("Shading", _shading)),
+    "battle_royale": (("Shots", _battle_royale),),
+    "pirate_game": (("First plans", _pirate_plans), ("Votes", _pirate_votes)),
+}
+"""The plots of each game, in order; all games have payoffs besides."""
+
+
+def drawn(game: Game) -> Sequence[tuple[str, Draw]]:
+    """Return the plots of a game; sessions of an auction record other things."""
+    session = getattr(game.rules, "assets", None) is not None
+    return () if session else FIGURES.get(game.name, ())

@@ -1,0 +1,326 @@
+"""γ-Bench: the leaderboard, games at several settings, and play against fixed players."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+from functools import cache, partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.papers.gamma_bench.figures import ACTIONS, drawn
+from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, GAMES, overall, score_episode
+from llm_games.benchmarks.report.canvas import BLUE, ORANGE
+from llm_games.benchmarks.report.figures import seats_mean
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.grid import Grid, Label, Value, written
+from llm_games.benchmarks.runs.paper import THIRD, Paper, Scoring, Section, Sketch, scores
+from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.stats import MARK, Cell, cell
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PRINTED = "v4"
+"""Edition of the published single runs, by which one's own are set beside them."""
+ROUNDS = (1, 5, 10, 15, 20)
+TITLES = {game: game.replace("_", " ") for game in GAMES}
+
+SCORES = (
+    "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, and "
+    "a bootstrap interval of the mean. “Corrected” scores use the formulas that the paper means, "
+    "“published” ones those of its table. A game without a γ-Bench score has a dash. "
+)
+BOARD = (
+    "Thirteen models as printed in arXiv 2403.11807 (five runs each); this page's rows are "
+    "highlighted, scored by the same formulas, and placed by Overall. A rank in brackets is where "
+    "the row would stand; only a run of all eight games at the benchmark's settings with one "
+    "language model on all seats has one. In the published runs failed answers were asked again "
+    "without limit and never counted."
+)
+MATRIX = (
+    "This run's scores by the formulas of v4; below them, smaller, what v4 prints for "
+    "GPT-3.5-0125. Its default column is one and the same run in all experiments."
+)
+VARIED = (
+    "Mean scores of this run by its own edition and by the formulas of v4, which are those of the "
+    "printed runs of GPT-3.5-0125 (one run at each setting, so differences of a few points say "
+    "little)."
+)
+AGAINST = Markup(
+    "Mean over the other seats and the runs, and the slope of a line through all rounds. Published "
+    "for GPT-3.5-0125: bids against a player who bids 91 fall over the rounds, contributions "
+    "beside one who gives nothing rise. All rounds are in "
+    '<a href="tables/rounds.csv">tables/rounds.csv</a>.'
+)
+
+
+def sections(run: Run) -> list[Section]:
+    """Return games at several settings beside published runs, and play against fixed players."""
+    return [*_varied(run), *_against(run)]
+
+
+# -- games at several settings ---------------------------------------------------------------------
+
+
+class Setting(NamedTuple):
+    """One setting of a game: scores of the run's edition, by v4, and the published one.
+
+    `kind` is what is varied.
+    """
+
+    name: str
+    kind: str
+    runs: int
+    own: float | None
+    comparable: float | None
+    printed: float | None
+
+
+def _setting(game: Game, edition: str) -> Setting:
+    own, comparable = scores(game, edition), scores(game, PRINTED)
+    return Setting(
+        game.setting,
+        ", ".join(game.change),
+        len(own),
+        cell(own).mean if own else None,
+        cell(comparable).mean if comparable else None,
+        published.gpt35(game.rules, game.change),
+    )
+
+
+def _varied(run: Run) -> list[Section]:
+    """Return the games that are there at several settings and have a score."""
+    found = {
+        TITLES[name]: [_setting(game, run.edition) for game in games]
+        for name, games in run.by_game().items()
+        if len(games) > 1
+    }
+    found = {title: rows for title, rows in found.items() if any(s.own is not None for s in rows)}
+    if not found:
+        return []
+    matrix = _matrix(run)
+    pairs = [
+        (
+            Sketch(title, partial(_beside, settings=rows), THIRD),
+            None if matrix else _settings(rows, run.edition),
+        )
+        for title, rows in found.items()
+    ]
+    return [Section("Settings", grids=[matrix] if matrix else [], pairs=pairs, end=VARIED)]
+
+
+def _settings(rows: Sequence[Setting], edition: str) -> Grid:
+    forms = {edition: ".1f", "by v4": ".1f", "GPT-3.5, v4": ".1f"}
+    sides = zip(*((s.own, s.comparable, s.printed) for s in rows), strict=True)
+    return Grid(
+        {"setting": "", "runs": "d"} | forms,
+        [(s.name, s.runs, s.own, s.comparable, s.printed) for s in rows],
+        foot=[("mean ± std over settings", "", *map(_spread, sides))],
+    )
+
+
+def _spread(values: Sequence[float | None]) -> Cell | None:
+    """Return mean ± sample standard deviation; None if one is missing."""
+    known = [value for value in values if value is not None]
+    return cell(known) if known and len(known) == len(values) else None
+
+
+def _matrix(run: Run) -> Grid | None:
+    """Return all games at each setting of the run's ``vary``; None if there is but one."""
+    games = [game for game in GAMES if game in run.by_game()]
+    found: dict[str, dict[str, Setting]] = {}
+    for game in run.games:
+        name = ", ".join(f"{key} {value}" for key, value in game.change.items()) or "default"
+        found.setdefault(name, {})[game.name] = _setting(game, run.edition)
+    if len(found) < 2 or any(list(row) != games for row in found.values()):
+        return None
+    values = {name: _with_overall(list(row.values())) for name, row in found.items()}
+    sides = [zip(*column, strict=True) for column in zip(*values.values(), strict=True)]
+    spreads = [tuple(map(_spread, side)) for side in sides]
+    return Grid(
+        {"setting": ""} | {TITLES[game]: ">" for game in games} | {"Overall": ">"},
+        [(name, *map(_two, row)) for name, row in values.items()],
+        note=MATRIX,
+        foot=[("over settings", *map(_two, spreads))],
+    )
+
+
+def _with_overall(row: Sequence[Setting]) -> list[tuple[float | None, float | None]]:
+    pairs = [(setting.comparable, setting.printed) for setting in row]
+    means = [
+        None if len(row) < len(GAMES) or None in side else float(np.mean(side))
+        for side in zip(*pairs, strict=True)
+    ]
+    return [*pairs, (means[0], means[1])]
+
+
+def _two(pair: Sequence[Value]) -> Label:
+    own, printed = (written(value, ".1f") for value in pair)
+    return Label(own, printed)
+
+
+def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
+    """Draw a score at several settings beside the published one at the same settings.
+
+    Lines join settings of the same kind that stand side by side.
+    """
+    names = [_short(s.name) for s in settings]
+    looks = (
+        ("this run", [s.comparable for s in settings], BLUE, "o-"),
+        ("GPT-3.5-0125, published", [s.printed for s in settings], ORANGE, "D--"),
+    )
+    for label, values, colour, look in looks:
+        heights = np.array([np.nan if v is None else v for v in values], np.float64)
+        kinds = groupby(range(len(names)), key=lambda i: settings[i].kind)
+        for number, (_, group) in enumerate(kinds):
+            at = list(group)
+            if not np.isnan(heights).all():
+                name = None if number else label
+                axes.plot(at, heights[at], look, color=colour, label=name, ms=5)
+    long = max(map(len, names)) * len(names) > 50
+    turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
+    axes.set_xticks(range(len(names)), names, **turned)
+    axes.set_ylim(-4, 104)
+    axes.set_ylabel("score")
+    return "The score at each setting, by the formulas of the published runs (v4)."
+
+
+def _short(name: str) -> str:
+    """Return what is left of a setting's name under a plot."""
+    for word in ("ratio", "temperature", "prompts", "persona", "valuations to", "rates", "menu"):
+        name = name.removeprefix(word).strip()
+    plain = name.replace(" coins", "").replace(" golds", "")
+    return {"reasoning True": "reasoning"}.get(name, plain)
+
+
+# -- play against fixed players --------------------------------------------------------------------
+
+
+def _against(run: Run) -> list[Section]:
+    """Return a row for each game in which some seats always do the same and others do not."""
+    rows = []
+    for game in run.games:
+        fixed = {name for name in game.seats if run.players[name].kind == "fixed"}
+        if fixed and fixed != set(game.seats) and game.name in ACTIONS and game.played:
+            rows.append(_others(game, fixed))
+    columns = {"game": "", "one plays": "", "the others": ""}
+    columns |= {f"round {number}": ".1f" for number in ROUNDS} | {"change per round": "+.2f"}
+    grid = Grid(columns, rows, note=AGAINST)
+    return [Section("Against fixed strategies", grids=[grid])] if rows else []
+
+
+def _others(game: Game, fixed: Set[str]) -> list[Value]:
+    episodes = game.done or game.played[:1]
+    others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
+    means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
+    mean = np.mean(means, axis=0).tolist()
+    slope = float(np.polyfit(np.arange(len(mean)), mean, 1)[0]) if len(mean) > 1 else 0.0
+    shown = [mean[number - 1] if number <= len(mean) else None for number in ROUNDS]
+    return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
+
+
+# -- the leaderboard -------------------------------------------------------------------------------
+
+
+def counted(run: Run, edition: str) -> dict[str, list[float]]:
+    """Return the scores by game of those games that are played by the benchmark's settings.
+
+    These are the defaults, or all of them those of the published program. A game that is played
+    at several settings has none.
+    """
+    alone = {
+        name: found[0]
+        for name, found in run.by_game().items()
+        if len(found) == 1 and not _scripted(run, found[0])
+    }
+    as_published = all(_plays(game, lenient()[name]) for name, game in alone.items())
+    rules = lenient() if as_published else {name: rulebook(name) for name in GAMES}
+    fits = [name for name in GAMES if name in alone and _plays(alone[name], rules[name])]
+    return {name: scores(alone[name], edition) for name in fits}
+
+
+def _plays(game: Game, rules: Rulebook) -> bool:
+    return bool(replace(game.rules, failed_reply=rules.failed_reply) == rules)
+
+
+def _scripted(run: Run, game: Game) -> bool:
+    """Return whether a fixed strategy has a seat beside other players."""
+    kinds = {run.players[name].kind for name in game.seats}
+    return "fixed" in kinds and len(kinds) > 1
+
+
+@cache
+def lenient() -> dict[str, Rulebook]:
+    """Return the rules of each game with all leniencies of the published program."""
+    games = parse(load("gamma-bench/published"), "gamma-bench/published").games
+    return {game.game: rulebook(game.game, **game.params) for game in games}
+
+
+class _Place(NamedTuple):
+    """A row of the leaderboard, and its Overall or -1."""
+
+    overall: float
+    own: bool
+    row: Sequence[Value]
+
+
+def board(runs: Sequence[Run]) -> Section | None:
+    """Return the published rows with those of these runs put in by Overall; None without any.
+
+    Runs are scored by the edition of the published table. Only a run of all eight games, with the
+    benchmark's settings, on every seat the same language model, takes a rank.
+    """
+    places = [place for run in runs if (place := _own(run))]
+    if not places:
+        return None
+    for one in published.leaderboard():
+        row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
+        places.append(_Place(one.overall.mean, False, row))
+    places.sort(key=lambda place: -place.overall)
+    columns = {"rank": ">", "model": "", "Overall": ".1f"} | dict.fromkeys(TITLES.values(), ".1f")
+    own = [number for number, place in enumerate(places) if place.own]
+    grid = Grid(columns, [p.row for p in places], note=BOARD, own=own, strong=["Overall"])
+    return Section("Beside the published leaderboard", grids=[grid])
+
+
+def _own(run: Run) -> _Place | None:
+    found = counted(run, "published")
+    if not any(found.values()):
+        return None
+    mean, why = overall(found), _why_no_rank(run)
+    missing = "" if mean else f"{sum(map(bool, found.values()))} of 8 games"
+    marked = any(game.filled > MARK for game in run.games)
+    filled = f"more than {float(MARK):.0%} of a run filled in" if marked else ""
+    note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
+    rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
+    cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
+    row = (rank, Label(" + ".join(sorted(_seated(run))), note), mean, *cells)
+    return _Place(mean.mean if mean else -1.0, True, row)
+
+
+def _seated(run: Run) -> set[str]:
+    return {name for game in run.games for name in game.seats}
+
+
+def _why_no_rank(run: Run) -> str:
+    players = [run.players[name] for name in _seated(run)]
+    if len(players) > 1:
+        return "mixed seats"
+    return "" if players[0].language_model else "not an LLM, for reference"
+
+
+PAPER = Paper(
+    "γ-Bench",
+    lambda game: game.name in GAMES,
+    sections,
+    scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES),
+    drawn=drawn,
+    actions=ACTIONS,
+)

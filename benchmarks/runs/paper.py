@@ -1,0 +1,198 @@
+"""What a paper's room hands over, and finding it: a room is a package in ``papers/`` with `PAPER`.
+
+``papers/<name>/page.py`` has ``PAPER``, a `Paper`; nothing else names a paper or what is in it.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+from llm_games.benchmarks.runs.grid import Grid
+from llm_games.benchmarks.runs.reader import Game, Run, games
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.errors import BadParameter, unknown
+from llm_games.rulebook import Rulebook
+
+ROOMS = Path(__file__).parents[1] / "papers"
+Record = Mapping[str, Any]
+T = TypeVar("T")
+Draw = Callable[..., str]
+"""Takes axes (and ``game`` where it is of one), draws, returns the sentence that explains it."""
+
+THIRD, HALF = (4.7, 3.0), (7.0, 3.4)
+"""Sizes in inches of plots of which three or two stand side by side on a wide page."""
+
+
+class Sketch(NamedTuple):
+    """A figure to be drawn; `draw` gets the axes and returns the sentence that explains it."""
+
+    title: str
+    draw: Draw
+    size: tuple[float, float] = HALF
+
+
+class Section(NamedTuple):
+    """A part of a page: its heading, notes before and after, tables, figures, and both in pairs."""
+
+    title: str
+    note: str = ""
+    grids: Sequence[Grid] = ()
+    sketches: Sequence[Sketch] = ()
+    pairs: Sequence[tuple[Sketch, Grid | None]] = ()
+    end: str = ""
+
+
+class Scoring(NamedTuple):
+    """How a paper scores an episode, 0 to 100.
+
+    Attributes:
+        games: those that make up the benchmark, in the order of its tables.
+        editions: of the formulas; the first is the default, the second stands beside it.
+        score: of an episode, from its rules, the records of its steps and the edition; None where
+            none is defined.
+        overall: the mean over the benchmark from the scores by game; None unless all are there.
+        counted: scores by game of those games of a run that are played by the benchmark's settings.
+        board: the part of a page that sets runs beside the published results; None if none is fit.
+        note: what explains the scores.
+    """
+
+    games: tuple[str, ...]
+    editions: tuple[str, ...]
+    score: Callable[[Rulebook, Sequence[Record], str], float | None]
+    overall: Callable[[Mapping[str, Sequence[float]]], Cell | None]
+    counted: Callable[[Run, str], Mapping[str, Sequence[float]]]
+    board: Callable[[Sequence[Run]], Section | None]
+    note: str
+
+
+def as_it_is(run: Run) -> Run:
+    """Return the run: enough for a paper that needs no more than a reader holds of it."""
+    return run
+
+
+class Paper(NamedTuple):
+    """What a paper's room hands over.
+
+    Attributes:
+        title: how it is called.
+        owns: whether a game of a run belongs to it; it belongs to the first that says so.
+        sections: its parts of the page of a run of which it has only its own games.
+        moves: the figures of one game that has been played; none where there is nothing to draw.
+        read: returns what `sections` and `moves` need of such a run.
+        scoring: how it scores an episode, if it does.
+        drawn: the plots of a game's moves, whoever owns it; none where there are no special ones.
+        actions: what the mean of some seats' actions is, by game, where it means something.
+        rate: writes or reads people's rating forms, see `rated`; None without a form.
+    """
+
+    title: str
+    owns: Callable[[Game], bool]
+    sections: Callable[[Any], list[Section]]
+    moves: Callable[[Any, Game], list[Sketch]] = lambda run, game: []
+    read: Callable[[Run], Any] = as_it_is
+    scoring: Scoring | None = None
+    drawn: Callable[[Game], Sequence[tuple[str, Draw]]] = lambda game: ()
+    actions: Mapping[str, str] = {}
+    rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """Return all papers, in the order of their rooms' names."""
+    names = [module.name for module in iter_modules([str(ROOMS)]) if module.ispkg]
+    pages = [f"llm_games.benchmarks.papers.{name}.page" for name in names]
+    return tuple(import_module(page).PAPER for page in pages if find_spec(page))
+
+
+def owner(game: Game) -> Paper | None:
+    """Return the paper that a game of a run belongs to."""
+    return next((paper for paper in papers() if paper.owns(game)), None)
+
+
+def scorings() -> list[Scoring]:
+    """Return how papers score."""
+    return [paper.scoring for paper in papers() if paper.scoring]
+
+
+def editions() -> tuple[str, ...]:
+    """Return the editions of scores, the default first."""
+    return tuple(dict.fromkeys(name for found in scorings() for name in found.editions))
+
+
+def edition_of(config: Mapping[str, Any]) -> str:
+    """Return the edition that a run's configuration asks for."""
+    return str(config.get("scoring") or editions()[0])
+
+
+def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | None:
+    """Return the score of a finished episode; None where no paper has one for it.
+
+    Raises:
+        UnknownName: there is no such edition.
+    """
+    if edition not in editions():
+        raise unknown("edition", edition, editions())
+    known = (found for found in scorings() if edition in found.editions)
+    scores = (found.score(rules, records, edition) for found in known)
+    return next((score for score in scores if score is not None), None)
+
+
+def scores(game: Game, edition: str) -> list[float]:
+    """Return the scores of the episodes that have one, in their order."""
+    found = (score(episode.rules, episode.records, edition) for episode in game.done)
+    return [value for value in found if value is not None]
+
+
+def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:
+    """Return the mean over a benchmark of scores by game, if each of its games is there once."""
+    names = sorted(name for name, _ in scores)
+    fits = (found for found in scorings() if sorted(found.games) == names)
+    return next((found.overall(dict(scores)) for found in fits), None)
+
+
+def action(game: str) -> str:
+    """Return what the mean of some seats' actions in a game is; "" where it means nothing."""
+    return next((paper.actions[game] for paper in papers() if game in paper.actions), "")
+
+
+def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> Grid:
+    """Write the rating forms of the paper that a run belongs to, or read those that are there.
+
+    Args:
+        file: the run.
+        folder: of the forms.
+        judges: their names.
+        count: how many players' games to draw with `seed`; 0: all of them.
+        seed: of the draw.
+
+    Raises:
+        BadParameter: no game of the run belongs to a paper that has a form.
+    """
+    for paper in papers():
+        own = [game for game in games(file) if owner(game) is paper]
+        if paper.rate and own:
+            return paper.rate(own, folder, judges, count, seed)
+    known = ", ".join(paper.title for paper in papers() if paper.rate)
+    raise BadParameter(f"{file.path} has no game that people rate; there is a form of: {known}")
+
+
+def data(room: str, name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file of a paper's room, by column."""
+    with (files(room) / f"{name}.csv").open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def printed(room: str, name: str, row: type[T], **columns: str) -> tuple[T, ...]:
+    """Return such rows as named tuples; `columns`: those that are not called as their fields."""
+    read: dict[type, Callable[[str], Any]] = {bool: "yes".__eq__}
+    kinds = [(columns.get(key, key), read.get(k, k)) for key, k in get_type_hints(row).items()]
+    return tuple(row(*(kind(line[key]) for key, kind in kinds)) for line in data(room, name))

@@ -1,0 +1,70 @@
+"""Means over episodes with their spread, and how they are written in tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+MARK = Fraction(1, 20)
+"""A game with a larger share of filled-in decisions in one episode than this is marked."""
+
+
+class Cell(NamedTuple):
+    """A mean over runs, the sample standard deviation (None for one run), and how many runs."""
+
+    mean: float
+    std: float | None
+    runs: int
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean; None for one run."""
+        return None if self.std is None else self.std / math.sqrt(self.runs)
+
+
+def cell(values: Sequence[float]) -> Cell:
+    """Average one or more values; ± is the sample standard deviation (ddof 1)."""
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Cell(sum(values) / len(values), std, len(values))
+
+
+def interval(
+    columns: Sequence[Sequence[float]],
+    rng: np.random.Generator,
+    level: float = 0.95,
+    draws: int = 10_000,
+) -> tuple[float, float] | None:
+    """Return the bootstrap interval of the mean over columns of the mean over runs.
+
+    Args:
+        columns: the values of the runs, a list for each game (one list: of that cell); runs are
+            drawn again within each list.
+        rng: the generator of the draws.
+        level: share of the draws inside, the same share left out at both ends.
+        draws: bootstrap samples.
+
+    Returns:
+        None if a list has fewer than two runs.
+    """
+    if min(map(len, columns), default=0) < 2:
+        return None
+    means = np.zeros(draws)
+    for column in columns:
+        runs = np.asarray(column, np.float64)
+        means += runs[rng.integers(len(runs), size=(draws, len(runs)))].mean(axis=1)
+    low, high = np.quantile(means / len(columns), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def filled_in(broken: int, decisions: int) -> Fraction:
+    """Return the share of decisions that the rules filled in; beyond `MARK` a game is marked."""
+    return Fraction(broken, decisions) if decisions else Fraction(0)
+
+
+def shown(value: float | None, digits: int = 1) -> str:
+    """Write a number for a table, rounded half to even after scaling; a missing one as a dash."""
+    return "–" if value is None else f"{np.round(value, digits):.{digits}f}"
