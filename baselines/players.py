@@ -20,7 +20,6 @@ import numpy as np
 
 from llm_games import rooms
 from llm_games.baselines.rules import (
-    Chance,
     Kind,
     Players,
     Rule,
@@ -31,6 +30,7 @@ from llm_games.baselines.rules import (
 )
 from llm_games.errors import BadParameter, unknown
 from llm_games.facts import ratio_of
+from llm_games.noise import Noise
 from llm_games.questions import BadReply, Choice
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
@@ -52,16 +52,16 @@ WIDEST = 100
 # -- what several games share ---------------------------------------------------------------------
 
 
-def any_legal(view: View, rng: Chance) -> Any:
+def any_legal(view: View, noise: Noise) -> Any:
     """Draw from the question, or for a batch from what is legal, all equally likely."""
     if view.question is not None:
-        return view.question.sample(rng)
+        return view.question.sample(noise)
     free = view.high - view.low > 2**32
     low, high = np.where(free, 0, view.low), np.where(free, WIDEST, view.high)
-    return rng.integers(low, high, endpoint=True)
+    return noise.integers(low, high, endpoint=True)
 
 
-def fixed(move: int, view: View, rng: Chance) -> Array:
+def fixed(move: int, view: View, noise: Noise) -> Array:
     """Do always the same, as far as it is legal."""
     return np.full(shape(view), move)
 
@@ -75,7 +75,7 @@ def meaning(game: Rulebook, value: str) -> Any:
     own = handed(game.name).meaning
     if own is not None:
         return own(game, value)
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset(0)
     question = game.question(state, int(np.argmax(game.asked(state))))
     if isinstance(question, Choice):
         try:

@@ -7,14 +7,15 @@ there is for the game. What a kind is, is said once: of those that several games
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_games.errors import BadParameter
+from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
@@ -22,10 +23,9 @@ from llm_games.wrappers.policy import Decision, Policy
 if TYPE_CHECKING:
     from llm_games.baselines.tiny.scripts import Script
 
-Chance = np.random.Generator
 Rule = Callable[..., Any]
-"""``rule(view, rng)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan has
-the seats first. Of a kind with a value it is ``rule(value, view, rng)``."""
+"""``rule(view, noise)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan has
+the seats first. Of a kind with a value it is ``rule(value, view, noise)``."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +74,12 @@ class Memory:
     seed: int
     count: int = 0
 
-    def chance(self) -> Chance:
-        """Return the generator of this decision alone."""
-        return cast(Chance, _Chance(self.seed, self.count))
-
-
-class _Chance:
-    """A generator that is made when it is first drawn from: most rules never draw."""
-
-    def __init__(self, *seeds: int) -> None:
-        self._seeds = seeds
-
-    @cached_property
-    def _generator(self) -> Chance:
-        return np.random.default_rng(self._seeds)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator, name)
+    def noise(self, batch: tuple[int, ...]) -> Noise:
+        """Return the noise of this decision alone; copies of a batch have seeds of their own."""
+        seeds: Any = self.seed
+        if batch and not np.ndim(seeds):
+            seeds = np.uint64(seeds) + np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
+        return Noise(seeds).of(self.count)
 
 
 class RulePolicy(Policy):
@@ -108,7 +97,7 @@ class RulePolicy(Policy):
         self.name, self.rule_in = name, rule_in
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
-        """Return the memory at the start.
+        """Return the memory at the start; of a batch, `seed` may have one for each table.
 
         Raises:
             BadParameter: the player is not defined for this game.
@@ -117,7 +106,7 @@ class RulePolicy(Policy):
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
         """Decide by the rule."""
-        action = memory.rule(view, memory.chance())
+        action = memory.rule(view, memory.noise(shape(view)))
         return decision(view, action), Memory(memory.rule, memory.seed, memory.count + 1)
 
 
@@ -145,10 +134,10 @@ def whole(view: View, column: str, unit: int = 1) -> Array:
     return np.rint(view.number(column).astype(np.float64) * unit).astype(np.int64)
 
 
-def pick(chances: Array, rng: Chance) -> Array:
+def pick(chances: Array, noise: Noise) -> Array:
     """Draw an index of the last axis with these chances, ``(*batch)``."""
     below = np.cumsum(chances, axis=-1)
-    mark = rng.random(below.shape[:-1]) * below[..., -1]
+    mark = noise.random() * below[..., -1]
     return (mark[..., None] >= below).sum(axis=-1)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from llm_games.baselines.players import games_of, handed, rule_of
 from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
+from llm_games.noise import Noise
 from llm_games.questions import Action, BadReply, Question
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -58,8 +59,8 @@ def _said(view: View, kind: str) -> str:
     found = rule_of(kind, game)
     if found is None:
         raise BadCall(f"it is not defined for {game}; it is for {', '.join(games_of(kind))}")
-    rng, draws = np.random.default_rng(0), DRAWS if handed(game).mixed else 1
-    drawn = (decision(view, found[1](view, rng)).action for _ in range(draws))
+    noise, draws = Noise(0), DRAWS if handed(game).mixed else 1
+    drawn = (decision(view, found[1](view, noise.of(i))).action for i in range(draws))
     counts = Counter(_written(view, action) for action in drawn)
     if len(counts) == 1:
         return next(iter(counts))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question
 
 LONGEST_TEXT = 4000
@@ -45,8 +44,8 @@ class Text(Question):
             raise BadReply("format", f'"{self.key}" is no text')
         return value.strip()[:LONGEST_TEXT]
 
-    def sample(self, rng: np.random.Generator) -> Any:
-        return str(rng.integers(100))
+    def sample(self, noise: Noise) -> Any:
+        return str(noise.integers(100))
 
     def wanted(self) -> str:
         return self.about
@@ -68,8 +67,9 @@ class Lessons(Question):
             raise BadReply("range", f"it has {len(texts)} sentences, not 1 to {MOST_LESSONS}")
         return [text.strip()[:LONGEST_TEXT] for text in texts]
 
-    def sample(self, rng: np.random.Generator) -> Any:
-        return [str(lesson) for lesson in rng.integers(100, size=rng.integers(1, 4))]
+    def sample(self, noise: Noise) -> Any:
+        count = int(noise.of("count").integers(1, 4))
+        return [str(lesson) for lesson in noise.integers(100, shape=count)]
 
     def _value_form(self) -> str:
         return '["<a lesson>", ...]'

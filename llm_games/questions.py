@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 
 MISSING = int(np.iinfo(np.int64).min)
@@ -96,7 +97,7 @@ class Question(ABC):
         return action
 
     @abstractmethod
-    def sample(self, rng: np.random.Generator) -> Any:
+    def sample(self, noise: Noise) -> Any:
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
 
     @abstractmethod
@@ -163,9 +164,11 @@ class Integer(Question):
             raise BadReply("range", f"{number} is not {self.wanted()}", _within_int64(number))
         return _within_int64(number)
 
-    def sample(self, rng: np.random.Generator) -> int:
+    def sample(self, noise: Noise) -> int:
         low = 0 if self.low is None else self.low
-        return int(rng.integers(low, low + 100 if self.high is None else self.high, endpoint=True))
+        return int(
+            noise.integers(low, low + 100 if self.high is None else self.high, endpoint=True)
+        )
 
     def value_of(self, action: Action) -> int:
         assert isinstance(action, (int, np.integer))
@@ -226,8 +229,10 @@ class Bid(Question):
     def _can_bid(self) -> bool:
         return self.floor <= self.budget
 
-    def sample(self, rng: np.random.Generator) -> int:
-        choice = int(rng.integers(self.floor - 1, max(self.budget, self.floor - 1), endpoint=True))
+    def sample(self, noise: Noise) -> int:
+        choice = int(
+            noise.integers(self.floor - 1, max(self.budget, self.floor - 1), endpoint=True)
+        )
         return choice if choice >= self.floor else -1
 
     def value_of(self, action: Action) -> int | None:
@@ -272,8 +277,8 @@ class Real(Question):
         units = min(units, self.low - 1) if exact < self.low else max(units, self.high + 1)
         raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
 
-    def sample(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(self.low, self.high, endpoint=True))
+    def sample(self, noise: Noise) -> int:
+        return int(noise.integers(self.low, self.high, endpoint=True))
 
     def value_of(self, action: Action) -> float | int:
         assert isinstance(action, (int, np.integer))
@@ -321,8 +326,8 @@ class SealedBid(Real):
             raise BadReply("range", why, MISSING if number < 0 else units)
         return units
 
-    def sample(self, rng: np.random.Generator) -> int:
-        units = int(rng.integers(self.low - 1, self.high, endpoint=True))
+    def sample(self, noise: Noise) -> int:
+        units = int(noise.integers(self.low - 1, self.high, endpoint=True))
         return NO_BID if units < self.low else units
 
     def value_of(self, action: Action) -> Any:
@@ -361,8 +366,8 @@ class Choice(Question):
                 return self.words[value.strip().lower()]
         raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
 
-    def sample(self, rng: np.random.Generator) -> int:
-        return int(rng.choice(list(self.words.values())))
+    def sample(self, noise: Noise) -> int:
+        return sorted(self.words.values())[int(noise.integers(len(self.words)))]
 
     def value_of(self, action: Action) -> str:
         return next(word for word, a in self.words.items() if a == action)
@@ -440,8 +445,8 @@ class Target(Question):
         order = sorted(living, key=lambda name: living[name])
         return next((living[name] for name in order if text and text in name), None)
 
-    def sample(self, rng: np.random.Generator) -> int:
-        return int(rng.choice([-1, *self.names.values()]))
+    def sample(self, noise: Noise) -> int:
+        return [-1, *self.names.values()][int(noise.integers(len(self.names) + 1))]
 
     def value_of(self, action: Action) -> str | None:
         everybody = {**self.names, **self.own, **self.others}
@@ -520,9 +525,10 @@ class Shares(Question):
             raise BadReply("format", f"the plan must have one share for each rank {self._span()}")
         return list(found.values()) if self.loose else [found[rank] for rank in self.ranks]
 
-    def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
-        bars = np.sort(rng.choice(self.total + len(self.ranks) - 1, len(self.ranks) - 1, False))
-        edges = np.concatenate([[-1], bars, [self.total + len(self.ranks) - 1]])
+    def sample(self, noise: Noise) -> tuple[int, ...]:
+        cuts = len(self.ranks) - 1
+        bars = np.sort(noise.sample(self.total + cuts, cuts))
+        edges = np.concatenate([[-1], bars, [self.total + cuts]])
         plan = np.zeros(self.players, np.int64)
         plan[np.asarray(self.ranks) - 1] = np.diff(edges) - 1
         return tuple(plan.tolist())

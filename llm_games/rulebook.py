@@ -428,10 +428,6 @@ class Rulebook(ABC):
         """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
         return np.array([moves.get(seat, MISSING) for seat in range(self.players)], np.int64)
 
-    def seats(self, state: Any) -> Array:
-        """Return the seats' numbers, to be compared with what is one for each table."""
-        return np.arange(self.players).reshape(-1, *(1 for _ in np.shape(state.round)))
-
     def alive(self, state: Any) -> Array:
         """Return the seats still in the game, bool ``(players, *batch)``."""
         return self.everybody(~state.over)

@@ -6,6 +6,7 @@ import numpy as np
 
 import llm_games
 from llm_games.codecs import ACTIONS
+from llm_games.noise import Noise
 from llm_games.questions import MISSING
 from llm_games.rooms import ROOMS
 
@@ -59,11 +60,16 @@ IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
 CASE_IDS = [" ".join([n, mode, actions, *map(str, m.values())]) for n, m, mode, actions in CASES]
 
 
+def sampled(question, rng):
+    """Draw a legal action of a question."""
+    return question.sample(Noise(int(rng.integers(2**63))))
+
+
 def legal_actions(game, state, rng):
     """Return random legal actions of one table, ``(players,)``."""
     moves = {}
     for seat in np.flatnonzero(game.asked(state)):
-        moves[int(seat)] = game.question(state, int(seat)).sample(rng)
+        moves[int(seat)] = sampled(game.question(state, int(seat)), rng)
     return game.assemble(state, moves)
 
 

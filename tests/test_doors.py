@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from playing import IDS, NAMES, SETTINGS, legal_actions
+from playing import IDS, NAMES, SETTINGS, legal_actions, sampled
 
 import llm_games
 from llm_games.codecs import codec
@@ -27,7 +27,7 @@ class Drawn(Policy):
 
     def act(self, view, memory):
         rng = np.random.default_rng((view.seat, view.who.step))
-        return Decision(view.question.sample(rng)), memory + 1
+        return Decision(sampled(view.question, rng)), memory + 1
 
 
 def moves(table):

@@ -14,7 +14,7 @@ import pettingzoo.test as pt
 import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.utils import parallel_to_aec
-from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS
+from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
@@ -129,7 +129,7 @@ def test_a_whole_episode(name, more, mode, actions):
             for agent in env.agents:
                 view = env.view(agent)
                 question = view.question
-                actions[agent] = to_space(env, agent, question and question.sample(rng))
+                actions[agent] = to_space(env, agent, question and sampled(question, rng))
             observations, rewards, *_ = env.step(actions)
             history.append(pickle.dumps(rewards))
         histories.append(history)
@@ -176,7 +176,7 @@ def advance(env, form, rng, steps):
 
 def random_action(env, agent, rng):
     question = env.view(agent).question
-    return to_space(env, agent, question.sample(rng)) if question else None
+    return to_space(env, agent, sampled(question, rng)) if question else None
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import sampled
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -591,7 +592,7 @@ def test_numbers_of_a_reply():
 @pytest.mark.parametrize("budget", [1200, 1000, 900])
 def test_the_question_knows_its_legal_replies(budget):
     question, rng = Bid("bid", 1000, budget), np.random.default_rng(0)
-    drawn = {question.sample(rng) for _ in range(3000)}
+    drawn = {sampled(question, rng) for _ in range(3000)}
     assert drawn == {-1, *range(1000, budget + 1)}
     for action in drawn:
         reply = question.reply(action)

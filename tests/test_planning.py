@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import sampled
 
 from llm_games.asides import Lessons, Text
 from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
@@ -82,7 +83,7 @@ def legal(request):
         return '{"lessons": ["Bid less.", "Wait."]}'
     if isinstance(question, Text):
         return json.dumps({question.key: "I do as they do."})
-    return question.reply(question.sample(np.random.default_rng(request.seed)))
+    return question.reply(sampled(question, np.random.default_rng(request.seed)))
 
 
 class Spy(ScriptedClient):
@@ -346,7 +347,7 @@ def test_truth_is_what_the_rules_say(seed, players, options):
 
     def any_bid(request):
         question = request.question
-        return question.reply(question.sample(rng)) if isinstance(question, Bid) else None
+        return question.reply(sampled(question, rng)) if isinstance(question, Bid) else None
 
     policy = PlanningPolicy(Spy(any_bid), Planning(strategy="static"), mind_of)
     game = rulebook("english_auction", players=players, items="items_4", **options)

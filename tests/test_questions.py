@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import sampled
 
 from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import GAMES, rulebook
@@ -117,7 +118,7 @@ def test_a_number_out_of_range_stays_readable():
 @pytest.mark.parametrize("question", QUESTIONS, ids=repr)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_canonical_replies_are_read_back_and_grow_letter_by_letter(question, seed):
-    action = question.sample(np.random.default_rng(seed))
+    action = sampled(question, np.random.default_rng(seed))
     reply = question.reply(action)
     assert question.read(json.loads(reply, parse_float=Decimal)[question.key]) == action
     assert all(question.allows(reply[:n]) for n in range(len(reply) + 1))
@@ -156,7 +157,7 @@ def _asked(name, parameters):
         seats = np.flatnonzero(game.asked(state)).tolist()
         questions = {seat: game.question(state, seat) for seat in seats}
         yield from questions.values()
-        moves = {seat: question.sample(rng) for seat, question in questions.items()}
+        moves = {seat: sampled(question, rng) for seat, question in questions.items()}
         state, _ = game.step(state, game.assemble(state, moves), rng)
 
 
@@ -175,7 +176,7 @@ def test_every_beginning_of_a_legal_reply_of_every_game_is_allowed(name, paramet
     rng = np.random.default_rng(2)
     for question in _asked(name, parameters):
         for _ in range(5):
-            action = question.sample(rng)
+            action = sampled(question, rng)
             reply = question.reply(action)
             whole = json.loads(reply, parse_float=Decimal)
             assert question.holds(whole)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import sampled
 
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
@@ -55,7 +56,7 @@ def answer(request):
         raise ClientError("busy", transient=True)
     if luck < 0.3:
         return "I would rather not say \ud800."
-    text = request.question.reply(request.question.sample(rng))
+    text = request.question.reply(sampled(request.question, rng))
     return Completion(text, "stop", 7, 5, 0.1, "script")
 
 

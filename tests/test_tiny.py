@@ -14,6 +14,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from playing import sampled
 
 from llm_games.baselines.games.english_auction.asides import Beliefs
 from llm_games.baselines.players import mind_of
@@ -239,7 +240,7 @@ def test_our_schemas_constrain_like_the_questions(question):
     rng = np.random.default_rng(0)
     allows = schema_allows(question.schema())
     for _ in range(20):
-        reply = question.reply(question.sample(rng))
+        reply = question.reply(sampled(question, rng))
         assert all(allows(reply[:end]) for end in range(len(reply) + 1))
         assert not allows(reply + "}")
     assert not allows('{"other": ')

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import sampled
 from test_run import content
 
 from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
@@ -391,7 +392,7 @@ def answer(request):
         call("calculator", expression="20/0"),
         call("calculater"),
         "hm",
-        request.question.reply(request.question.sample(rng)),
+        request.question.reply(sampled(request.question, rng)),
     ]
     return replies[rng.choice(6, p=[0.15, 0.15, 0.1, 0.05, 0.1, 0.45])]
 

@@ -18,6 +18,7 @@ import numpy as np
 from llm_games import rooms
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.scripts import answer
+from llm_games.noise import Noise
 from llm_games.questions import Action, Bid, Choice, Integer, Question, Real, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
@@ -85,7 +86,7 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
     for persona in (None, *PERSONAS):
         yield from (prompts.rules(game, seat, persona) for seat in range(game.players))
     rng = np.random.default_rng(0)
-    state = game.reset(rng)
+    state = game.reset(int(rng.integers(2**63)))
     for step in range(12 if game.turns else 3):
         moves: dict[int, Action] = {}
         for seat in np.flatnonzero(game.asked(state)).tolist():
@@ -95,7 +96,7 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
             yield prompts.report(view)
             yield from (prompts.request(view, reasoning) for reasoning in (False, True))
             yield prompts.again("so", view.question)
-        state, _ = game.step(state, game.assemble(state, moves), rng)
+        state, _ = game.step(state, game.assemble(state, moves))
 
 
 def _in_turn(question: Question, turn: int) -> Action:
@@ -232,7 +233,7 @@ def _settings(name: str, rng: np.random.Generator) -> dict[str, Any]:
 
 def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
     """Play one game; yield the prompts and answers of some seats of every step."""
-    state = game.reset(rng)
+    state = game.reset(int(rng.integers(2**63)))
     known = versions(game.name)
     prompts = Prompts(game.name, known[rng.integers(len(known))])
     reasoning, persona = rng.random() > PLAIN, persona_of(rng)
@@ -244,7 +245,7 @@ def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
             for i in rng.permutation(len(views))[:SEATS]:
                 yield sample(prompts, views[i], persona, reasoning, rng)
         moves = {view.seat: _move(view, lean, noise, rng) for view in views}
-        state, _ = game.step(state, game.assemble(state, moves), rng)
+        state, _ = game.step(state, game.assemble(state, moves))
 
 
 def _move(view: View, lean: str | None, noise: float, rng: np.random.Generator) -> Action:
@@ -253,7 +254,7 @@ def _move(view: View, lean: str | None, noise: float, rng: np.random.Generator) 
         return answer(view, lean, rng)[0]
     question = view.question
     assert question is not None
-    action = question.sample(rng)
+    action = question.sample(Noise(int(rng.integers(2**63))))
     if isinstance(question, Real) and isinstance(action, int) and action > 0 and rng.random() < 0.7:
         action -= action % 10**question.decimals  # most numbers that people name are whole
     return action

@@ -12,8 +12,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny.client import TinyClient
 from llm_games.baselines.tiny.data import VARIANTS
@@ -60,7 +58,7 @@ def validity(policy: LLMPolicy, label: str, replies: int, seed: int = 0) -> Coun
     """Play games of a setting, several at once, until so many replies were given; count them."""
     name, params = SETTINGS[label]
     game = rulebook(name, **params)
-    asked = int(game.asked(game.reset(np.random.default_rng(seed))).sum())
+    asked = int(game.asked(game.reset(seed)).sum())
 
     async def tables() -> Counts:
         total, at = Counts(), seed

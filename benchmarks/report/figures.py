@@ -76,7 +76,7 @@ def thin(game: Game) -> str:
 
 def _moves(axes: Axes, game: Game) -> str:
     """Draw the moves of a game that has no plot of its own."""
-    state = game.rules.reset(np.random.default_rng(0))
+    state = game.rules.reset(0)
     questions = (game.rules.question(state, seat) for seat in range(game.rules.players))
     question = next((q for q in questions if q is not None), None)
     if isinstance(question, Choice):

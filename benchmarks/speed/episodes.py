@@ -28,7 +28,7 @@ from llm_games.registry import GAMES, make, rulebook
 try:
     from llm_games.wrappers.seats import play
 except ImportError:  # llm-games 0.1.0
-    from llm_games.wrappers.table import play  # type: ignore[no-redef]
+    from llm_games.wrappers.seats import play  # type: ignore[no-redef]
 
 RUNS = 5
 SECONDS = 0.3

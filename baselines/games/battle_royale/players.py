@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.battle_royale import theory
-from llm_games.baselines.rules import Chance, Players, cannot_play, pick, shape
+from llm_games.baselines.rules import Players, cannot_play, pick, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen
 from llm_games.games.battle_royale.rules import MISS
+from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
@@ -29,9 +30,9 @@ def strength(view: View) -> Array:
     return theory.strength(view.game.rates)
 
 
-def shoot(chances: Array, rng: Chance) -> Array:
+def shoot(chances: Array, noise: Noise) -> Array:
     """Draw a target from chances by seat, the last one for missing on purpose."""
-    target = pick(chances, rng)
+    target = pick(chances, noise)
     return np.where(target == chances.shape[-1] - 1, MISS, target)
 
 
@@ -42,33 +43,33 @@ def shoot_first(order: Array, view: View) -> Array:
     return np.where(others.any(axis=-1), best, MISS)
 
 
-def follow(policy: Array, view: View, rng: Chance) -> Array:
+def follow(policy: Array, view: View, noise: Noise) -> Array:
     """Draw from a policy of all seats, ``([shots left,] sets, seats, actions)``."""
     others = living_others(view)
     state: tuple[Any, ...] = theory.mask_of(others) | (1 << view.seat), view.seat
     if policy.ndim > 3:
         left = len(policy) - 1 - view.number("shots").astype(np.int64)
         state = np.maximum(left, 0), *state
-    return shoot(policy[state], rng)
+    return shoot(policy[state], noise)
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Play the equilibrium; a cap on the shots counts only if it is announced."""
-    return follow(theory.solution(view.game).policy, view, rng)
+    return follow(theory.solution(view.game).policy, view, noise)
 
 
-def level_k(level: int, view: View, rng: Chance) -> Array:
+def level_k(level: int, view: View, noise: Noise) -> Array:
     """Level 0 shoots any living other, level 1 the strongest."""
     if level == 0:
         others = living_others(view)
         nobody = ~others.any(axis=-1, keepdims=True)
-        return shoot(np.concatenate([others, nobody], axis=-1).astype(float), rng)
+        return shoot(np.concatenate([others, nobody], axis=-1).astype(float), noise)
     if level == 1:
         return shoot_first(strength(view), view)
-    return follow(theory.level_k(level, view.game), view, rng)
+    return follow(theory.level_k(level, view.game), view, noise)
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Keep peace: shoot only who has shot at the own seat since its last turn."""
     aimed = [
         (view.number(f"shot_{i}") > 0) & (view.number(f"target_{i}") == view.seat)
@@ -79,13 +80,13 @@ def cooperative(view: View, rng: Chance) -> Array:
     return np.where(enemies.any(axis=-1), shoot_first(order, view), MISS)
 
 
-def any_legal(view: View, rng: Chance) -> Array:
+def any_legal(view: View, noise: Noise) -> Array:
     """Shoot any living other or nobody."""
     nobody = np.ones((*shape(view), 1), bool)
-    return shoot(np.concatenate([living_others(view), nobody], axis=-1).astype(float), rng)
+    return shoot(np.concatenate([living_others(view), nobody], axis=-1).astype(float), noise)
 
 
-def fixed(word: str, view: View, rng: Chance) -> Array:
+def fixed(word: str, view: View, noise: Noise) -> Array:
     """Shoot at the living other with the highest or lowest hit rate, at nobody, or at a player.
 
     Once that player is dead, or if it is oneself, at the strongest.

@@ -12,23 +12,24 @@ import numpy as np
 
 from llm_games.baselines.games.beauty_contest import theory
 from llm_games.baselines.games.beauty_contest.theory import Contest
-from llm_games.baselines.rules import Chance, Players, shape
+from llm_games.baselines.rules import Players, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen, clip, draw
+from llm_games.noise import Noise
 from llm_games.questions import Real
 from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Name the number of the equilibrium that iterated dominance leaves."""
     return np.full(shape(view), theory.rational(Contest.of(view.game)))
 
 
-def best_response(view: View, rng: Chance) -> Array:
+def best_response(view: View, noise: Noise) -> Array:
     """Reply to the others' last sum (from all numbers, mean or target); unknown, be rational."""
     total, known = _others_total(view)
     reply = theory.reply_to_total(np.rint(total * view.game.unit), Contest.of(view.game))
-    return np.where(known, reply, rational(view, rng))
+    return np.where(known, reply, rational(view, noise))
 
 
 def _others_total(view: View) -> tuple[Array, Array]:
@@ -46,7 +47,7 @@ def _others_total(view: View) -> tuple[Array, Array]:
     return np.zeros(begun.shape), np.zeros(begun.shape, bool)
 
 
-def level_k(level: int, view: View, rng: Chance) -> Array:
+def level_k(level: int, view: View, noise: Noise) -> Array:
     """Level 0 names the midpoint."""
     contest = Contest.of(view.game)
     number, highest = np.zeros(shape(view), np.int64), np.minimum(view.high, contest.high)
@@ -55,7 +56,7 @@ def level_k(level: int, view: View, rng: Chance) -> Array:
     return number
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Name the midpoint, so that everybody wins."""
     contest = Contest.of(view.game)
     return (np.maximum(view.low, contest.low) + np.minimum(view.high, contest.high)) // 2

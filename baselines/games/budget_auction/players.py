@@ -6,13 +6,14 @@ import numpy as np
 
 from llm_games.baselines.games.budget_auction import theory
 from llm_games.baselines.games.sealed_bid_auction.players import reply_to, shade, value_of, zero
-from llm_games.baselines.rules import Chance, Players, whole
+from llm_games.baselines.rules import Players, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Play the symmetric equilibrium of independent normal valuations; see `theory.private_bid`."""
     game = view.game
     value = value_of(view)
@@ -21,10 +22,10 @@ def rational(view: View, rng: Chance) -> Array:
     return np.rint(game.unit * theory.private_bid(game, value / game.unit))
 
 
-def best_response(view: View, rng: Chance) -> Array:
+def best_response(view: View, noise: Noise) -> Array:
     """Outbid the others' last bids at the first price, where all are shown; else be rational."""
     game = view.game
-    usual = rational(view, rng)
+    usual = rational(view, noise)
     if game.price == "second" or "bid_0" not in game.column_index:
         return usual
     rivals = [whole(view, f"bid_{i}", game.unit) for i in range(game.players) if i != view.seat]
@@ -32,17 +33,17 @@ def best_response(view: View, rng: Chance) -> Array:
     return np.where((view.number("round") > 1) & (enough < value_of(view)), enough, usual)
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Keep the order of the valuations for next to nothing: a smallest unit for each whole one."""
     return view.number("valuation").astype(np.int64)
 
 
-def truthful(view: View, rng: Chance) -> Array:
+def truthful(view: View, noise: Noise) -> Array:
     """Bid the valuation."""
     return value_of(view)
 
 
-def all_in(view: View, rng: Chance) -> Array:
+def all_in(view: View, noise: Noise) -> Array:
     """Bid all the money."""
     return whole(view, "assets", view.game.unit)
 

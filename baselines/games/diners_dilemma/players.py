@@ -6,18 +6,19 @@ import numpy as np
 
 from llm_games.baselines.games.diners_dilemma import theory
 from llm_games.baselines.games.diners_dilemma.theory import Menu
-from llm_games.baselines.rules import Chance, Players, shape
+from llm_games.baselines.rules import Players, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def dominant(view: View, rng: Chance | None = None) -> Array:
+def dominant(view: View, noise: Noise | None = None) -> Array:
     """Order what is best whatever the others order."""
     return np.full(shape(view), theory.best_response(Menu.of(view.game)))
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Order what is best for all."""
     return np.full(shape(view), theory.optimum(Menu.of(view.game)))
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from llm_games.baselines.games.divide_dollar import theory
-from llm_games.baselines.rules import Chance, Players, shape
+from llm_games.baselines.rules import Players, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Bid an equal share; the first seats bid the remainder."""
     return np.full(shape(view), theory.fair_bids(view.game.players, view.game.golds)[view.seat])
 
 
-def best_response(view: View, rng: Chance) -> Array:
+def best_response(view: View, noise: Noise) -> Array:
     """Bid what is left if the others bid the same sum again; if that is nothing, an equal share."""
     left = view.game.golds - (view.number("sum") - view.number("bid"))
     known = (view.number("round") > 1) & (left > 0)  # else no bid brings anything
-    return np.where(known, left, rational(view, rng))
+    return np.where(known, left, rational(view, noise))
 
 
 def reply_to(view: View, others: Array) -> Array:

@@ -6,32 +6,33 @@ import numpy as np
 
 from llm_games.baselines.games.el_farol_bar import theory
 from llm_games.baselines.games.el_farol_bar.theory import Bar
-from llm_games.baselines.rules import Chance, Players, shape
+from llm_games.baselines.rules import Players
 from llm_games.baselines.tiny.scripts import Answer, Seen
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Go as often as in the symmetric mixed equilibrium."""
-    return rng.random(shape(view)) < theory.mixed_equilibrium(Bar.of(view.game))
+    return noise.random() < theory.mixed_equilibrium(Bar.of(view.game))
 
 
-def best_response(view: View, rng: Chance) -> Array:
+def best_response(view: View, noise: Noise) -> Array:
     """Reply to as many others as went last; while that is not known, play the equilibrium."""
     bar = Bar.of(view.game)
     good = bar.if_i_go(view.number("goers") - view.number("went")) > bar.home
     known, by_fun = view.number("count_known") > 0, view.number("fun_known") > 0
     reply = np.where(known, good, view.number("fun") > 0)
-    return np.where(known | by_fun, reply, rational(view, rng))
+    return np.where(known | by_fun, reply, rational(view, noise))
 
 
-def level_k(level: int, view: View, rng: Chance) -> Array:
+def level_k(level: int, view: View, noise: Noise) -> Array:
     """Level 0 goes half of the time."""
-    return rng.random(shape(view)) < theory.level_k(level, Bar.of(view.game))
+    return noise.random() < theory.level_k(level, Bar.of(view.game))
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Take turns with the other seats, so that the bar is just full."""
     bar = Bar.of(view.game)
     turn = (view.seat - view.number("round").astype(np.int64) * bar.capacity) % bar.players

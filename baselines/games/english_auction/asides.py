@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from llm_games.asides import LONGEST_TEXT
+from llm_games.noise import Noise
 from llm_games.questions import MISSING, BadReply, Question, read_integer
 from llm_games.schemas import object_of
 
@@ -61,8 +60,9 @@ class Priorities(Question):
                 )
         return found
 
-    def sample(self, rng: np.random.Generator) -> Any:
-        return {item: int(rng.integers(self.low, self.high + 1)) for item in self.items}
+    def sample(self, noise: Noise) -> Any:
+        drawn = noise.integers(self.low, self.high + 1, len(self.items))
+        return dict(zip(self.items, drawn.tolist(), strict=True))
 
     def _value_form(self) -> str:
         number = f"<{self.low} to {self.high}>"
@@ -176,7 +176,7 @@ class Beliefs(Question):
     def _means(self, name: str, bidder: str) -> bool:
         return name == bidder or (self.substring and bidder in name)
 
-    def sample(self, rng: np.random.Generator) -> Belief:
+    def sample(self, noise: Noise) -> Belief:
         profits = {name: n for name, n in self.truth["total_profits"].items() if n is not None}
         return {"summary": "", **self.truth, "total_profits": profits}
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.english_auction.theory import bears, expected_prices, money_step
-from llm_games.baselines.rules import Chance, Kind, Players, count_from, whole
+from llm_games.baselines.rules import Kind, Players, count_from, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen
 from llm_games.games.english_auction.rules import WITHDRAW
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
@@ -41,17 +42,17 @@ def worth(view: View, estimate: Array) -> Array:
     return estimate * 100 // max(100 + int(view.game.markups[view.seat]), 1)
 
 
-def rule(most: int, view: View, rng: Chance) -> Array:
+def rule(most: int, view: View, noise: Noise) -> Array:
     """Raise up to `most` times an item, whatever it is worth (AucArena's rule bidder, 4 or 5)."""
     return bid_while(view, view.number("bids") < most)
 
 
-def truthful(view: View, rng: Chance) -> Array:
+def truthful(view: View, noise: Noise) -> Array:
     """Bid up to the own estimate."""
     return bid_while(view, money(view, "floor") <= money(view, "estimate"))
 
 
-def debiased(view: View, rng: Chance) -> Array:
+def debiased(view: View, noise: Noise) -> Array:
     """Bid below the estimate without its known markup, or up to a private value.
 
     That is the best response if the highest bid was the others' last.
@@ -70,7 +71,7 @@ def _gains(view: View) -> Array:
     return _profits(view) | (view.game.objectives[view.seat] == "items")
 
 
-def prudent(prices: Prices, view: View, rng: Chance) -> Array:
+def prudent(prices: Prices, view: View, noise: Noise) -> Array:
     """Bid while the item at its price beats what the money could buy later at these prices."""
     game = view.game
     items = range(len(game.catalogue))
@@ -114,7 +115,7 @@ an item is worth more to it than what its money can buy later; with a private va
 up to the value."""
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Leave each item to one bidder in turn, who opens at the start price and is alone."""
     count = len(view.game.catalogue)
     item = count - np.rint(view.number("items_left") * count).astype(np.int64)
@@ -122,17 +123,17 @@ def cooperative(view: View, rng: Chance) -> Array:
     return bid_while(view, mine & (view.number("leader") < 0) & _gains(view))
 
 
-def fixed(bid: int, view: View, rng: Chance) -> Array:
+def fixed(bid: int, view: View, noise: Noise) -> Array:
     """Bid always the same where that is legal; -1 withdraws at once."""
     legal = (money(view, "floor") <= bid) & (bid <= money(view, "budget"))
     return np.where(legal, bid, WITHDRAW)
 
 
-def any_legal(view: View, rng: Chance) -> Array:
+def any_legal(view: View, noise: Noise) -> Array:
     """Withdraw or make any legal bid."""
     floor = money(view, "floor")
     most = np.maximum(money(view, "budget"), floor - 1)
-    bid = rng.integers(floor - 1, most, endpoint=True)
+    bid = noise.integers(floor - 1, most, endpoint=True)
     return np.where(bid < floor, WITHDRAW, bid)
 
 

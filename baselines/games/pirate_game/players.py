@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from llm_games.baselines.games.pirate_game.theory import stage
-from llm_games.baselines.rules import Chance, Players, cannot_play, shape
+from llm_games.baselines.rules import Players, cannot_play, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.questions import Shares
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
@@ -41,7 +42,7 @@ def equal_shares(view: View) -> Array:
     return plan
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Play as in the subgame-perfect solution; vote as if the vote decided."""
     game = view.game
     now = stage(game.players - view.seat, game.gold, game.quota)
@@ -57,24 +58,24 @@ def rational(view: View, rng: Chance) -> Array:
     return ballot(view, plan, view.number("share") >= price)
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Propose equal shares, and vote for every plan that gives it at least that."""
     living = view.game.players + 1 - view.number("proposer")
     return ballot(view, equal_shares(view), view.number("share") >= view.game.gold // living)
 
 
-def any_legal(view: View, rng: Chance) -> Array:
+def any_legal(view: View, noise: Noise) -> Array:
     """Draw a plan, all divisions equally likely, and a vote."""
     cuts = view.game.players - view.seat - 1
     slots, batch = view.game.gold + cuts, shape(view)
-    bars = np.sort(rng.random((slots, *batch)).argsort(axis=0)[:cuts], axis=0)
+    bars = np.sort(noise.sample(slots, cuts), axis=0)
     ends = np.full((1, *batch), -1), np.full((1, *batch), slots)
     shares = np.diff(np.concatenate([ends[0], bars, ends[1]]), axis=0) - 1
     plan = np.concatenate([np.zeros((view.seat, *batch), np.int64), shares])
-    return ballot(view, plan, rng.random(batch) < 0.5)
+    return ballot(view, plan, noise.of("vote").random() < 0.5)
 
 
-def fixed(vote: int, view: View, rng: Chance) -> Array:
+def fixed(vote: int, view: View, noise: Noise) -> Array:
     """Vote the same on every plan; propose equal shares."""
     return ballot(view, equal_shares(view), np.asarray(vote))
 

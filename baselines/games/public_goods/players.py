@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from llm_games.baselines.games.public_goods import theory
-from llm_games.baselines.rules import Chance, Players, shape
+from llm_games.baselines.rules import Players, shape
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def dominant(view: View, rng: Chance | None = None) -> Array:
+def dominant(view: View, noise: Noise | None = None) -> Array:
     """Give what is best whatever the others give."""
     endowments = np.broadcast_to(np.floor(view.number("own")), (view.game.players, *shape(view)))
     return theory.best_response(endowments, view.game.ratio)[view.seat]
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Give what is best for all."""
     return theory.optimum(np.floor(view.number("own")), view.game.ratio)
 

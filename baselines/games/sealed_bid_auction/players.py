@@ -9,8 +9,9 @@ import numpy as np
 
 from llm_games.baselines.games.sealed_bid_auction import theory
 from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
-from llm_games.baselines.rules import Chance, Players, Rule, shape, whole
+from llm_games.baselines.rules import Players, Rule, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
@@ -20,7 +21,7 @@ def value_of(view: View) -> Array:
     return whole(view, "valuation", view.game.unit)
 
 
-def rational(view: View, rng: Chance) -> Array:
+def rational(view: View, noise: Noise) -> Array:
     """Bid the valuation at the second price; at the first, the approximate symmetric equilibrium.
 
     That is of the game's draw of valuations; of independent uniform ones if they are given.
@@ -29,33 +30,33 @@ def rational(view: View, rng: Chance) -> Array:
     bids = equilibrium(game) if game.price == "first" else None
     if bids is None:
         return theory.equilibrium_bids(game, value_of(view))
-    return bids.draw(value_of(view), rng.random(shape(view)))
+    return bids.draw(value_of(view), noise.random())
 
 
-def best_response(view: View, rng: Chance) -> Array:
+def best_response(view: View, noise: Noise) -> Array:
     """Outbid the highest rival bid at the first price, which losers know; else be rational."""
     enough = view.number("winning_bid") + 1
     known = (view.number("round") > 1) & (view.number("won") == 0)
     useful = known & (enough < view.number("valuation")) & (view.game.price == "first")
-    return np.where(useful, enough, rational(view, rng))
+    return np.where(useful, enough, rational(view, noise))
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Keep the order of the valuations for next to nothing: bid the own step on the grid."""
     return (value_of(view) - view.game.valuation_min) // view.game.interval
 
 
-def truthful(view: View, rng: Chance) -> Array:
+def truthful(view: View, noise: Noise) -> Array:
     """Bid the valuation."""
     return value_of(view)
 
 
-def shade(part: Fraction, view: View, rng: Chance) -> Array:
+def shade(part: Fraction, view: View, noise: Noise) -> Array:
     """Bid an exact part of the valuation, rounded down."""
     return value_of(view) * part.numerator // part.denominator
 
 
-def zero(view: View, rng: Chance) -> Array:
+def zero(view: View, noise: Noise) -> Array:
     """Bid nothing."""
     return np.zeros(shape(view), np.int64)
 

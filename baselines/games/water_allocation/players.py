@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 
 from llm_games.baselines.games.water_allocation import theory
-from llm_games.baselines.rules import Chance, Kind, Players, count_from, shape, whole
+from llm_games.baselines.rules import Kind, Players, count_from, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -31,17 +32,17 @@ def situation(view: View) -> theory.Situation:
     )
 
 
-def thumb(rule: theory.Rule, view: View, rng: Chance) -> Array:
+def thumb(rule: theory.Rule, view: View, noise: Noise) -> Array:
     """Bid by a rule of thumb, one of `theory.RULES`."""
-    return rule(situation(view), rng)
+    return rule(situation(view), noise)
 
 
-def respond(level: int, view: View, rng: Chance) -> Array:
+def respond(level: int, view: View, noise: Noise) -> Array:
     """Bid by the response of a level, see `theory.response`."""
     return theory.response(view.game, view.seat, level)(situation(view))
 
 
-def cooperative(view: View, rng: Chance) -> Array:
+def cooperative(view: View, noise: Noise) -> Array:
     """Bid evenly where a planner, who keeps as many alive as can be, serves the seat today."""
     game = view.game
     seats, begun = range(game.players), view.number("days") > 0

@@ -119,14 +119,17 @@ class Play:
 
 def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0) -> Play:
     """Play many games with one rule for each seat."""
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng, (games,))
+    noise = Noise(np.uint64(seed * games) + np.arange(games, dtype=np.uint64))
+    state = game.reset(noise, (games,))
     supplies, living, bids = state.supplies, [], []
-    for _ in range(game.days):
-        now = [rule(Situation.of(game, state, seat), rng) for seat, rule in enumerate(rules)]
+    for day in range(game.days):
+        now = [
+            rule(Situation.of(game, state, seat), noise.of(day, seat))
+            for seat, rule in enumerate(rules)
+        ]
         living.append(state.living)
         bids.append(np.where(state.living, np.stack(now), NO_BID))
-        state, _ = game.step(state, bids[-1], rng)
+        state, _ = game.step(state, bids[-1])
     return Play(state.living, np.stack(living), np.stack(bids), supplies)
 
 
@@ -367,12 +370,11 @@ def planned(
 
 def plan(game: WaterAllocation, keep: int, games: int = 4000, seed: int = 0) -> Array:
     """Return the share of games that each seat survives under the planner, ``(players,)``."""
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng, (games,))
+    state = game.reset(seed * games, (games,))
     for _ in range(game.days):
         slack, left = endurance(state.hp, state.dry), game.days - state.round
         chosen = planned(game, slack, state.living, game.supply(state), left, keep)
-        state, _ = game.step(state, np.where(chosen, 0, NO_BID), rng)
+        state, _ = game.step(state, np.where(chosen, 0, NO_BID))
     return state.living.mean(axis=1)
 
 
