@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from llm_games.baselines.tiny.scripts import Script
 
 Rule = Callable[..., Any]
-"""``rule(view, noise)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan has
-the seats first. Of a kind with a value it is ``rule(value, view, noise)``."""
+"""``rule(view, noise)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan
+has the seats first. Of a kind with a value it is ``rule(value, view, noise)``."""
 
 
 @dataclass(frozen=True)

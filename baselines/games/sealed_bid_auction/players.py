@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.games.sealed_bid_auction import theory
 from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
-from llm_games.baselines.rules import Players, Rule, shape, whole
+from llm_games.baselines.rules import Players, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -81,39 +80,18 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
 
 
-def _split(kind: str, plain: Rule) -> Rule:
-    """Play a session with assets as `budget_auction` says."""
-
-    def play(*given: Any) -> Any:
-        from llm_games.baselines.games.budget_auction import players
-
-        game = given[-2].game
-        rule = plain if game.assets is None else players.PLAYERS.rules[kind]
-        assert callable(rule)
-        return rule(*given)
-
-    return play
-
-
-def _split_script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    from llm_games.baselines.games.budget_auction import players
-
-    return (script if seen.game.assets is None else players.script)(seen, persona, rng)
-
-
-RULES: dict[str, Rule] = {
-    "rational": rational,
-    "best_response": best_response,
-    "cooperative": cooperative,
-    "truthful": truthful,
-    "shade": shade,
-    "all_in": truthful,  # money has no limit, so that no more makes sense
-    "zero": zero,
-}
 PLAYERS = Players(
-    {kind: _split(kind, rule) for kind, rule in RULES.items()},
+    {
+        "rational": rational,
+        "best_response": best_response,
+        "cooperative": cooperative,
+        "truthful": truthful,
+        "shade": shade,
+        "all_in": truthful,  # money has no limit, so that no more makes sense
+        "zero": zero,
+    },
     assumed="if the highest rival bid comes again (while that is not known, if all are rational)",
     mixed=True,
     reply_to=reply_to,
-    script=_split_script,
+    script=script,
 )

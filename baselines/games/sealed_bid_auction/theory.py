@@ -82,10 +82,6 @@ def equilibrium_bids(game: Any, values: Array) -> Array:
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     """Return regret and distance of a round."""
-    if game.assets is not None:
-        from llm_games.baselines.games.budget_auction import theory
-
-        return theory.deviation(game, record)
     bids, values = record["actions"], record["valuations"]
     far = distance(bids, equilibrium_bids(game, values)) / (game.players * game.valuation_max)
     return regret(values, bids, game.price), far

@@ -19,6 +19,7 @@ import numpy as np
 from llm_games.baselines.cache import Arrays, remember
 from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
+from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array
 

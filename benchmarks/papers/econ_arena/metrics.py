@@ -80,7 +80,7 @@ def owns(rules: Any) -> bool:
     """Return whether a game is of the arena: a shared prize, or an auction with assets."""
     if is_contest(rules):
         return bool(rules.prize_rule == "split")
-    return rules.name == "sealed_bid_auction" and rules.assets is not None
+    return bool(rules.name == "budget_auction")
 
 
 def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
@@ -92,10 +92,8 @@ def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
     game: Any = session.rules
-    if game.name not in _RUNS or (game.name == "sealed_bid_auction" and game.assets is None):
-        raise unknown(
-            "game of the arena", game.name, ("beauty_contest", "sealed_bid_auction with assets")
-        )
+    if game.name not in _RUNS:
+        raise unknown("game of the arena", game.name, _RUNS)
     plain = [{key: np.asarray(x).tolist() for key, x in r.items()} for r in session.records]
     return [_RUNS[game.name](game, record, measure) for record in plain]
 
@@ -167,7 +165,7 @@ def _auction(game: Any, record: Record, measure: str) -> list[Turn]:
 
 _RUNS: dict[str, Callable[[Any, Record, str], list[Turn]]] = {
     "beauty_contest": _contest,
-    "sealed_bid_auction": _auction,
+    "budget_auction": _auction,
 }
 
 
