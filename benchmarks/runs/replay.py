@@ -36,15 +36,9 @@ from llm_games.benchmarks.runs.store import (
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.view import View
-<<<<<<< HEAD
-from llm_games.wrappers.clients.base import Completion, Request
-from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Place, Step, play_table
-=======
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import Place, Step, place, play_table
->>>>>>> w-runs
+from llm_games.wrappers.seats import Place, Step, play_table
 
 AROUND = 30
 """Characters that are shown on each side of where two texts part."""
@@ -283,13 +277,8 @@ class _Rerun(Recorded):
             _Stop: there is none.
             ClientError: there may be none, since the run was stopped while players looked back.
         """
-<<<<<<< HEAD
         at = Place(request.who.step, request.who.seat)
-        calls = self.calls.get(at, [])
-=======
-        at = place.get()
         number, calls = self.count(at), self.calls.get(at, [])
->>>>>>> w-runs
         if number >= len(calls):
             if at.step == len(self.steps) and self.row.status == "running":
                 raise ClientError("not recorded")
@@ -357,74 +346,6 @@ class _Seated(Policy):
         return Decision(tuple(action) if isinstance(action, list) else action), memory
 
 
-<<<<<<< HEAD
-class _Asked(Policy):
-    """Reads the recorded completions of a seat with a model."""
-
-    name = "recorded"
-
-    def __init__(self, episode: _Episode, seat: PlannedSeat) -> None:
-        self.episode = episode
-        self.client = _Served(episode)
-        self.policy = llm_player(self.client, seat.settings)
-
-    def start(self, game: Any, seat: int, seed: int) -> Any:
-        """Start as the player itself."""
-        return self.policy.start(game, seat, seed)
-
-    def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Never called: tables decide."""
-        raise NotImplementedError
-
-    async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Decide as the player itself, from what is recorded."""
-        at = Place(view.who.step, view.who.seat)
-        if at not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", at)
-            raise _Stop
-        self.client.number = -1
-        try:
-            return await self.policy.decide(view, memory)
-        except _Unrecorded:
-            raise _Stop from None
-
-    def hear(self, view: View, memory: Any) -> Any:
-        """Hear as the player itself."""
-        return self.policy.hear(view, memory)
-
-    def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
-        """Recall as the player itself."""
-        return self.policy.recall(memory, notes)
-
-    async def finish(self, view: View, memory: Any) -> Decision | None:
-        """Look back as the player itself, unless the run was stopped before all had done so."""
-        if self.episode.row.status == "running":
-            return None
-        self.client.number = -1
-        try:
-            return await self.policy.finish(view, memory)
-        except _Unrecorded:
-            raise _Stop from None
-
-
-class _Served:
-    """The client of one seat."""
-
-    name = "recorded"
-
-    def __init__(self, episode: _Episode) -> None:
-        self.episode, self.number = episode, -1
-
-    async def complete(self, request: Request) -> Completion:
-        self.number += 1
-        return self.episode.complete(request, self.number)
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-
-=======
->>>>>>> w-runs
 def _name(row: EpisodeRow) -> str:
     return f"{row.game.label}, episode {row.number}"
 

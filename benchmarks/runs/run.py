@@ -322,14 +322,8 @@ class _Record(Recorded):
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
-<<<<<<< HEAD
         where = Place(request.who.step, request.who.seat)
-        number = self.made.get(where.seat, 0)
-        self.made[where.seat] = number + 1
-=======
-        where = place.get()
         number = self.count(where)
->>>>>>> w-runs
         prompt = self.store.prompt(request.messages)
         known = self.calls.get(where, ())
         if number < len(known):
