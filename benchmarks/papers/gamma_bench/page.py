@@ -263,7 +263,7 @@ def lenient() -> dict[str, Rulebook]:
     return {game.game: rulebook(game.game, **game.params) for game in games}
 
 
-class _Place(NamedTuple):
+class _Row(NamedTuple):
     """A row of the leaderboard, and its Overall or -1."""
 
     overall: float
@@ -282,7 +282,7 @@ def board(runs: Sequence[Run]) -> Section | None:
         return None
     for one in published.leaderboard():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
-        places.append(_Place(one.overall.mean, False, row))
+        places.append(_Row(one.overall.mean, False, row))
     places.sort(key=lambda place: -place.overall)
     columns = {"rank": ">", "model": "", "Overall": ".1f"} | dict.fromkeys(TITLES.values(), ".1f")
     own = [number for number, place in enumerate(places) if place.own]
@@ -290,7 +290,7 @@ def board(runs: Sequence[Run]) -> Section | None:
     return Section("Beside the published leaderboard", grids=[grid])
 
 
-def _own(run: Run) -> _Place | None:
+def _own(run: Run) -> _Row | None:
     found = counted(run, "published")
     if not any(found.values()):
         return None
@@ -302,7 +302,7 @@ def _own(run: Run) -> _Place | None:
     rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
     cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
     row = (rank, Label(" + ".join(sorted(_seated(run))), note), mean, *cells)
-    return _Place(mean.mean if mean else -1.0, True, row)
+    return _Row(mean.mean if mean else -1.0, True, row)
 
 
 def _seated(run: Run) -> set[str]:
