@@ -78,8 +78,8 @@ class Setting(NamedTuple):
     name: str
     kind: str
     runs: int
-    own: float | None
-    comparable: float | None
+    own: Cell | None
+    comparable: Cell | None
     printed: float | None
 
 
@@ -89,10 +89,14 @@ def _setting(game: Game, edition: str) -> Setting:
         game.setting,
         ", ".join(game.change),
         len(own),
-        cell(own).mean if own else None,
-        cell(comparable).mean if comparable else None,
+        _mean(own),
+        _mean(comparable),
         published.gpt35(game.rules, game.change),
     )
+
+
+def _mean(values: Sequence[float]) -> Cell | None:
+    return cell(values)._replace(std=None) if values else None
 
 
 def _varied(run: Run) -> list[Section]:
@@ -126,9 +130,9 @@ def _settings(rows: Sequence[Setting], edition: str) -> Grid:
     )
 
 
-def _spread(values: Sequence[float | None]) -> Cell | None:
+def _spread(values: Sequence[Cell | float | None]) -> Cell | None:
     """Return mean ± sample standard deviation; None if one is missing."""
-    known = [value for value in values if value is not None]
+    known = [v.mean if isinstance(v, Cell) else v for v in values if v is not None]
     return cell(known) if known and len(known) == len(values) else None
 
 
@@ -152,12 +156,10 @@ def _matrix(run: Run) -> Grid | None:
     )
 
 
-def _with_overall(row: Sequence[Setting]) -> list[tuple[float | None, float | None]]:
+def _with_overall(row: Sequence[Setting]) -> list[tuple[Value, Value]]:
     pairs = [(setting.comparable, setting.printed) for setting in row]
-    means = [
-        None if len(row) < len(GAMES) or None in side else float(np.mean(side))
-        for side in zip(*pairs, strict=True)
-    ]
+    both = map(_spread, zip(*pairs, strict=True))
+    means = [mean and mean._replace(std=None) if len(row) == len(GAMES) else None for mean in both]
     return [*pairs, (means[0], means[1])]
 
 
@@ -173,7 +175,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     """
     names = [_short(s.name) for s in settings]
     looks = (
-        ("this run", [s.comparable for s in settings], BLUE, "o-"),
+        ("this run", [s.comparable and s.comparable.mean for s in settings], BLUE, "o-"),
         ("GPT-3.5-0125, published", [s.printed for s in settings], ORANGE, "D--"),
     )
     for label, values, colour, look in looks:
@@ -222,7 +224,7 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
     means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
     mean = np.mean(means, axis=0).tolist()
     slope = float(np.polyfit(np.arange(len(mean)), mean, 1)[0]) if len(mean) > 1 else 0.0
-    shown = [mean[number - 1] if number <= len(mean) else None for number in ROUNDS]
+    shown = [_mean(mean[number - 1 : number]) for number in ROUNDS]
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 
