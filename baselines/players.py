@@ -1,105 +1,109 @@
 """All players by name: ``make_player("level_k:2")``.
 
-A name is a kind, and for some kinds a value after a colon. `players_for` lists what there is for
-a game; adding an `Entry` to `PLAYERS` adds a kind.
+A name is a kind, and for some kinds a value after a colon. `PLAYERS` has the kinds that ask a model
+and those that several games share; a game's room says what they do in it, and adds its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from inspect import signature
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from llm_games.baselines.games.english_auction import players as english_auction
-from llm_games.baselines.games.sealed_bid_auction import players as sealed_bid_auction
-from llm_games.baselines.games.water_allocation import players as water_allocation
-from llm_games.baselines.policies import best_response, cooperative, level_k, rational
-from llm_games.baselines.policies.base import RulePolicy, not_defined
-from llm_games.baselines.policies.fixed import FixedPolicy, meaning
-from llm_games.baselines.policies.uniform import UniformPolicy
+import numpy as np
+
+from llm_games import rooms
+from llm_games.baselines.rules import (
+    Kind,
+    Players,
+    Rule,
+    RulePolicy,
+    cannot_play,
+    count_from,
+    shape,
+)
 from llm_games.errors import BadParameter, unknown
-from llm_games.registry import GAMES, rulebook
-from llm_games.rulebook import Rulebook, ratio_of
+from llm_games.facts import ratio_of
+from llm_games.noise import Noise
+from llm_games.questions import BadReply, Choice
+from llm_games.registry import rulebook
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import View
 from llm_games.wrappers.policy import Policy
 
 if TYPE_CHECKING:
     from llm_games.wrappers.clients.base import Client
     from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.mind import Mind
 
 Settings = Mapping[str, Any]
-ALL = None
-"""As the games of an entry: every game, your own included."""
+PARTS = ("rules", "theory", "players", "mind")
+"""Modules of a room that are found by their names."""
+WIDEST = 100
+"""Numbers without limits are drawn from 0 to this."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A kind of player.
+# -- what several games share ---------------------------------------------------------------------
 
-    Attributes:
-        summary: one line on what it does.
-        build: makes it from the value after the colon ("" if there is none).
-        games: the games it is defined for; None for every game.
-        value: what stands after the colon, such as ``<level>``; "" if nothing may.
-        needs_value: whether it must.
-        model: instead of `build`, for players that ask a language model: makes it from the value,
-            the client's settings and the player's.
+
+def any_legal(view: View, noise: Noise) -> Any:
+    """Draw from the question, or for a batch from what is legal, all equally likely."""
+    if view.question is not None:
+        return view.question.sample(noise)
+    free = view.high - view.low > 2**32
+    low, high = np.where(free, 0, view.low), np.where(free, WIDEST, view.high)
+    return noise.integers(low, high, endpoint=True)
+
+
+def fixed(move: int, view: View, noise: Noise) -> Array:
+    """Do always the same, as far as it is legal."""
+    return np.full(shape(view), move)
+
+
+def meaning(game: Rulebook, value: str) -> Any:
+    """Return the action, or what else a game takes, that the value of ``fixed:VALUE`` means.
+
+    Raises:
+        BadParameter: it means nothing; names what is allowed.
     """
-
-    summary: str
-    build: Callable[[str], Policy] | None = None
-    games: tuple[str, ...] | None = ALL
-    value: str = ""
-    needs_value: bool = False
-    model: Callable[[str, Settings, Settings], Policy] | None = None
-
-
-def _level(value: str) -> Policy:
-    if not value.isascii() or not value.isdigit() or len(value) > 3:
-        raise BadParameter(f"level_k needs a level from 0 to 999, as in level_k:2, got {value!r}")
-    return RulePolicy(f"level_k:{value}", level_k.rules(int(value)))
-
-
-def _dp(value: str) -> Policy:
-    highest = water_allocation.HIGHEST_LEVEL
-    if value not in map(str, range(1, highest + 1)):
-        raise BadParameter(f"dp needs a level from 1 to {highest}, as in dp:1, got {value!r}")
-    return RulePolicy(f"dp:{value}", water_allocation.level(int(value)))
-
-
-def _thumb(name: str, summary: str) -> Entry:
-    rules = water_allocation.thumb(name)
-    if name in sealed_bid_auction.THUMB:
-        rules[sealed_bid_auction.GAME] = sealed_bid_auction.THUMB[name]
-    return Entry(summary, lambda _: RulePolicy(name, rules), tuple(rules))
-
-
-def _truthful(_: str) -> Policy:
-    bid = sealed_bid_auction.share(Fraction(1))
-    rules = {sealed_bid_auction.GAME: bid, english_auction.GAME: english_auction.naive}
-    return RulePolicy("truthful", rules)
-
-
-def _shade(value: str) -> Policy:
+    own = handed(game.name).meaning
+    if own is not None:
+        return own(game, value)
+    state = game.reset(0)
+    question = game.question(state, int(np.argmax(game.asked(state))))
+    if isinstance(question, Choice):
+        try:
+            return question.read(value)
+        except BadReply:
+            raise cannot_play(game, value, f"{question.wanted()}, as in fixed:go") from None
+    low, high = game.bounds()
+    kind = "a number" if game.unit > 1 else "a whole number"
+    allowed = f"{kind} from {low / game.unit:g} to {high / game.unit:g}"
     try:
-        part = ratio_of("shade", value, 0, 1)
+        units = Decimal(value) * game.unit
+    except InvalidOperation:
+        raise cannot_play(game, value, allowed) from None
+    if not units.is_finite() or units != units.to_integral_value() or not low <= units <= high:
+        raise cannot_play(game, value, allowed)
+    return int(units)
+
+
+def _share(value: str) -> Fraction:
+    try:
+        return ratio_of("shade", value, 0, 1)
     except BadParameter:
         raise BadParameter(
             f"shade needs a share from 0 to 1, as in shade:0.9, got {value!r}"
         ) from None
-    return RulePolicy(f"shade:{value}", {sealed_bid_auction.GAME: sealed_bid_auction.share(part)})
 
 
-def _rule(value: str) -> Policy:
-    if not value.isascii() or not value.isdigit() or len(value) > 3 or int(value) < 1:
-        raise BadParameter(f"rule needs 1 to 999 bids an item, as in rule:4, got {value!r}")
-    return RulePolicy(f"rule:{value}", {english_auction.GAME: english_auction.rule(int(value))})
-
-
-def _bidder(name: str, _: str) -> Policy:
-    return RulePolicy(name, {english_auction.GAME: english_auction.BIDDERS[name]})
+# -- players that ask a model ---------------------------------------------------------------------
 
 
 def _tiny(value: str, client: Settings, settings: Settings) -> Policy:
@@ -124,12 +128,14 @@ def _transformers(value: str, client: Settings, settings: Settings) -> Policy:
 
 def _asking(make: Any, first: tuple[Any, ...], client: Settings, settings: Settings) -> Policy:
     """Return a player on a client with its layers, once all settings are known to exist."""
+    from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
 
     own = {key: value for key, value in client.items() if key not in LAYER_SETTINGS}
-    talking = [*list(signature(LLMPolicy).parameters)[1:], *signature(Planning).parameters]
+    asked = [*list(signature(LLMPolicy).parameters)[1:-1], *signature(Sampling).parameters]
+    talking = [*asked, *signature(Planning).parameters]
     calling = list(signature(make).parameters)[len(first) :]
     for key in own:
         if key not in calling:
@@ -160,98 +166,134 @@ def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     planning = {key: value for key, value in settings.items() if key in plans}
     rest = {key: value for key, value in settings.items() if key not in plans}
     if planning:
-        return PlanningPolicy(client, Planning(**planning), **equipped(rest))
+        return PlanningPolicy(client, Planning(**planning), mind_of, **equipped(rest))
     return LLMPolicy(client, **equipped(rest))
+
+
+def mind_of(game: str) -> type[Mind]:
+    """Return what a planning player thinks with in a game: its room's ``MIND``, else in words."""
+    from llm_games.wrappers.mind import Mind
+
+    return getattr(rooms.part(game, "mind"), "MIND", Mind)
 
 
 SERVER: Settings = {"retries": 3, "max_in_flight": 64}
 """How a model behind a server is called, unless its settings say otherwise; see `dress`."""
 
-PLAYERS: dict[str, Entry] = {
-    "rational": Entry(
-        "plays an equilibrium",
-        lambda _: RulePolicy("rational", rational.RULES),
-        tuple(rational.RULES),
-    ),
-    "best_response": Entry(
-        "replies best to what the others did last, as far as it knows",
-        lambda _: RulePolicy("best_response", best_response.RULES),
-        tuple(best_response.RULES),
-    ),
-    "level_k": Entry(
+_LEVEL = count_from(0, 999, "level_k needs a level from 0 to 999, as in level_k:2")
+PLAYERS: dict[str, Kind] = {
+    "rational": Kind("plays an equilibrium"),
+    "best_response": Kind("replies best to what the others did last, as far as it knows"),
+    "level_k": Kind(
         "thinks some steps ahead of players who act at random",
-        _level,
-        tuple(level_k.rules(0)),
-        "<level>",
+        value="<level>",
         needs_value=True,
+        read=_LEVEL,
     ),
-    "cooperative": Entry(
-        "does its part of what is best for all",
-        lambda _: RulePolicy("cooperative", cooperative.RULES),
-        tuple(cooperative.RULES),
-    ),
-    "rule": Entry(
-        "raises by the minimum, so many times an item, whatever the item is worth",
-        _rule,
-        (english_auction.GAME,),
-        "<bids>",
+    "cooperative": Kind("does its part of what is best for all"),
+    "truthful": Kind("bids its valuation, or raises up to it"),
+    "shade": Kind("bids a share of its valuation", None, "<share>", True, read=_share),
+    "all_in": Kind("bids all its money"),
+    "zero": Kind("bids 0 and takes what is left over"),
+    "random": Kind("draws any legal action", any_legal),
+    "fixed": Kind(
+        "always does the same: a number, or a word of the game",
+        fixed,
+        "<action>",
         needs_value=True,
+        meaning=meaning,
     ),
-    **{
-        name: Entry(summary, partial(_bidder, name), (english_auction.GAME,))
-        for name, summary in english_auction.SUMMARIES.items()
-    },
-    "truthful": Entry(
-        "bids its valuation, or raises up to it",
-        _truthful,
-        (sealed_bid_auction.GAME, english_auction.GAME),
-    ),
-    "shade": Entry(
-        "bids a share of its valuation",
-        _shade,
-        (sealed_bid_auction.GAME,),
-        "<share>",
-        needs_value=True,
-    ),
-    "random": Entry("draws any legal action", lambda _: UniformPolicy()),
-    "fixed": Entry(
-        "always does the same: a number, or a word of the game", FixedPolicy, ALL, "<action>", True
-    ),
-    "even": _thumb("even", "spreads its money over the dry days that it can still survive"),
-    "salary": _thumb("salary", "bids its salary"),
-    "half": _thumb("half", "bids half of its money"),
-    "urgent": _thumb("urgent", "bids only when it must have water today or tomorrow"),
-    "all_in": _thumb("all_in", "bids all its money"),
-    "zero": _thumb("zero", "bids 0 and takes what is left over"),
-    "dp": Entry(
-        "replies best, by dynamic programming, to players of the level below (0: even)",
-        _dp,
-        (water_allocation.GAME,),
-        "<level>",
-        needs_value=True,
-    ),
-    "tiny": Entry("the embedded language model", model=_tiny, value="constrained"),
-    "openai": Entry(
+    "tiny": Kind("the embedded language model", model=_tiny, value="constrained"),
+    "openai": Kind(
         "a language model behind an OpenAI-compatible server",
         model=_openai,
         value="<model>",
         needs_value=True,
     ),
-    "transformers": Entry(
+    "transformers": Kind(
         "a local language model, by its folder",
         model=_transformers,
         value="<path>",
         needs_value=True,
     ),
 }
-"""All kinds of players by name."""
+"""Kinds of players by name, but for those of one game."""
+
+
+# -- what the games' rooms say --------------------------------------------------------------------
+
+
+def handed(game: str) -> Players:
+    """Return what a game's room says of its players; nothing if it has no ``players.py``.
+
+    Raises:
+        BadParameter: its ``players.py`` hands over nothing.
+    """
+    module = rooms.part(game, "players")
+    if module is None:
+        return Players()
+    found = getattr(module, "PLAYERS", None)
+    if not isinstance(found, Players):
+        raise BadParameter(f"{module.__name__} must have PLAYERS = Players({{...}}), see Players")
+    return found
+
+
+def _own_kinds() -> dict[str, Kind]:
+    """Return the kinds of single games."""
+    rules = [item for game in rooms.ROOMS for item in handed(game).rules.items()]
+    return {name: kind for name, kind in rules if isinstance(kind, Kind)}
+
+
+def rule_of(kind: str, game: str) -> tuple[Kind, Rule] | None:
+    """Return what a kind of player is and does in a game; None if it is not defined there."""
+    said = handed(game).rules.get(kind)
+    about = said if isinstance(said, Kind) else PLAYERS.get(kind)
+    rule = said if said is not None and not isinstance(said, Kind) else about and about.rule
+    return (about, rule) if about and rule else None
+
+
+def games_of(kind: str) -> list[str]:
+    """Return the games for which a kind of player has a rule."""
+    return [game for game in rooms.ROOMS if rule_of(kind, game)]
+
+
+def _rule_in(name: str, game: Rulebook) -> Rule:
+    """Return the rule of a player by its full name in a game."""
+    kind, colon, value = name.partition(":")
+    found = rule_of(kind, game.name)
+    if found is None:
+        games = ", ".join(games_of(kind))
+        raise BadParameter(f"player {name!r} is not defined for {game.name}; it is for {games}")
+    about, rule = found
+    return partial(rule, about.meaning(game, about.read(value))) if colon else rule
+
+
+def check_room(game: str) -> None:
+    """Check what a game's room hands over to this floor.
+
+    Raises:
+        BadParameter: a name in it means nothing, or what it stands for is missing.
+    """
+    package = rooms.ROOMS[game].players
+    for module in iter_modules(import_module(package).__path__) if package else ():
+        near = get_close_matches(module.name, PARTS, 1, cutoff=0.8)
+        if near and module.name not in PARTS:
+            raise BadParameter(f"{package}/{module.name}.py: did you mean {near[0]}.py?")
+    for kind, said in handed(game).rules.items():
+        if isinstance(said, Kind) and not (said.summary and said.rule):
+            raise BadParameter(f"{game}: player {kind!r} needs a summary and a rule")
+        if not isinstance(said, Kind) and kind not in PLAYERS:
+            raise unknown("kind of player that games share (others come as a Kind):", kind, PLAYERS)
+    theory = rooms.part(game, "theory")
+    if theory is not None and not callable(getattr(theory, "deviation", None)):
+        raise BadParameter(f"{theory.__name__} must define deviation(game, record)")
+
+
+# -- by name --------------------------------------------------------------------------------------
 
 
 def make_player(
-    name: str,
-    game: Rulebook | str | None = None,
-    client: Settings | None = None,
-    **settings: Any,
+    name: str, game: Rulebook | str | None = None, client: Settings | None = None, **settings: Any
 ) -> Policy:
     """Make a player from its name.
 
@@ -271,34 +313,30 @@ def make_player(
     kind, colon, value = name.partition(":")
     if kind == "human":
         raise BadParameter("a person takes a seat with: llm-games play GAME (or as HumanPolicy)")
-    if kind not in PLAYERS:
-        raise unknown("player", name, PLAYERS)
-    entry = PLAYERS[kind]
-    if bool(colon) and not entry.value:
+    rules = rulebook(game) if isinstance(game, str) else game
+    about = _kind(kind, rules)
+    if about is None:
+        raise unknown("player", name, [*PLAYERS, *_own_kinds()])
+    if bool(colon) and not about.value:
         raise BadParameter(f"player {kind!r} takes no value, got {name!r}")
-    if entry.needs_value and not value:
-        raise BadParameter(f"player {kind!r} needs a value: {kind}:{entry.value}, got {name!r}")
-    policy = _build(entry, name, value, client or {}, settings)
-    if game is not None:
-        _check(policy, entry, rulebook(game) if isinstance(game, str) else game)
+    if about.needs_value and not value:
+        raise BadParameter(f"player {kind!r} needs a value: {kind}:{about.value}, got {name!r}")
+    if about.model is not None:
+        return about.model(value, client or {}, settings)
+    if client or settings:
+        given = ", ".join([*(client or {}), *settings])
+        raise BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
+    about.read(value)
+    policy = RulePolicy(name, partial(_rule_in, name))
+    if rules is not None:
+        policy.rule_in(rules)
     return policy
 
 
-def _build(entry: Entry, name: str, value: str, client: Settings, settings: Settings) -> Policy:
-    if entry.model is not None:
-        return entry.model(value, client, settings)
-    if client or settings:
-        given = ", ".join([*client, *settings])
-        raise BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
-    assert entry.build is not None
-    return entry.build(value)
-
-
-def _check(policy: Policy, entry: Entry, game: Rulebook) -> None:
-    if entry.games is not None and game.name not in entry.games:
-        raise not_defined(policy.name, game.name, dict.fromkeys(entry.games))
-    if isinstance(policy, FixedPolicy):
-        meaning(game, policy.value)
+def _kind(name: str, game: Rulebook | None) -> Kind | None:
+    """Return a kind as a game's room has it, else as all share it, else as any other room."""
+    found = None if game is None else rule_of(name, game.name)
+    return found[0] if found else PLAYERS.get(name) or _own_kinds().get(name)
 
 
 def players_for(game: str) -> dict[str, str]:
@@ -307,12 +345,13 @@ def players_for(game: str) -> dict[str, str]:
     Raises:
         UnknownName: there is no such game.
     """
-    if game not in GAMES:
-        raise unknown("game", game, GAMES)
+    if game not in rooms.ROOMS:
+        raise unknown("game", game, rooms.ROOMS)
+    own = {name: kind for name, kind in handed(game).rules.items() if isinstance(kind, Kind)}
     names = {}
-    for kind, entry in PLAYERS.items():
-        if entry.games is None or game in entry.games:
-            names[f"{kind}:{entry.value}" if entry.needs_value else kind] = entry.summary
-            if entry.value and not entry.needs_value:
-                names[f"{kind}:{entry.value}"] = f"{entry.summary}, legal replies only"
+    for kind, about in sorted((PLAYERS | own).items(), key=lambda item: item[1].model is not None):
+        if about.model or rule_of(kind, game):
+            names[f"{kind}:{about.value}" if about.needs_value else kind] = about.summary
+            if about.value and not about.needs_value:
+                names[f"{kind}:{about.value}"] = f"{about.summary}, legal replies only"
     return names

@@ -17,14 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines import models
-from llm_games.baselines.games.beauty_contest import theory as beauty_contest
-from llm_games.baselines.games.divide_dollar import theory as divide_dollar
-from llm_games.baselines.games.el_farol_bar import theory as el_farol_bar
-from llm_games.baselines.games.sealed_bid_auction import theory as sealed_bid_auction
-from llm_games.baselines.policies import best_response, rational
-from llm_games.baselines.policies.base import Rule, decision
+from llm_games.baselines.players import games_of, handed, rule_of
+from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
+from llm_games.noise import Noise
 from llm_games.questions import Action, BadReply, Question
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -32,8 +28,6 @@ from llm_games.wrappers.tools import BadCall, Parameter, Tool
 
 DRAWS = 100
 """How often a rule that plays by chance is drawn, to tell its chances."""
-MIXED = ("el_farol_bar", "battle_royale", "sealed_bid_auction")
-"""Games in which the rules may play by chance."""
 LONGEST = 200
 """Characters of an expression."""
 
@@ -42,52 +36,36 @@ LONGEST = 200
 
 
 def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
-    game = view.game.name
+    room = handed(view.game.name)
     if "others" not in arguments:
-        said = _said(view, best_response.RULES)
-        return f"the best response, {_ASSUMED[game]}: {said}"
-    if game not in _REPLIES:
-        raise BadCall(f"no best response to given actions is defined for {game}; leave out others")
-    others = _others(view, arguments["others"])
-    reply = int(np.clip(_REPLIES[game](view, others), view.low, view.high))
+        said = _said(view, "best_response")
+        return f"the best response, {room.assumed}: {said}"
+    if room.reply_to is None:
+        raise BadCall(
+            f"no best response to given actions is defined for {view.game.name}; leave out others"
+        )
+    reply = room.reply_to(view, _others(view, arguments["others"]))
+    reply = int(np.clip(reply, view.low, view.high))
     return f"the best response to these actions: {_written(view, reply)}"
 
 
 def _equilibrium(view: View, arguments: Mapping[str, Any]) -> str:
-    return f"what a player does who expects everybody to be rational: {_said(view, rational.RULES)}"
+    return f"what a player does who expects everybody to be rational: {_said(view, 'rational')}"
 
 
-_FIRST = "while that is not known, if all are rational"
-_ASSUMED = {
-    "beauty_contest": f"if the others name the same sum again ({_FIRST})",
-    "el_farol_bar": f"if as many others go again ({_FIRST})",
-    "divide_dollar": f"if the others bid the same sum again ({_FIRST})",
-    "public_goods": "whatever the others do",
-    "diners_dilemma": "whatever the others do",
-    "sealed_bid_auction": f"if the highest rival bid comes again ({_FIRST})",
-    "battle_royale": "if the others always shoot at the strongest",
-    "pirate_game": "if the others are rational",
-    "water_allocation": "if the others spread their money evenly over the days they can survive",
-    "english_auction": "if the highest bid was the others' last",
-}
-"""What `best_response` takes the others to do, by game; see the player of that name."""
-
-
-def _said(view: View, rules: Mapping[str, Rule]) -> str:
+def _said(view: View, kind: str) -> str:
     """Say what a rule does, with the chances of each action if it plays by chance."""
-    if view.game.name not in rules:
-        raise BadCall(f"it is not defined for {view.game.name}; it is for {', '.join(rules)}")
-    rng, rule = np.random.default_rng(0), rules[view.game.name]
-    drawn = (decision(view, rule(view, rng)).action for _ in range(_draws(view)))
+    game = view.game.name
+    found = rule_of(kind, game)
+    if found is None:
+        raise BadCall(f"it is not defined for {game}; it is for {', '.join(games_of(kind))}")
+    noise, draws = Noise(0), DRAWS if handed(game).mixed else 1
+    drawn = (decision(view, found[1](view, noise.of(i))).action for i in range(draws))
     counts = Counter(_written(view, action) for action in drawn)
     if len(counts) == 1:
         return next(iter(counts))
     likely = (f"{action} in {n / DRAWS:.0%}" for action, n in counts.most_common(5))
     return f"by chance: {', '.join(likely)} of {DRAWS} draws"
-
-
-def _draws(view: View) -> int:
-    return DRAWS if view.game.name in MIXED else 1
 
 
 def _written(view: View, action: Action) -> str:
@@ -101,11 +79,8 @@ def _asked(view: View) -> Question:
     return view.question
 
 
-# -- replies to actions that the caller gives -----------------------------------------------------
-
-
 def _others(view: View, values: list[Any]) -> Array:
-    """Return the others' actions, in the order of seats."""
+    """Return given actions of the others, in the order of seats."""
     if len(values) != view.game.players - 1:
         raise BadCall(
             f"others must be {view.game.players - 1} actions, one for each other player, "
@@ -115,51 +90,6 @@ def _others(view: View, values: list[Any]) -> Array:
         return np.array([_asked(view).read(value) for value in values], np.int64)
     except BadReply as bad:
         raise BadCall(f"others: {bad}") from None
-
-
-def _with_own(view: View, others: Array) -> Array:
-    return np.insert(others, view.seat, view.low)
-
-
-def _guess(view: View, others: Array) -> int:
-    contest = dataclasses.replace(
-        models.contest(view.game),  # type: ignore[arg-type]
-        low=int(view.low),
-        high=int(view.high),
-    )
-    return int(beauty_contest.best_response(_with_own(view, others), contest)[0][view.seat])
-
-
-def _go(view: View, others: Array) -> int:
-    bar = models.bar(view.game)  # type: ignore[arg-type]
-    return int(el_farol_bar.best_response(_with_own(view, others), bar)[view.seat])
-
-
-def _share(view: View, others: Array) -> int:
-    game: Any = view.game
-    return int(divide_dollar.best_response(_with_own(view, others), game.golds)[view.seat])
-
-
-def _bid(view: View, others: Array) -> int:
-    game: Any = view.game
-    values = np.full(game.players, np.rint(float(view.number("valuation")) * game.unit), np.int64)
-    bids = np.insert(others, view.seat, 0)
-    return int(sealed_bid_auction.best_response(values, bids, game.price)[view.seat])
-
-
-def _dominant(view: View, others: Array) -> int:
-    action = best_response.RULES[view.game.name](view, np.random.default_rng(0))
-    return int(np.asarray(action))
-
-
-_REPLIES: dict[str, Callable[[View, Array], int]] = {
-    "beauty_contest": _guess,
-    "el_farol_bar": _go,
-    "divide_dollar": _share,
-    "sealed_bid_auction": _bid,
-    "public_goods": _dominant,
-    "diners_dilemma": _dominant,
-}
 
 
 # -- arithmetic -----------------------------------------------------------------------------------

@@ -1,30 +1,80 @@
 """Economic and strategic games where language models, learners, rules and equilibria share a table.
 
-``llm_games.make("public_goods-v0")`` makes a PettingZoo environment, ``llm_games.games()`` lists
-what there is, ``llm_games.rules("public_goods")`` gives the pure rules. Importing this package
-registers every game with PettingZoo and Gymnasium, and imports no language model.
+``import llm_games as lg`` is all that most programs need: ``lg.make("public_goods-v0")`` makes a
+PettingZoo environment, ``lg.play(...)`` plays a game with players such as ``lg.player("rational")``
+or ``lg.LLMPolicy(client)``, ``lg.list_games()`` lists what there is, and ``lg.run(...)`` runs an
+experiment. Importing it registers every game with PettingZoo and Gymnasium; language models and
+learners are imported when they are asked for.
+
+This is the porch, not a floor: it alone names higher floors, and nothing inside imports from it.
 """
 
-from llm_games import envs
+from importlib import import_module as _import
+from typing import TYPE_CHECKING, Any
+
+from llm_games import envs, registry, rooms
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
-from llm_games.registry import GAMES, announce, games, make, register
+from llm_games.registry import list_games, make
 from llm_games.registry import rulebook as rules
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from llm_games.baselines.players import make_player as player
+    from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.seats import play
+    from llm_games.wrappers.tools import Tool
+
+__version__ = "0.2.0"
+
+_LATER = {
+    "LLMPolicy": "llm_games.wrappers.llm_policy:LLMPolicy",
+    "Tool": "llm_games.wrappers.tools:Tool",
+    "play": "llm_games.wrappers.seats:play",
+    "player": "llm_games.baselines.players:make_player",
+    "run": "llm_games.benchmarks.runs.api:run",
+}
+"""What is imported when it is asked for."""
 
 __all__ = [
     "BadParameter",
     "IllegalAction",
     "LLMGamesError",
+    "LLMPolicy",
     "NotReady",
+    "Tool",
     "UnknownName",
     "__version__",
     "envs",
-    "games",
+    "list_games",
     "make",
+    "play",
+    "player",
     "register",
     "rules",
+    "run",
 ]
 
-for _name in GAMES:
-    announce(_name)
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _LATER[name].partition(":")
+    value = globals()[name] = getattr(_import(module), attribute)
+    return value
+
+
+def register(name: str, room: str) -> None:
+    """Add a game, here, in PettingZoo and Gymnasium.
+
+    Args:
+        name: the game's name.
+        room: a package with ``rules.py`` and what else there is of ``wordings/``, ``theory.py``
+            and ``players.py``; or its rulebook alone as ``"module:Class"``. An entry point of the
+            group ``llm_games.games`` does the same for an installed package.
+    """
+    rooms.add(name, room)
+    registry.announce(name, learner="llm_games.baselines.learner:learner")
+
+
+rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
+for _name in rooms.ROOMS:
+    registry.announce(_name, learner="llm_games.baselines.learner:learner")

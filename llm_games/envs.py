@@ -16,6 +16,6 @@ from llm_games.registry import GAMES, VERSION, make_aec, make_parallel
 def __getattr__(name: str) -> SimpleNamespace:
     bare = name.removesuffix(f"_{VERSION}")
     if bare not in GAMES:
-        raise AttributeError(f"there is no environment {name!r}; see llm_games.games()")
+        raise AttributeError(f"there is no environment {name!r}; see llm_games.list_games()")
     aec = partial(make_aec, bare)
     return SimpleNamespace(env=aec, raw_env=aec, parallel_env=partial(make_parallel, bare))

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+
+from llm_games.noise import Noise
+from llm_games.schemas import beginnings, object_of
 
 MISSING = int(np.iinfo(np.int64).min)
 """The action of a seat that gave no answer."""
@@ -52,6 +55,9 @@ class Question(ABC):
     """
 
     key: str
+    published: Callable[[str, str], str] | None = field(default=None, kw_only=True, repr=False)
+    """where the code of a paper looks for the answer: from the text and the key, the part of the
+    text that is its JSON; one of those in `replies`, None for `outermost`"""
 
     @abstractmethod
     def value_schema(self) -> dict[str, Any]:
@@ -79,24 +85,20 @@ class Question(ABC):
         return self.read(whole[self.key])
 
     @abstractmethod
-    def read(self, value: Any) -> Action:
+    def read(self, value: Any) -> Any:
         """Turn the JSON value (floats as Decimal) into an action.
 
         Raises:
             BadReply: it is not a legal answer; says why, in words for the one who answered.
         """
 
-    @abstractmethod
-    def value_of(self, action: Action) -> Any:
+    def value_of(self, action: Any) -> Any:
         """Turn an action into the JSON value that means it."""
+        return action
 
     @abstractmethod
-    def sample(self, rng: np.random.Generator) -> Action:
+    def sample(self, noise: Noise) -> Any:
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
-
-    @abstractmethod
-    def _allows(self, text: str) -> bool:
-        """Return whether `text` begins some legal value's canonical JSON and what ends it."""
 
     @abstractmethod
     def wanted(self) -> str:
@@ -121,21 +123,23 @@ class Question(ABC):
         """Return the JSON schema of a whole reply, with the explanation first if asked for."""
         properties: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
         properties[self.key] = self.value_schema()
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return object_of(properties)
 
-    def reply(self, action: Action) -> str:
+    def reply(self, action: Any) -> str:
         """Write an action as the canonical reply."""
         return json.dumps({self.key: self.value_of(action)})
 
     def allows(self, text: str) -> bool:
         """Return whether `text` is the beginning of some legal canonical reply."""
-        head = f'{{"{self.key}": '
-        return head.startswith(text) or (text.startswith(head) and self._allows(text[len(head) :]))
+        return self._begins(text)
+
+    @cached_property
+    def _begins(self) -> Callable[[str], bool]:
+        return beginnings(self.legal())
+
+    def legal(self) -> dict[str, Any]:
+        """Return the schema of legal replies, where `schema` tells less than the rules know."""
+        return self.schema()
 
 
 @dataclass(frozen=True)
@@ -160,9 +164,11 @@ class Integer(Question):
             raise BadReply("range", f"{number} is not {self.wanted()}", _within_int64(number))
         return _within_int64(number)
 
-    def sample(self, rng: np.random.Generator) -> int:
+    def sample(self, noise: Noise) -> int:
         low = 0 if self.low is None else self.low
-        return int(rng.integers(low, low + 100 if self.high is None else self.high, endpoint=True))
+        return int(
+            noise.integers(low, low + 100 if self.high is None else self.high, endpoint=True)
+        )
 
     def value_of(self, action: Action) -> int:
         assert isinstance(action, (int, np.integer))
@@ -172,18 +178,6 @@ class Integer(Question):
         if self.low is None or self.high is None:
             return "a whole number"
         return f"a whole number from {self.low} to {self.high}"
-
-    def _allows(self, text: str) -> bool:
-        digits = text.removesuffix("}")
-        if not re.fullmatch(r"-?(0|[1-9]\d*)?", digits):
-            return False
-        if digits in ("", "-"):
-            return digits == text and (digits == "" or self.low is None or self.low < 0)
-        low = -(10**12) if self.low is None else self.low
-        high = 10**12 if self.high is None else self.high
-        if low <= int(digits) <= high and digits != "-0":
-            return True
-        return digits == text and _extends(digits, low, high)
 
 
 @dataclass(frozen=True)
@@ -235,8 +229,10 @@ class Bid(Question):
     def _can_bid(self) -> bool:
         return self.floor <= self.budget
 
-    def sample(self, rng: np.random.Generator) -> int:
-        choice = int(rng.integers(self.floor - 1, max(self.budget, self.floor - 1), endpoint=True))
+    def sample(self, noise: Noise) -> int:
+        choice = int(
+            noise.integers(self.floor - 1, max(self.budget, self.floor - 1), endpoint=True)
+        )
         return choice if choice >= self.floor else -1
 
     def value_of(self, action: Action) -> int | None:
@@ -252,9 +248,8 @@ class Bid(Question):
     def _value_form(self) -> str:
         return super()._value_form() if self._can_bid or not self.limits else "null"
 
-    def _allows(self, text: str) -> bool:
-        bid = self._can_bid and Integer(self.key, self.floor, self.budget)._allows(text)
-        return bid or "null}".startswith(text)
+    def legal(self) -> dict[str, Any]:
+        return self.schema() if self.limits else replace(self, limits=True).schema()
 
 
 @dataclass(frozen=True)
@@ -267,7 +262,8 @@ class Real(Question):
 
     def value_schema(self) -> dict[str, Any]:
         unit = 10**self.decimals
-        return {"type": "number", "minimum": self.low / unit, "maximum": self.high / unit}
+        limits = {"minimum": self.low / unit, "maximum": self.high / unit}
+        return {"type": "number", "multipleOf": 10**-self.decimals, **limits}
 
     def read(self, value: Any) -> int:
         number = read_number(value)
@@ -281,8 +277,8 @@ class Real(Question):
         units = min(units, self.low - 1) if exact < self.low else max(units, self.high + 1)
         raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
 
-    def sample(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(self.low, self.high, endpoint=True))
+    def sample(self, noise: Noise) -> int:
+        return int(noise.integers(self.low, self.high, endpoint=True))
 
     def value_of(self, action: Action) -> float | int:
         assert isinstance(action, (int, np.integer))
@@ -292,23 +288,13 @@ class Real(Question):
     def wanted(self) -> str:
         return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
 
-    def _allows(self, text: str) -> bool:
-        match = re.fullmatch(r"(-?)(0|[1-9]\d*|)(?:(\.)(\d*))?(\}?)", text)
-        if match is None or len(match[4] or "") > self.decimals or (match[3] and not self.decimals):
-            return False
-        sign, whole, point, places, end = match.groups("")
-        if whole == "":
-            return not point + end and (sign == "" or self.low < 0)
-        if end and point and not places:
-            return False
-        # All numbers that begin like this, in units: a range, and for whole digits longer ones.
-        first = int(whole + places) * 10 ** (self.decimals - len(places))
-        last = first if end else first + 10 ** (self.decimals - len(places)) - 1
-        low, high = (self.low, self.high) if sign == "" else (-self.high, -self.low)
-        if first <= high and last >= low:
-            return True
-        unit = 10**self.decimals
-        return not point + end and _extends(whole, max(0, -(-low // unit)), high // unit)
+    def reply(self, action: Action) -> str:
+        # As `json.dumps` writes it, but never with an exponent.
+        value = self.value_of(action)
+        if isinstance(value, float):
+            exact = Decimal(int(action)).scaleb(-self.decimals)  # type: ignore[arg-type]
+            return f'{{"{self.key}": {exact.normalize():f}}}'
+        return super().reply(action)
 
 
 @dataclass(frozen=True)
@@ -324,7 +310,8 @@ class SealedBid(Real):
     def value_schema(self) -> dict[str, Any]:
         low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         kind = "number" if self.decimals else "integer"
-        return {"type": [kind, "null"], "minimum": low, "maximum": high}
+        step = {"multipleOf": 10**-self.decimals} if self.decimals else {}
+        return {"type": [kind, "null"], **step, "minimum": low, "maximum": high}
 
     def read(self, value: Any) -> int:
         if value is None:
@@ -339,8 +326,8 @@ class SealedBid(Real):
             raise BadReply("range", why, MISSING if number < 0 else units)
         return units
 
-    def sample(self, rng: np.random.Generator) -> int:
-        units = int(rng.integers(self.low - 1, self.high, endpoint=True))
+    def sample(self, noise: Noise) -> int:
+        units = int(noise.integers(self.low - 1, self.high, endpoint=True))
         return NO_BID if units < self.low else units
 
     def value_of(self, action: Action) -> Any:
@@ -350,9 +337,6 @@ class SealedBid(Real):
         kind = "a number" if self.decimals else "a whole number"
         low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         return f"{kind} from {low} to {high}, or null {self.decline}"
-
-    def _allows(self, text: str) -> bool:
-        return "null}".startswith(text) or super()._allows(text)
 
 
 @dataclass(frozen=True)
@@ -382,17 +366,14 @@ class Choice(Question):
                 return self.words[value.strip().lower()]
         raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
 
-    def sample(self, rng: np.random.Generator) -> int:
-        return int(rng.choice(list(self.words.values())))
+    def sample(self, noise: Noise) -> int:
+        return sorted(self.words.values())[int(noise.integers(len(self.words)))]
 
     def value_of(self, action: Action) -> str:
         return next(word for word, a in self.words.items() if a == action)
 
     def wanted(self) -> str:
         return " or ".join(f'"{word}"' for word in self.words)
-
-    def _allows(self, text: str) -> bool:
-        return any(f'"{word}"}}'.startswith(text) for word in self.words)
 
 
 @dataclass(frozen=True)
@@ -464,8 +445,8 @@ class Target(Question):
         order = sorted(living, key=lambda name: living[name])
         return next((living[name] for name in order if text and text in name), None)
 
-    def sample(self, rng: np.random.Generator) -> int:
-        return int(rng.choice([-1, *self.names.values()]))
+    def sample(self, noise: Noise) -> int:
+        return [-1, *self.names.values()][int(noise.integers(len(self.names) + 1))]
 
     def value_of(self, action: Action) -> str | None:
         everybody = {**self.names, **self.own, **self.others}
@@ -489,15 +470,18 @@ class Target(Question):
         words = {"action": "miss" if action == -1 else "shoot"} if self.with_action else {}
         return json.dumps(words | target)
 
-    def allows(self, text: str) -> bool:
-        return any(self.reply(action).startswith(text) for action in (-1, *self.names.values()))
-
-    def _allows(self, text: str) -> bool:
-        return self.allows(f'{{"{self.key}": {text}')
+    def legal(self) -> dict[str, Any]:
+        if not self.with_action:
+            return self.schema()
+        ways = []
+        for word, aims in (("miss", [None]), ("shoot", [*self.names])):
+            way: dict[str, Any] = {"action": {"enum": [word]}, self.key: {"enum": aims}}
+            ways += [object_of(way)] if aims else []
+        return {"anyOf": ways}
 
 
 @dataclass(frozen=True)
-class Plan(Question):
+class Shares(Question):
     """A share for each living pirate by rank, adding up to `total`. The action is by seat.
 
     `loose` ignores the keys and checks only number and sum (a paper's leniency).
@@ -510,13 +494,7 @@ class Plan(Question):
 
     def value_schema(self) -> dict[str, Any]:
         share = {"type": "integer", "minimum": 0, "maximum": self.total}
-        keys = [str(rank) for rank in self.ranks]
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(keys, share),
-            "required": keys,
-            "additionalProperties": False,
-        }
+        return object_of({str(rank): share for rank in self.ranks})
 
     def read(self, value: Any) -> tuple[int, ...]:
         if not isinstance(value, Mapping):
@@ -536,21 +514,21 @@ class Plan(Question):
         found: dict[int, int] = {}
         for place, (key, share) in enumerate(value.items()):
             match = re.fullmatch(r"\s*(\d{1,9})(-?th|st|nd|rd)?\s*", str(key), re.IGNORECASE)
-            rank = self.ranks[min(place, len(self.ranks) - 1)] if self.loose else None
-            rank = rank if self.loose else int(match[1]) if match else None
-            number = read_integer(share)
-            if rank is None or rank not in self.ranks or (rank in found and not self.loose):
+            rank = place if self.loose else int(match[1]) if match else 0
+            if not self.loose and (rank not in self.ranks or rank in found):
                 raise BadReply("format", f"{_show(key)} is not one of the ranks {self._span()}")
+            number = read_integer(share)
             if number is None:
                 raise BadReply("format", f"the share {_show(share)} is not a whole number")
-            found[rank if not self.loose else place] = number
+            found[rank] = number
         if len(found) != len(self.ranks):
             raise BadReply("format", f"the plan must have one share for each rank {self._span()}")
         return list(found.values()) if self.loose else [found[rank] for rank in self.ranks]
 
-    def sample(self, rng: np.random.Generator) -> tuple[int, ...]:
-        bars = np.sort(rng.choice(self.total + len(self.ranks) - 1, len(self.ranks) - 1, False))
-        edges = np.concatenate([[-1], bars, [self.total + len(self.ranks) - 1]])
+    def sample(self, noise: Noise) -> tuple[int, ...]:
+        cuts = len(self.ranks) - 1
+        bars = np.sort(noise.sample(self.total + cuts, cuts))
+        edges = np.concatenate([[-1], bars, [self.total + cuts]])
         plan = np.zeros(self.players, np.int64)
         plan[np.asarray(self.ranks) - 1] = np.diff(edges) - 1
         return tuple(plan.tolist())
@@ -569,27 +547,26 @@ class Plan(Question):
     def wanted(self) -> str:
         return f"whole shares for the ranks {self._span()} that add up to {self.total}"
 
-    def _allows(self, text: str) -> bool:
-        left, rest = self.total, text
-        for place, rank in enumerate(self.ranks):
-            head = f'{"{" if place == 0 else ", "}"{rank}": '
-            if not rest.startswith(head):
-                return head.startswith(rest)
-            digits = re.match(r"\d*", rest[len(head) :])[0]  # type: ignore[index]
-            rest = rest[len(head) + len(digits) :]
-            last = place == len(self.ranks) - 1
-            if digits == "":
-                return rest == ""
-            if not re.fullmatch(r"0|[1-9]\d*", digits) or int(digits) > left:
-                return False
-            if last:
-                if rest == "":
-                    return str(left).startswith(digits)
-                return int(digits) == left and "}}".startswith(rest)
-            left -= int(digits)
-            if rest == "":
-                return True
-        return False
+    def allows(self, text: str) -> bool:
+        # No schema says that the shares add up: it is narrowed by those that are written.
+        written = tuple(map(int, re.findall(r": ([0-9]{1,18})(?=,)", text)))
+        return sum(written) <= self.total and self._after(written)(text)
+
+    @cached_property
+    def _after(self) -> Callable[[tuple[int, ...]], Callable[[str], bool]]:
+        """What may begin a reply, by the shares that are written."""
+
+        @cache
+        def after(written: tuple[int, ...]) -> Callable[[str], bool]:
+            left, keys = self.total - sum(written), self.value_schema()["required"]
+            more: list[dict[str, Any]] = [{"type": "integer", "minimum": 0, "maximum": left}]
+            more = more * (len(keys) - len(written) - 1) + [{"enum": [left]}]
+            shares = [*({"enum": [share]} for share in written), *more]
+            schema = self.schema()
+            schema["properties"][self.key]["properties"] = dict(zip(keys, shares, strict=False))
+            return beginnings(schema)
+
+        return after
 
 
 def read_integer(value: Any, truncate: bool = False) -> int | None:
@@ -628,20 +605,6 @@ def read_number(value: Any) -> Decimal | None:
 def _within_int64(number: int) -> int:
     # A number too large for the arrays is as far out of range as any: keep its sign.
     return max(-(2**62), min(2**62, number))
-
-
-def _extends(digits: str, low: int, high: int) -> bool:
-    """Return whether `digits` and at least one more digit write some integer in ``low..high``."""
-    if digits in ("0", "-0"):
-        return False
-    sign, size = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
-    below, above = int(size), int(size)
-    while below <= max(abs(low), abs(high)):
-        below, above = below * 10, above * 10 + 9
-        first, last = sorted((sign * below, sign * above))
-        if first <= high and last >= low:
-            return True
-    return False
 
 
 def _is_null(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown
-from llm_games.rooms import ROOMS, Room, rules_class
+from llm_games.rooms import ROOMS, rules_class
 
 if TYPE_CHECKING:
     from llm_games.env import SequentialGame, SimultaneousGame
@@ -45,6 +45,8 @@ def rulebook(name: str, *, preset: str | None = None, **parameters: Any) -> Rule
         BadParameter: a value outside its range.
     """
     found = game_class(name)
+    if other := found.instead(preset, parameters):
+        found = game_class(other)
     if preset is not None:
         if preset not in found.presets:
             raise unknown(f"preset of {found.name}", preset, found.presets)
@@ -61,6 +63,8 @@ def make(
     *,
     form: Literal["parallel", "aec"] | None = None,
     obs_mode: str | Mapping[str, str] = "text",
+    actions: str | Mapping[str, str] = "index",
+    reask: int = 0,
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -76,6 +80,11 @@ def make(
         form: ``"parallel"`` or ``"aec"``; the default is the game's native form: parallel if all
             move at the same time, AEC if they take turns.
         obs_mode: ``"text"``, ``"numeric"`` or ``"both"``, or one of these for each agent.
+        actions: how actions look, or one of these for each agent: ``"index"`` (numbers from 0,
+            for learners; shares of what is legal now where amounts are many or their limits
+            change), ``"unit"`` (shares from -1 to 1, float32), ``"rules"`` (the game's own units)
+            or ``"text"`` (a reply in words, read as a language model's).
+        reask: of actions in words, how often a reply that cannot be used is asked for again.
         render_mode: None, ``"ansi"`` (`render` returns a table) or ``"human"`` (prints it).
         max_cycles: truncate after so many steps of the rules; None for the game's own length.
         prompts, prompt_folder: wording of the text observations, see `Prompts`.
@@ -96,6 +105,8 @@ def make(
     return forms[form](
         game,
         obs_mode=obs_mode,
+        actions=actions,
+        reask=reask,
         render_mode=render_mode,
         max_cycles=max_cycles,
         prompts=prompts,
@@ -104,7 +115,7 @@ def make(
     )
 
 
-def games() -> list[dict[str, str]]:
+def list_games() -> list[dict[str, str]]:
     """Return a table of all games: name, title, players, moves, actions and source."""
     rows = []
     for name in GAMES:
@@ -122,32 +133,21 @@ def games() -> list[dict[str, str]]:
     return rows
 
 
-def register(name: str, entry_point: str) -> None:
-    """Add a game, here, in PettingZoo and Gymnasium.
+def announce(name: str, learner: str) -> None:
+    """Enter a game of a room in the registries of PettingZoo and Gymnasium.
 
     Args:
         name: the game's name.
-        entry_point: its room, a package with ``rules.py`` and what else there is of ``wordings/``,
-            ``theory.py`` and ``players.py``; or its rulebook alone as ``"module:Class"``.
+        learner: the entry point of what makes its view for one learner.
     """
-    ROOMS[name] = Room(entry_point, "" if ":" in entry_point else entry_point)
-    announce(name)
-
-
-def announce(name: str) -> None:
-    """Enter a game of a room in the registries of PettingZoo and Gymnasium."""
     import gymnasium
     import pettingzoo
 
     known = {"id": f"llm_games/{name}-{VERSION}", "kwargs": {"name": name}}
-    pettingzoo.register("aec", entry_point="llm_games.registry:make_aec", **known)
-    pettingzoo.register("parallel", entry_point="llm_games.registry:make_parallel", **known)
+    pettingzoo.register("aec", entry_point=f"{__name__}:make_aec", **known)
+    pettingzoo.register("parallel", entry_point=f"{__name__}:make_parallel", **known)
     title = "".join(word.capitalize() for word in name.split("_"))
-    gymnasium.register(
-        f"llm_games/{title}-{VERSION}",
-        entry_point="llm_games.wrappers.single_agent:SingleAgentEnv",
-        kwargs={"game": name},
-    )
+    gymnasium.register(f"llm_games/{title}-{VERSION}", entry_point=learner, kwargs={"game": name})
 
 
 def make_aec(name: str, **settings: Any) -> SequentialGame:

@@ -2,12 +2,12 @@
 
 A game lives in two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
 ``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A game
-of somebody else has one package with all of these, named by an entry point of the group
-``llm_games.games`` or given to `llm_games.register`.
+of somebody else has one package with all of these, named by an entry point or registered.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +17,6 @@ from typing import NamedTuple
 
 from llm_games import games
 from llm_games.errors import BadParameter, unknown
-
-ENTRY_POINTS = "llm_games.games"
-"""The group of entry points by which other packages bring games: ``name = "package.of.game"``."""
 
 
 class Room(NamedTuple):
@@ -33,22 +30,34 @@ ROOMS: dict[str, Room] = {}
 """All games by name."""
 
 
-def find() -> None:
-    """Fill `ROOMS`: our own games, then those of installed packages."""
+def find(above: str, entry_points: str) -> None:
+    """Fill `ROOMS`: our own games, then those of installed packages.
+
+    Args:
+        above: the package of the games' rooms on the third floor.
+        entry_points: the group by which other packages bring games: ``name = "package.of.game"``.
+    """
     for module in iter_modules(games.__path__):
         if module.ispkg:
-            above = f"llm_games.baselines.games.{module.name}"
-            ROOMS[module.name] = Room(f"llm_games.games.{module.name}", above)
-    for point in metadata.entry_points(group=ENTRY_POINTS):
-        ROOMS[point.name] = Room(point.value, "" if ":" in point.value else point.value)
+            ROOMS[module.name] = Room(f"{games.__name__}.{module.name}", f"{above}.{module.name}")
+    for point in metadata.entry_points(group=entry_points):
+        add(point.name, point.value)
+
+
+def add(name: str, room: str) -> None:
+    """Add a room of another package, or a rulebook alone as ``module:Class``."""
+    ROOMS[name] = Room(room, "" if ":" in room else room)
 
 
 def part(game: str, name: str) -> ModuleType | None:
     """Return a module of a game's room on the third floor, such as ``players``; None if none."""
     above = ROOMS[game].players if game in ROOMS else ""
-    if not above or find_spec(above) is None or find_spec(f"{above}.{name}") is None:
+    module = f"{above}.{name}"
+    if module in sys.modules:  # looked for at every move
+        return sys.modules[module]
+    if not above or find_spec(above) is None or find_spec(module) is None:
         return None
-    return import_module(f"{above}.{name}")
+    return import_module(module)
 
 
 def rules_class(game: str) -> type:
@@ -81,6 +90,3 @@ def wordings(game: str) -> Path | None:
     assert spec is not None
     assert spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0]) / "wordings"
-
-
-find()

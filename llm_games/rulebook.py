@@ -9,35 +9,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
-from llm_games.errors import BadParameter, IllegalAction
+from llm_games.errors import IllegalAction, unknown
+from llm_games.facts import Array, Column, Draw, Fact, check_integer, check_parameters, param
+from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Question
 
-Array = NDArray[Any]
-LONGEST_DECIMAL = 10
-"""Letters of a float that is taken as the decimal it is written as."""
+PerPlayer = Array
+"""One entry for each player of each table, ``(players, *batch)``."""
+PerTable = Array
+"""One entry for each table, ``(*batch)``."""
+LARGEST = 2**53
+"""Where actions have no other limit: the largest integer that a double holds exactly."""
 LARGEST_DISCRETE = 10_000
 """A seat's action space is Discrete up to this many actions, a Box of integers beyond."""
-
-
-class Column(NamedTuple):
-    """One column of the numeric observation: its name, range and meaning (with unit)."""
-
-    name: str
-    low: float
-    high: float
-    meaning: str
 
 
 @dataclass(frozen=True)
@@ -57,9 +51,9 @@ class State:
     def table(self, index: int | tuple[int, ...]) -> Self:
         """Take one table (or several, by slices) out of a batch."""
         where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
-        return self.but(**{k: value[where] for k, value in self.arrays().items()})
+        return self.replace(**{k: value[where] for k, value in self.arrays().items()})
 
-    def but(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a state with other values in these fields (`dataclasses.replace`, but fast)."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
@@ -69,6 +63,10 @@ class State:
         """Return all array fields by name."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}
+
+
+FIRST = (("round", np.int64), ("over", np.bool_), ("void", np.bool_))
+"""What all states have in common, zero or false before the first step."""
 
 
 @dataclass
@@ -94,8 +92,8 @@ class Outcome:
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
 
-    ``reset``, ``asked``, ``play``, ``observe``, ``told``, ``question`` and ``bounds`` are what a
-    game must say; the rest has defaults.
+    ``begin``, ``asked``, ``play``, ``known``, ``told``, ``question`` and ``bounds`` are what a game
+    must say, and ``draws`` what it leaves to chance; the rest has defaults.
     """
 
     name: ClassVar[str]
@@ -105,19 +103,29 @@ class Rulebook(ABC):
     """False: all seats move at the same time. True: seats take turns."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     fewest_players: ClassVar[int] = 2
+    edition: ClassVar[int] = 2
+    """raised whenever payoffs or draws change, so that older recordings are known as such"""
+    lasting: ClassVar[Mapping[str, Any]] = {}
+    """parameters with which players who do nothing play on, for estimates of a run"""
     personal: ClassVar[tuple[str, ...]] = ()
     """parameters that may list a value for each player and go with it if it changes seats"""
 
-    players: int = 10
-    """number of players, at least 2"""
-    failed_reply: str = "fallback"
-    """an action missing or against the rules: ``fallback`` plays the declared move, ``void_run``
-    ends the run without a score"""
+    players: int = param(10, "number of players", low=1)
+    failed_reply: str = param(
+        "fallback",
+        "an action missing or against the rules",
+        fallback="the declared move is played",
+        void_run="the run ends without a score",
+    )
 
     def __post_init__(self) -> None:
-        """Check the parameters; a game extends this and calls it first."""
+        """Check the parameters; a game that must check more extends this and calls it first."""
         check_integer("players", self.players, self.fewest_players)
-        check_choice("failed_reply", self.failed_reply, ("fallback", "void_run"))
+        check_parameters(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the parameters alone: what follows from them is worked out again."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     # -- the rules, written by each game ---------------------------------------------------
 
@@ -126,42 +134,133 @@ class Rulebook(ABC):
         """Return the smallest and largest legal action any seat can ever have (own units)."""
 
     @abstractmethod
-    def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> Any:
-        """Return the first state, with all chance drawn that the rules call for at the start."""
+    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> Any:
+        """Return the first state, with `chance` as `draws` names it. Pure."""
+
+    @classmethod
+    def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
+        """Return the name of another game that this preset or these parameters mean, if one does.
+
+        For a game that was split: what was recorded or written under its old name still plays.
+        """
+        return None
+
+    def draws(self) -> Sequence[Draw]:
+        """Return what is left to chance in a whole game; all of it is drawn before play."""
+        return ()
 
     @abstractmethod
     def asked(self, state: Any) -> Array:
         """Return who has to move now, bool ``(players, *batch)``; nobody once a table is over."""
 
     @abstractmethod
-    def play(
-        self, state: Any, actions: Array, rng: np.random.Generator, broke: Array
-    ) -> tuple[Any, Outcome]:
+    def play(self, state: Any, actions: Array, broke: Array) -> tuple[Any, Outcome]:
         """Resolve one step from mended actions; `step` does the rest.
 
         The rest: checks, `mend`, ``Outcome.broke``, void runs, and tables that were over before.
         """
 
-    @abstractmethod
-    def observe(self, state: Any) -> Array:
-        """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``."""
+    def known(self) -> Sequence[Fact]:
+        """Return what players know, in the order of the columns."""
+        raise NotImplementedError(f"{type(self).__name__} must say what is known")
 
     @abstractmethod
-    def columns(self) -> tuple[Column, ...]:
-        """Return the columns of `observe`, in order."""
-
-    @abstractmethod
-    def told(self, state: Any, player: int) -> dict[str, Any]:
+    def told(self, state: Any, seat: int) -> dict[str, Any]:
         """Return what one seat of one table (batch ``()``) knows, as plain Python values.
 
         It holds the same information as that seat's row of `observe`.
         """
 
     @abstractmethod
-    def question(self, state: Any, player: int) -> Question | None:
+    def question(self, state: Any, seat: int) -> Question | None:
         """Return what this seat of one table is asked now; None if it is not its move."""
 
     # -- what follows from them --------------------------------------------------------------
+
+    def reset(
+        self,
+        noise: Noise | int = 0,
+        batch: tuple[int, ...] = (),
+        given: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the first state of one table or of a batch.
+
+        Args:
+            noise: all chance comes from it, or from a seed (copy i of a batch: the i-th after).
+            batch: shape of the batch.
+            given: by name, what chance would else decide, see `Draw.given`.
+
+        Raises:
+            BadParameter, UnknownName: there is no such draw, or it cannot be that.
+        """
+        if not isinstance(noise, Noise):
+            copies = np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
+            noise = Noise(np.uint64(noise) + copies if batch else noise)
+        return self.begin(self.chance(noise, given or {}), batch)
+
+    def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
+        """Draw by name what chance decides, ``(..., *batch)`` each; `given` values come first."""
+        draws, given = {draw.name: draw for draw in self.draws()}, given or {}
+        for name in given:
+            if name not in draws:
+                raise unknown(f"chance of {self.name}", name, draws)
+        drawn = {name: np.asarray(draw.of(noise.of(name))) for name, draw in draws.items()}
+        return drawn | {name: draws[name].given(v, drawn[name]) for name, v in given.items()}
+
+    def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
+        """Return a first state of this kind.
+
+        Args:
+            kind: a subclass of `State`.
+            batch: shape of the batch.
+            values: of its own fields; a plain number stands for itself, one a player, and a type
+                of numbers for zeros.
+        """
+        shape = (self.players, *batch)
+        start: dict[str, Any] = {name: np.zeros(batch, of) for name, of in FIRST}
+        for name, value in values.items():
+            if isinstance(value, type):
+                start[name] = np.zeros(shape, value)
+            else:
+                alike = type(value) in (int, float, bool)
+                start[name] = np.full(shape, value) if alike else value
+        return kind(**start)
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What players know."""
+        return tuple(self.known())
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of `observe`, in order."""
+        return tuple(column for fact in self.facts for column in fact.columns(self.players))
+
+    def observe(self, state: Any) -> Array:
+        """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``."""
+        rows = np.empty((len(self.column_index), self.players, *state.round.shape), np.float32)
+        begin = 0
+        for fact in self.facts:
+            value = np.asarray(fact.of(state))
+            if fact.each is False:
+                rows[begin] = value
+                begin += 1
+            else:
+                common = value.ndim == rows.ndim - 1
+                rows[begin : begin + len(value)] = value[:, None] if common else value
+                begin += len(value)
+        hears = self.hears(state)
+        if hears is not None:
+            rows *= hears
+        # Columns lie one after another: fast to write and to read.
+        return rows.transpose(*range(1, rows.ndim), 0)
+
+    def hears(self, state: Any) -> PerPlayer | None:
+        """Return who is told anything, bool; None for all. The others' numbers are zeros."""
+        return None
+
+    def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
+        """Return what tells a seat of one table what it knows, see `told`."""
+        return partial(self.told, state)
 
     def legal(self, state: Any) -> tuple[Array, Array]:
         """Return the lowest and highest legal action now, int64 ``(players, *batch)`` each."""
@@ -173,7 +272,7 @@ class Rulebook(ABC):
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
         low, high = self.bounds() if self.same_limits else self.legal(state)
         outside = (actions < low) | (actions > high)
-        return outside & self.asked(state) if some(outside) else outside
+        return outside & self.asked(state) if any_true(outside) else outside
 
     def fallback(self, state: Any) -> Array:
         """Return the declared move in place of a missing or illegal one, ``(players, *batch)``."""
@@ -181,9 +280,9 @@ class Rulebook(ABC):
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""
-        return np.where(broke, self.fallback(state), actions) if some(broke) else actions
+        return np.where(broke, self.fallback(state), actions) if any_true(broke) else actions
 
-    def step(self, state: Any, actions: Array, rng: np.random.Generator) -> tuple[Any, Outcome]:
+    def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
 
         Args:
@@ -191,7 +290,6 @@ class Rulebook(ABC):
             actions: int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
                 `MISSING` means that a seat gave no answer. An action against the rules gets the
                 game's declared treatment (`mend`) and is reported in ``Outcome.broke``.
-            rng: for chance that the rules call for in the middle of a game.
 
         Raises:
             IllegalAction: `actions` has another shape than `asked`, or is not of integers.
@@ -203,20 +301,20 @@ class Rulebook(ABC):
                 f"{self.name}: actions must be integers of shape {shape} (players first), "
                 f"got {actions.dtype} of shape {actions.shape}"
             )
-        over = some(state.over)
+        over = any_true(state.over)
         if over:
             actions = np.where(state.over, self.fallback(state), actions)
         broke = self.breaks(state, actions)
-        after, outcome = self.play(state, self.mend(state, actions, broke), rng, broke)
+        after, outcome = self.play(state, self.mend(state, actions, broke), broke)
         outcome.broke = broke
-        if self.failed_reply == "void_run" and some(broke):
+        if self.failed_reply == "void_run" and any_true(broke):
             after, outcome = self._void(after, outcome)
         return self._freeze(state, after, outcome) if over else (after, outcome)
 
     def _void(self, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
         """End the tables at which somebody broke a rule, without payoff or score."""
         void = outcome.broke.any(axis=0)
-        after = after.but(over=after.over | void, void=after.void | void)
+        after = after.replace(over=after.over | void, void=after.void | void)
         return after, dataclasses.replace(
             outcome,
             rewards=np.where(void, 0.0, outcome.rewards),
@@ -226,8 +324,12 @@ class Rulebook(ABC):
     def _freeze(self, before: Any, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
         """Keep tables that were over before this step exactly as they were."""
         over = before.over
-        kept = {k: np.where(over, v, getattr(after, k)) for k, v in before.arrays().items()}
-        return after.but(**kept), dataclasses.replace(
+        kept = {
+            k: np.where(over, v, new)
+            for k, v in before.arrays().items()
+            if (new := getattr(after, k)) is not v  # what was drawn before play stays as it is
+        }
+        return after.replace(**kept), dataclasses.replace(
             outcome,
             rewards=np.where(over, 0.0, outcome.rewards),
             finished=outcome.finished | over,
@@ -243,6 +345,29 @@ class Rulebook(ABC):
 
     masked: ClassVar[bool] = False
     """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+    picks: ClassVar[bool] = False
+    """whether an action picks one of a few options, of which the mask shows the legal ones"""
+    decline: ClassVar[int | None] = None
+    """an action beside amounts: no bid, or to withdraw"""
+    steps: ClassVar[int] = 21
+    """shares of what is legal now that an index can stand for, where amounts are too many"""
+
+    @property
+    def division(self) -> int | None:
+        """What a seat divides among all players where an action is a plan; else None."""
+        return None
+
+    def drafted(self, numbers: Array, seat: int, shares: Sequence[int]) -> Array:
+        """Show a seat the beginning of its own plan in what it sees as numbers, ``(columns,)``."""
+        return numbers
+
+    def amounts(self, state: Any) -> tuple[Array, Array]:
+        """Return the smallest and largest amount that is legal now, `decline` left out.
+
+        int64 ``(players, *batch)`` each; where the smallest is larger, no amount is legal.
+        """
+        low, high = self.legal(state)
+        return (low if self.decline is None else np.maximum(low, self.decline + 1)), high
 
     @property
     def unit(self) -> int:
@@ -307,6 +432,15 @@ class Rulebook(ABC):
         """Return the seats still in the game, bool ``(players, *batch)``."""
         return self.everybody(~state.over)
 
+    def each(self, values: Array, batch: tuple[int, ...]) -> PerPlayer:
+        """Give every table the same values of its players, read-only."""
+        column = values.reshape(-1, *(1 for _ in batch))
+        return np.broadcast_to(column, (self.players, *batch))
+
+    def seats(self, state: Any) -> PerPlayer:
+        """Return everybody's seat."""
+        return self.each(np.arange(self.players), state.round.shape)
+
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:
@@ -330,7 +464,7 @@ class Rulebook(ABC):
     @property
     def shown_last(self) -> str | int:
         """How many past rounds a player is shown before a decision: ``all`` or a number."""
-        return "all"
+        return getattr(self, "reveal_last", "all")
 
     def attempts(self, own: int) -> int | None:
         """Return how many replies to one question are read at most, None for no limit.
@@ -338,7 +472,7 @@ class Rulebook(ABC):
         Args:
             own: how many the player would have read.
         """
-        return own
+        return own if getattr(self, "reasks", True) else 1
 
     def length(self) -> int | None:
         """Return the largest number of steps an episode can take, or None if there is none."""
@@ -381,118 +515,19 @@ def seated(
     }
 
 
-def side_by_side(shape: tuple[int, ...], columns: Sequence[Any]) -> Array:
-    """Put columns next to each other, float32 ``(*shape, columns)``; each broadcasts to `shape`."""
-    numbers = np.empty((*shape, len(columns)), np.float32)
-    for i, column in enumerate(columns):
-        numbers[..., i] = column
-    return numbers
-
-
-def fresh(batch: tuple[int, ...]) -> dict[str, Array]:
-    """Return what a `State` has in common with all others before the first step."""
-    return {
-        "round": np.zeros(batch, np.int64),
-        "over": np.zeros(batch, np.bool_),
-        "void": np.zeros(batch, np.bool_),
-    }
-
-
-def some(array: Array) -> bool:
+def any_true(array: Array) -> bool:
     """Return whether any entry is true; on a few entries several times as fast as ``any()``."""
     return bool(np.count_nonzero(array))
 
 
+def tall(values: Array, batch: tuple[int, ...]) -> Array:
+    """Let one value for each seat (or place) broadcast over a batch: ``(n, 1, ...)``."""
+    return values.reshape(-1, *(1,) * len(batch))
+
+
 def at(values: Array, place: Array) -> Array:
-    """Take each table's value at one place of ``(places, *batch)``, ``(*batch)``."""
+    """Take each table's values at one place ``(*batch)`` of ``(places, ..., *batch)``."""
     if np.ndim(place) == 0:  # of one table: the same, and fast
         return values[place]
-    return np.take_along_axis(values, place[None], axis=0)[0]
-
-
-# -- checks of parameters, one line each where a game uses them ---------------------------------
-
-
-def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
-    """Raise BadParameter unless `value` is an integer in ``low..high``."""
-    allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
-    ok = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not ok or value < low or (high is not None and value > high):
-        raise BadParameter(f"{name} must be {allowed}, got {value!r}")
-
-
-def check_number(name: str, value: Any, low: float | None = None) -> None:
-    """Raise BadParameter unless `value` is a finite real number, at least `low`."""
-    ok = isinstance(value, (numbers.Real, Fraction)) and not isinstance(value, bool)
-    if not ok or not np.isfinite(float(value)) or (low is not None and value < low):
-        limit = "" if low is None else f" of at least {low}"
-        raise BadParameter(f"{name} must be a finite number{limit}, got {value!r}")
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise BadParameter unless `value` is one of `choices`."""
-    if not any(value is c or (type(value) is type(c) and value == c) for c in choices):
-        raise BadParameter(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def ratio_of(
-    name: str, value: Any, low: int = 0, high: int | None = None, *, longest: int = LONGEST_DECIMAL
-) -> Fraction:
-    """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"``, ``0.6`` or ``(2, 3)``.
-
-    A float counts as the decimal it is written as, if that has at most `longest` letters; one
-    that was computed, such as ``2 / 3``, is refused, since it is not the ratio it stands for.
-
-    Raises:
-        BadParameter: it is none of these, or outside ``low..high``.
-    """
-    allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
-    if isinstance(value, float) and math.isfinite(value):
-        if len(repr(value)) > longest:
-            raise BadParameter(
-                f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
-            )
-        value = repr(value)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        ratio = Fraction(*value) if isinstance(value, (tuple, list)) else Fraction(value)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise BadParameter(
-            f'{name} must be {allowed}, such as "2/3" or (2, 3), got {value!r}'
-        ) from None
-    if ratio < low or (high is not None and ratio > high):
-        raise BadParameter(f"{name} must be {allowed}, got {value!r}")
-    return ratio
-
-
-def exact_of(name: str, value: Any) -> int | Fraction:
-    """Read a finite number exactly; a float counts as the decimal it is written as.
-
-    Raises:
-        BadParameter: it is not a finite number.
-    """
-    try:
-        exact = value if isinstance(value, Fraction) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise BadParameter(f"{name} must be a finite number, got {value!r}") from None
-    return exact.numerator if exact.denominator == 1 else exact
-
-
-__all__ = [
-    "MISSING",
-    "Array",
-    "Column",
-    "Outcome",
-    "Question",
-    "Rulebook",
-    "State",
-    "at",
-    "check_choice",
-    "check_integer",
-    "check_number",
-    "exact_of",
-    "fresh",
-    "ratio_of",
-    "side_by_side",
-]
+    place = place[(None,) * (values.ndim - place.ndim)]
+    return np.take_along_axis(values, place, axis=0)[0]

@@ -1,15 +1,15 @@
 """Which texts can still become JSON of a schema, written as ``json.dumps`` writes it.
 
 Only the small part of JSON Schema that questions use: objects whose properties come in order (all
-of them, or those that are required), arrays, strings, integers, numbers with few decimals, enums,
-null, and alternatives.
+of them, or those that are required), arrays, strings, integers, numbers with as many decimals as
+their ``multipleOf`` (1, 0.1, 0.01 …), enums, null, and alternatives.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
 from typing import Any
@@ -22,53 +22,48 @@ MOST = 3
 LARGEST = 10**12
 """The largest number, either side of 0, where a schema sets no limit."""
 DECIMALS = 2
-"""Decimals of a number, since its schema does not tell how fine it is."""
+"""Decimals of a number whose schema sets no ``multipleOf``."""
 
 
-class _Partial(Exception):
-    """The text ended within a value, and all was right so far."""
+def object_of(
+    properties: Mapping[str, Schema], required: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """Return the schema of an object with these properties; all are required, or those named."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
 
 
-class _Wrong(Exception):
-    """The text cannot be the beginning of such a value."""
+Reader = Callable[[str, int], int]
+"""From a text and where a value begins in it to where the value ends, `PART` or `WRONG`."""
+PART = -1
+"""The text ended within the value, and all was right so far."""
+WRONG = -2
+"""The text cannot be the beginning of such a value."""
 
 
-def known(schema: Any) -> bool:
-    """Return whether a schema, with all in it, is of the part that `begins` knows."""
-    if not isinstance(schema, Mapping):
-        return False
-    if "anyOf" in schema:
-        return isinstance(schema["anyOf"], list) and all(map(known, schema["anyOf"]))
-    if "enum" in schema:
-        return isinstance(schema["enum"], list) and bool(schema["enum"])
-    kinds = _kinds(schema)
-    if not kinds or not all(isinstance(kind, str) and kind in _KINDS for kind in kinds):
-        return False
-    properties = schema.get("properties", {}) if "object" in kinds else {}
-    return (
-        isinstance(properties, Mapping)
-        and all(map(known, properties.values()))
-        and ("array" not in kinds or known(schema.get("items")))
-    )
+def beginnings(schema: Schema) -> Callable[[str], bool]:
+    """Return whether a text begins, or is, some value of a schema.
 
-
-def begins(schema: Schema, text: str) -> bool:
-    """Return whether a text is the beginning of some value of a schema that is `known`, or all."""
+    Raises:
+        ValueError: the schema has a part that is not known here.
+    """
     try:
-        return _value(schema, text, 0) == len(text)
-    except _Partial:
-        return True
-    except _Wrong:
-        return False
+        read = _reader(schema)
+    except (LookupError, TypeError, AttributeError, ArithmeticError, re.error) as error:
+        raise ValueError(f"no schema that is known: {schema!r}") from error
+    return lambda text: read(text, 0) in (PART, len(text))
 
 
-def _value(schema: Schema, text: str, at: int) -> int:
-    """Return where a value that begins at `at` ends."""
+def _reader(schema: Schema) -> Reader:
     if "anyOf" in schema:
-        return _either([partial(_value, other, text, at) for other in schema["anyOf"]])[1]
+        return _either(map(_reader, schema["anyOf"]))
     if "enum" in schema:
-        return _either([partial(_literal, json.dumps(w), text, at) for w in schema["enum"]])[1]
-    return _either([partial(_KINDS[kind], schema, text, at) for kind in _kinds(schema)])[1]
+        return _either(partial(_literal, json.dumps(word)) for word in schema["enum"])
+    return _either(_KINDS[kind](schema) for kind in _kinds(schema))
 
 
 def _kinds(schema: Schema) -> list[Any]:
@@ -76,92 +71,98 @@ def _kinds(schema: Schema) -> list[Any]:
     return kinds if isinstance(kinds, list) else [kinds]
 
 
-def _either(ways: Sequence[Callable[[], int]]) -> tuple[int, int]:
-    """Return which way goes furthest, and its end; a way that needs more text goes furthest."""
-    ends, begun = [], False
-    for i, way in enumerate(ways):
-        try:
-            ends.append((way(), -i))
-        except _Partial:
-            begun = True
-        except _Wrong:
-            continue
-    if begun or not ends:
-        raise _Partial if begun else _Wrong
-    end, first = max(ends)
-    return -first, end
+def _either(readers: Iterable[Reader]) -> Reader:
+    """Return a reader that goes the way that goes furthest, or that needs more text."""
+    ways = list(readers)
+
+    def read(text: str, at: int) -> int:
+        ends = [way(text, at) for way in ways]
+        return PART if PART in ends else max(ends)
+
+    return read if len(ways) > 1 else ways[0]
 
 
 def _literal(word: str, text: str, at: int) -> int:
     if text.startswith(word, at):
         return at + len(word)
-    raise _Partial if word.startswith(text[at:]) else _Wrong
+    return PART if word.startswith(text[at:]) else WRONG
 
 
-def _object(schema: Schema, text: str, at: int) -> int:
+def _object(schema: Schema) -> Reader:
     properties: Mapping[str, Schema] = schema.get("properties", {})
-    names, required, comma = list(properties), schema.get("required", []), ""
-    at = _literal("{", text, at)
-    while True:
-        must = next((i for i, name in enumerate(names) if name in required), None)
-        next_ones = names if must is None else names[: must + 1]
-        words = [f"{comma}{json.dumps(name)}: " for name in next_ones]
-        words += ["}"] if must is None else []
-        i, at = _either([partial(_literal, word, text, at) for word in words])
-        if i == len(next_ones):
-            return at
-        at = _value(properties[names[i]], text, at)
-        names, comma = names[i + 1 :], ", "
+    readers, required = list(map(_reader, properties.values())), schema.get("required", [])
+
+    def choices(start: int, before: str, end: str) -> list[tuple[str, int]]:
+        """Return what can follow: a word, and the property that it opens (-1: none, it closes)."""
+        words = []
+        for i, name in list(enumerate(properties))[start:]:
+            words.append((f"{before}{json.dumps(name)}: ", i))
+            if name in required:
+                return words
+        return [*words, (end, -1)]
+
+    first = choices(0, "{", "{}")
+    later = [choices(i + 1, ", ", "}") for i in range(len(readers))]
+
+    def read(text: str, at: int) -> int:
+        words = first
+        while True:
+            for word, i in words:  # noqa: B007
+                if text.startswith(word, at):
+                    break
+            else:
+                rest = text[at:]
+                return PART if any(word.startswith(rest) for word, _ in words) else WRONG
+            at += len(word)
+            if i < 0 or (at := readers[i](text, at)) < 0:
+                return at
+            words = later[i]
+
+    return read
 
 
-def _array(schema: Schema, text: str, at: int) -> int:
+def _array(schema: Schema) -> Reader:
     least, most = schema.get("minItems", 0), schema.get("maxItems", MOST)
-    at = _literal("[", text, at)
-    for count in range(most + 1):
-        words = ["]"] if count >= least else []
-        words += [", " if count else ""] if count < most else []
-        i, at = _either([partial(_literal, word, text, at) for word in words])
-        if words[i] == "]":
-            return at
-        at = _value(schema["items"], text, at)
-    raise _Wrong
+    item = _reader(schema["items"])
+
+    def read(text: str, at: int) -> int:
+        at = _literal("[", text, at)
+        for count in range(most + 1):
+            if at < 0 or at == len(text):
+                return min(at, PART)
+            if text[at] == "]" and count >= least:
+                return at + 1
+            at = WRONG if count == most else _literal(", ", text, at) if count else at
+            at = item(text, at) if at >= 0 else at
+        return at
+
+    return read
 
 
-_LETTER = re.compile(r'[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_LETTERS = re.compile(f"(?:{_LETTER.pattern})*")
-_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
+_LETTER = r'(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))'
+_ESCAPE = r"\\(?:u[0-9a-fA-F]{0,3})?"  # the beginning of one more letter
 
 
-def _string(schema: Schema, text: str, at: int) -> int:
-    at = _literal('"', text, at)
-    match = _LETTERS.match(text, at)
-    assert match is not None
-    end, size = match.end(), len(_LETTER.findall(match[0]))
-    escape = _ESCAPE.fullmatch(text, end)  # the beginning of one more letter
-    if size + bool(escape) > schema.get("maxLength", LONGEST):
-        raise _Wrong
-    if end == len(text) or escape:
-        raise _Partial
-    if size < schema.get("minLength", 0):
-        raise _Wrong
-    return _literal('"', text, end)
+def _string(schema: Schema) -> Reader:
+    least, most = schema.get("minLength", 0), schema.get("maxLength", LONGEST)
+    whole = re.compile(f'"{_LETTER}{{{least},{most}}}+"')
+    more = f"{_LETTER}{{0,{most - 1}}}(?:{_LETTER}|{_ESCAPE})?" if most else ""
+    part = re.compile(f'(?:"{more})?')
+
+    def read(text: str, at: int) -> int:
+        match = whole.match(text, at)
+        return match.end() if match else PART if part.fullmatch(text, at) else WRONG
+
+    return read
 
 
-_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})?")
-_POINTED = re.compile(rf"{_WHOLE.pattern}(?:(?<=[0-9])\.[0-9]{{0,{DECIMALS}}})?")
-
-
-def _integer(schema: Schema, text: str, at: int) -> int:
-    return _digits(schema, text, _WHOLE.match(text, at), 0)
-
-
-def _number(schema: Schema, text: str, at: int) -> int:
-    return _digits(schema, text, _POINTED.match(text, at), DECIMALS)
-
-
-def _digits(schema: Schema, text: str, match: re.Match[str] | None, decimals: int) -> int:
-    """Return where a number ends; it is compared with its limits in units of its last decimal."""
-    assert match is not None
+def _number(schema: Schema, decimals: int | None = None) -> Reader:
+    """Return a reader of numbers, which are compared with their limits in units of a decimal."""
+    if decimals is None:
+        unit = Decimal(str(schema.get("multipleOf", 10**-DECIMALS))).normalize()
+        decimals = max(0, -unit.adjusted())
+        if unit != Decimal(10) ** -decimals:
+            raise LookupError("only 1, 0.1, 0.01 …")
     low, high = (
         int(Decimal(str(schema.get(name, limit))).scaleb(decimals).to_integral_value(rounding))
         for name, limit, rounding in (
@@ -169,42 +170,44 @@ def _digits(schema: Schema, text: str, match: re.Match[str] | None, decimals: in
             ("maximum", LARGEST, ROUND_FLOOR),
         )
     )
-    digits = match[0].removeprefix("-")
-    if digits != match[0]:
-        low, high = max(-high, 1), -low
-    spans = _spans(digits, decimals)
-    if match.end() == len(text) and any(
-        max(low, least) <= min(high, most) for least, most in spans
-    ):
-        raise _Partial
-    if digits == "" or digits.endswith("."):
-        raise _Wrong
-    if not low <= Decimal(digits).scaleb(decimals) <= high:
-        raise _Wrong
-    return match.end()
+    limits = {"": (low, high), "-": (max(-high, 1), -low)}
+    point = rf"(?:(?<=[0-9])(\.)([0-9]{{0,{decimals}}}))?" if decimals else "()()"
+    shape = re.compile(rf"(-?)(0|[1-9][0-9]{{0,18}}|){point}")
+
+    def read(text: str, at: int) -> int:
+        match = shape.match(text, at)
+        assert match is not None
+        sign, whole, point, places = match.groups("")
+        least, most = limits[sign]
+        if not whole:
+            return PART if match.end() == len(text) and least <= most else WRONG
+        unit = 10 ** (decimals - len(places))
+        value = int(whole + places) * unit
+        if match.end() == len(text):
+            grows = not point and whole != "0"
+            return PART if _reaches(value, unit, least, most, grows) else WRONG
+        ends = (places or not point) and least <= value <= most
+        return match.end() if ends else WRONG
+
+    return read
 
 
-def _spans(digits: str, decimals: int) -> Iterator[tuple[int, int]]:
-    """Yield the smallest and largest number, in units, of each length that begins like this."""
-    whole, point, places = digits.partition(".")
-    if not digits:
-        yield -(10**19), 10**19
-        return
-    for more in range(20 if not point and whole != "0" else 1):
-        unit = 10 ** (more + decimals - len(places))
-        first = int(whole + places) * unit
-        yield first, first + unit - 1
+def _reaches(first: int, unit: int, least: int, most: int, grows: bool) -> bool:
+    """Return whether ``first … first + unit - 1`` or, if it `grows`, a longer one is in limits."""
+    while first <= most:
+        if first + unit > least:
+            return True
+        if not grows:
+            return False
+        first, unit = first * 10, unit * 10
+    return False
 
 
-def _null(schema: Schema, text: str, at: int) -> int:
-    return _literal("null", text, at)
-
-
-_KINDS: dict[Any, Callable[[Schema, str, int], int]] = {
+_KINDS: dict[Any, Callable[[Schema], Reader]] = {
     "object": _object,
     "array": _array,
     "string": _string,
-    "integer": _integer,
+    "integer": partial(_number, decimals=0),
     "number": _number,
-    "null": _null,
+    "null": lambda _: partial(_literal, "null"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from llm_games.questions import Action, Question
 from llm_games.rulebook import Array, Rulebook
@@ -22,20 +22,47 @@ class _lazy(Generic[T]):
         return value
 
 
+class Who(NamedTuple):
+    """Who is asked: in what, which episode (its seed, or its number in a run), and when.
+
+    `call` counts what a seat asks of its model for one decision.
+    """
+
+    run: str = ""
+    episode: int = 0
+    step: int = 0
+    seat: int = 0
+    call: int = 0
+
+
+NOBODY = Who()
+
+
 class Sight:
     """A state as all its seats see it: what the rules work out for all of them is worked out once.
 
     Args:
         game: the rules.
         state: a state of one table, or of a batch of tables.
+        who: which episode and step it is of.
     """
 
-    def __init__(self, game: Rulebook, state: Any) -> None:
-        self.game, self.state = game, state
+    def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
+        self.game, self.state, self.who = game, state, who
 
     def view(self, seat: int) -> View:
         """Return one seat's view."""
         return View(self, seat)
+
+    @_lazy
+    def asked(self) -> list[int]:
+        """The seats of one table that have to move, in order."""
+        return [seat for seat, asked in enumerate(self.game.asked(self.state).tolist()) if asked]
+
+    @_lazy
+    def tell(self) -> Callable[[int], dict[str, Any]]:
+        """Tells a seat what it knows, see `Rulebook.teller`."""
+        return self.game.teller(self.state)
 
     @_lazy
     def numbers(self) -> Array:
@@ -46,6 +73,11 @@ class Sight:
     def legal(self) -> tuple[Array, Array]:
         """The limits of each seat's action, see `Rulebook.legal`."""
         return self.game.legal(self.state)
+
+    @_lazy
+    def amounts(self) -> tuple[Array, Array]:
+        """The limits of each seat's amount, see `Rulebook.amounts`."""
+        return self.game.amounts(self.state)
 
     @_lazy
     def mask(self) -> Array:
@@ -63,8 +95,16 @@ class View:
         seat: the player's seat.
     """
 
+    game: Any  # of the game that the reader is for
+
     def __init__(self, sight: Sight, seat: int) -> None:
-        self.game, self.seat, self._sight, self._state = sight.game, seat, sight, sight.state
+        self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
+
+    @property
+    def who(self) -> Who:
+        """Who is asked; where no run is named, it is the game."""
+        who = self.sight.who
+        return who._replace(run=who.run or self.game.name, seat=self.seat)
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
@@ -74,12 +114,12 @@ class View:
     @_lazy
     def numbers(self) -> Array:
         """What the seat knows, float32 ``(*batch, columns)``; see ``game.columns()``."""
-        return self._sight.numbers[self.seat]
+        return self.sight.numbers[self.seat]
 
     @_lazy
     def told(self) -> dict[str, Any] | None:
         """The same knowledge as plain values; None for a batch."""
-        return None if self._state.round.ndim else self.game.told(self._state, self.seat)
+        return None if self._state.round.ndim else self.sight.tell(self.seat)
 
     @_lazy
     def question(self) -> Question | None:
@@ -89,20 +129,26 @@ class View:
     @_lazy
     def low(self) -> Array:
         """Lowest legal action, int64 ``(*batch)``."""
-        return self._sight.legal[0][self.seat]
+        return self.sight.legal[0][self.seat]
 
     @_lazy
     def high(self) -> Array:
         """Highest legal action, int64 ``(*batch)``."""
-        return self._sight.legal[1][self.seat]
+        return self.sight.legal[1][self.seat]
 
     @_lazy
     def mask(self) -> Array | None:
-        """Legal actions in the space's order, bool ``(*batch, actions)``; None if all are."""
-        return self._sight.mask[self.seat] if self.game.masked else None
+        """Legal actions from the lowest on, bool ``(*batch, actions)``; None if all are."""
+        return self.sight.mask[self.seat] if self.game.masked else None
+
+    @_lazy
+    def amounts(self) -> tuple[Array, Array]:
+        """Limits of an amount, see `Rulebook.amounts`, int64 ``(*batch)`` each."""
+        low, high = self.sight.amounts
+        return low[self.seat], high[self.seat]
 
     def decode(self, action: Any) -> Action:
-        """Turn an action of the seat's Gymnasium space into one of the rules."""
+        """Turn an action in the rules' own units into one of the rules."""
         return self.game.decode(self._state, self.seat, action)
 
     def number(self, column: str) -> Array:

@@ -109,12 +109,12 @@ class Prompts:
         """Pickle what it is made of; a compiled template cannot be pickled."""
         return Prompts, (self.game, self.version, self.folder)
 
-    def rules(self, game: Rulebook, player: int, persona: str | None = None) -> str:
+    def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, the persona's sentence first.
 
         `persona` is one of `PERSONAS` or a sentence of your own.
         """
-        rules = self._block("rules", game.terms() | {"me": game.names()[player], "seat": player})
+        rules = self._block("rules", game.terms() | {"me": game.names()[seat], "seat": seat})
         if not persona:
             return rules
         named = f"persona_{persona}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 import llm_games
+from llm_games.codecs import ACTIONS
+from llm_games.noise import Noise
 from llm_games.questions import MISSING
-from llm_games.registry import GAMES
+from llm_games.rooms import ROOMS
 
-NAMES = sorted(GAMES)
+NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
 MODES = ("text", "numeric", "both")
 
@@ -49,14 +51,25 @@ SETTINGS: list[tuple[str, dict]] = [
     ("water_allocation", {"over_budget": "rule_break", "no_bid": "zero", "hp_start": 2}),
     ("water_allocation", {"players": 3, "money_decimals": 2, "persona": "default", "days": 6}),
 ]
+# Every setting once, and every kind of actions once a game; the observation modes take turns.
+CASES = [(n, m, MODES[i % 3], "rules" if i % 4 else "index") for i, (n, m) in enumerate(SETTINGS)]
+CASES += [
+    (n, {}, MODES[(i + j) % 3], a) for i, n in enumerate(NAMES) for j, a in enumerate(ACTIONS)
+]
 IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
+CASE_IDS = [" ".join([n, mode, actions, *map(str, m.values())]) for n, m, mode, actions in CASES]
+
+
+def sampled(question, rng):
+    """Draw a legal action of a question."""
+    return question.sample(Noise(int(rng.integers(2**63))))
 
 
 def legal_actions(game, state, rng):
     """Return random legal actions of one table, ``(players,)``."""
     moves = {}
     for seat in np.flatnonzero(game.asked(state)):
-        moves[int(seat)] = game.question(state, int(seat)).sample(rng)
+        moves[int(seat)] = sampled(game.question(state, int(seat)), rng)
     return game.assemble(state, moves)
 
 

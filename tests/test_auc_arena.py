@@ -536,8 +536,8 @@ class Bidders:
         return question.reply(question.floor if question.opening else -1)
 
     def first(self, request, *what):
-        new = (request.seat, *what) not in self.erred
-        self.erred.add((request.seat, *what))
+        new = (request.who.episode, request.who.seat, *what) not in self.erred
+        self.erred.add((request.who.episode, request.who.seat, *what))
         return new
 
 

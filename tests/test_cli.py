@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from llm_games import __version__
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.progress import progress
@@ -147,7 +147,7 @@ def test_help_imports_nothing_heavy():
     program = """
 import sys
 import time
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 heavy = {"torch", "transformers", "openai", "matplotlib", "pydantic", "jinja2", "sqlite3"}
 print(sorted(heavy & set(sys.modules)))
@@ -297,7 +297,7 @@ def test_a_run_that_has_to_stop_says_how_to_go_on(llm_games, small, monkeypatch)
             raise ClientError("out of credit")
         return '{"tokens_contributed": 1}'
 
-    entry = Entry("", model=lambda *_: LLMPolicy(ScriptedClient(script)))
+    entry = Kind("", model=lambda *_: LLMPolicy(ScriptedClient(script)))
     monkeypatch.setitem(PLAYERS, "scripted", entry)
     Path("stop.toml").write_text("max_failures = 1\n" + SMALL)
     game = ("--game", "public_goods", "--seat", "scripted", "--db", "a.db")

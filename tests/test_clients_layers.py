@@ -14,8 +14,9 @@ from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter
 from llm_games.questions import Integer
+from llm_games.view import Who
 from llm_games.wrappers.clients import limit, retry
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger, Metered, Price
 from llm_games.wrappers.clients.cache import CacheError, ReplyCache
 from llm_games.wrappers.clients.openai import OpenAIClient
@@ -23,11 +24,13 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
 from llm_games.wrappers.clients.tokens import Estimator
 
+WHO = Who("dice", 7)
 TEXT = ({"role": "user", "content": "How many?"},)
 
 
-def ask(seed=0, temperature=0.0, seat="dice/7/player_0", **more):
-    return Request(TEXT, Integer("bid", 0, 9), False, temperature, 50, seed, seat, **more)
+def ask(seed=0, temperature=0.0, who=WHO, max_tokens=50):
+    sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
+    return Request(TEXT, Integer("bid", 0, 9), sampling=sampling, seed=seed, who=who)
 
 
 def gather(client, *requests):
@@ -252,10 +255,11 @@ def test_what_is_known_is_not_asked(replies):
     "other",
     [
         {"seed": 1},
-        {"seat": "dice/8/player_0"},
+        {"who": WHO._replace(seat=1)},
         {"messages": ({"role": "user", "content": "Why?"},)},
         {"question": Integer("bid", 0, 8)},
-        {"max_tokens": 51},
+        {"sampling": Sampling(temperature=0.0, max_tokens=51)},
+        {"sampling": Sampling(temperature=0.0, max_tokens=50, top_p=0.5)},
     ],
 )
 def test_another_request_is_asked(replies, other):
@@ -338,7 +342,7 @@ def test_what_is_spent_is_booked_by_model_and_seat():
     client, _ = counting()
     shared = Shared(Ledger(prices=PRICES))
     dressed = dress(client, shared=shared)
-    gather(dressed, ask(), ask(1), ask(seat="dice/9/player_1"))
+    gather(dressed, ask(), ask(1), ask(who=Who("dice", 9, seat=1)))
     ledger = ledger_of(dressed)
     cost = Decimal("0.00015")  # 20 · 2.5 + 10 · 10 millionths
     assert ledger.models["m"].money == 3 * cost
@@ -373,7 +377,7 @@ def test_no_budget_is_ever_exceeded(budget):
     client, seen = counting()
     ledger = Ledger(budget, PRICES)
     dressed = dress(client, max_in_flight=4, shared=Shared(ledger))
-    seats = [ask(i, seat=f"dice/1/player_{i % 2}") for i in range(40)]
+    seats = [ask(i, who=Who("dice", 1, seat=i % 2)) for i in range(40)]
     got = gather(dressed, *seats)
     whole = [answer for answer in got if isinstance(answer, Completion)]
     assert 2 <= len(whole) == len(seen) < 40

@@ -21,14 +21,19 @@ from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Integer
 from llm_games.view import View
 from llm_games.wrappers.clients import retry as module
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 KEY = "sk-test-0123456789abcdef"
-ASK = Request(({"role": "user", "content": "hi"},), Integer("bid", 0, 9), seed=5, max_tokens=20)
+ASK = Request(
+    ({"role": "user", "content": "hi"},),
+    Integer("bid", 0, 9),
+    sampling=Sampling(max_tokens=20),
+    seed=5,
+)
 
 
 def completion(text='{"bid": 5}', *finish, **message):
@@ -154,7 +159,7 @@ def test_a_completion_and_what_was_sent(server):
 
 def test_what_is_not_wanted_is_not_sent(server):
     server.script = [(200, completion())]
-    run(OpenAIClient("m", server.url), Request(ASK.messages, temperature=None))
+    run(OpenAIClient("m", server.url), Request(ASK.messages, sampling=Sampling(temperature=None)))
     run(OpenAIClient("m", server.url, structured="never"), ASK)
     assert set(server.seen[0]) == {"model", "messages", "seed"}
     assert "response_format" not in server.seen[1]

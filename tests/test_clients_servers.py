@@ -14,14 +14,14 @@ import pytest
 
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.games.public_goods.rules import PublicGoods
-from llm_games.questions import Choice, Integer, Plan, Target
+from llm_games.questions import Choice, Integer, Shares, Target
+from llm_games.replies import read_reply
 from llm_games.view import View
-from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.clients.transformers import TransformersClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.replies import read_reply
 
 pytestmark = pytest.mark.slow
 
@@ -179,14 +179,14 @@ def test_a_schema_is_kept_where_the_server_can(tiny):
     ]
     chat = first_request().messages
     asks = [
-        Request(chat, question, reasoning, temperature=1.5, seed=seed)
+        Request(chat, question, reasoning, Sampling(temperature=1.5), seed)
         for question in questions
         for reasoning in (False, True)
         for seed in range(4)
     ]
     for request, got in zip(asks, run(client, *asks), strict=True):
         if got.finish == "stop":
-            assert read_reply(got, request.question).outcome == "valid"
+            assert read_reply(got.text, request.question, finish=got.finish).outcome == "valid"
     assert not client._refused
 
 
@@ -204,7 +204,7 @@ def test_a_schema_that_the_server_refuses_is_left_out(tiny):
 
 def test_a_plan_is_understood_as_a_schema(tiny):
     client = OpenAIClient("tiny", tiny, structured="always")
-    (got,) = run(client, Request(first_request().messages, Plan("proposal", (1, 2), 10, 2)))
+    (got,) = run(client, Request(first_request().messages, Shares("proposal", (1, 2), 10, 2)))
     assert got.text.startswith('{"proposal": {"1": ')
 
 

@@ -11,7 +11,7 @@ import pytest
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.view import View
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.transformers import TransformersClient, _sample
 from llm_games.wrappers.llm_policy import LLMPolicy
 
@@ -64,7 +64,7 @@ def client(folder):
 
 
 def ask(text="hi", seed=0, **settings):
-    return Request(({"role": "user", "content": text},), seed=seed, **settings)
+    return Request(({"role": "user", "content": text},), sampling=Sampling(**settings), seed=seed)
 
 
 def run(client, *requests):

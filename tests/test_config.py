@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.config import PAPERS, ConfigError, load, parse
 from llm_games.benchmarks.runs.estimate import estimate
-from llm_games.benchmarks.runs.plan import Overrides, Plan, episode_seed, players, resolve
+from llm_games.benchmarks.runs.plan import Overrides, RunPlan, episode_seed, players, resolve
 from llm_games.errors import LLMGamesError
 
 GOODS = '[[games]]\ngame = "public_goods"\n'
@@ -118,7 +118,7 @@ def test_the_benchmark_by_name():
 @pytest.mark.parametrize("path", sorted(PAPERS.glob("*/*.toml")), ids=lambda p: p.stem)
 def test_all_experiments_that_come_with_the_package(path):
     plan = resolve(parse(load(str(path)), path), str(path))
-    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan
 
 
 def test_settings_are_merged_from_the_general_to_the_particular(tmp_path):
@@ -154,7 +154,7 @@ def test_the_command_line_wins(tmp_path):
     [game] = plan_of(text, changed, tmp_path).games
     assert (game.label, game.game, len(game.seeds)) == ("cake", "divide_dollar", 2)
     assert {seat.player for seat in game.seats} == {"random"}
-    assert game.seeds == [episode_seed(7, "divide_dollar", i) for i in range(2)]
+    assert game.seeds == [episode_seed(7, "cake", i) for i in range(2)]
     with pytest.raises(LLMGamesError, match="did you mean 'cake'"):
         plan_of(text, Overrides(games=["cakee"]), tmp_path)
 
@@ -194,7 +194,16 @@ def test_settings_can_be_varied(tmp_path):
         ),
         ("public_goods, temperature 0.2", {"max_attempts": 3, "temperature": 0.2}),
     ]
-    assert len({tuple(game.seeds) for game in plan.games}) == 1  # the same chance for all
+
+
+@pytest.mark.parametrize(("common", "different"), [("false", 3), ("true", 1)])
+def test_labels_have_chance_of_their_own_unless_it_is_to_be_common(tmp_path, common, different):
+    text = f"common_chance = {common}\nepisodes = 2\nseats = ['random']\n" + GOODS
+    for label in ("a", "b"):
+        text += f"{GOODS}label = '{label}'\n"
+    seeds = {tuple(game.seeds) for game in plan_of(text, folder=tmp_path).games}
+    assert len(seeds) == different
+    assert len({seed for two in seeds for seed in two}) == 2 * different
 
 
 @pytest.mark.parametrize("source", ["gamma-bench/fixed_strategies", "gamma-bench/variants"])

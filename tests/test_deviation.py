@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llm_games.baselines.deviation import DEVIATIONS, deviation
+from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
@@ -136,7 +136,7 @@ def test_pirates():
 
 
 def test_every_game_has_one_and_others_are_refused():
-    assert set(DEVIATIONS) == set(GAMES)
+    assert all(map(has_deviation, GAMES))
 
     class Other:
         name = "poker"

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from llm_games.benchmarks.runs.config import Budget, Config, Game, Model, Price, Seat, parse
+from llm_games.benchmarks.runs.config import (
+    BudgetSection,
+    Config,
+    GameSection,
+    ModelSection,
+    PriceSection,
+    SeatSection,
+    parse,
+)
 from llm_games.benchmarks.runs.plan import players, resolve
 
 ROOT = Path(__file__).parents[1]
@@ -17,24 +25,35 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+FILE = re.compile(r"^(?:#|\{#) (\S+/\S+)")  # a block that is a file says which in its first line
+
+
 def blocks(language):
-    return [
-        pytest.param(found[2], id=f"{path.name}:{path.read_text()[: found.start()].count(chr(10))}")
-        for path in DOCUMENTS
-        for found in BLOCK.finditer(path.read_text())
-        if found[1] == language
-    ]
+    """Return the blocks of a language that are no files, each with the files before it."""
+    found = []
+    for path in DOCUMENTS:
+        text, files = path.read_text(), {}
+        for block in BLOCK.finditer(text):
+            if name := FILE.match(block[2]):
+                files[name[1]] = block[2]
+            elif block[1] == language:
+                line = text[: block.start()].count("\n")
+                found.append(pytest.param(block[2], dict(files), id=f"{path.name}:{line}"))
+    return found
 
 
 def test_every_block_has_a_language_that_is_run():
     kinds = {found[1] for path in DOCUMENTS for found in BLOCK.finditer(path.read_text())}
-    assert kinds <= {"bash", "python", "toml"}
+    assert kinds <= {"bash", "jinja", "python", "toml"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python(code, tmp_path):
+@pytest.mark.parametrize(("code", "files"), blocks("python"))
+def test_python(code, files, tmp_path):
     """As a script of its own, so that it can be registered, pickled and imported."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     (tmp_path / "block.py").write_text(code)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     subprocess.run(
@@ -45,15 +64,15 @@ def test_python(code, tmp_path):
     )
 
 
-@pytest.mark.parametrize("text", blocks("toml"))
-def test_files_are_experiments(text):
+@pytest.mark.parametrize(("text", "files"), blocks("toml"))
+def test_files_are_experiments(text, files):
     plan = resolve(parse(tomllib.loads(text), "docs"), "docs")
     assert players(plan.without_keys())
 
 
 def test_all_keys_of_experiments_are_in_the_docs():
     told = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "experiments.md").read_text()))
-    for section in (Config, Game, Model, Seat, Budget, Price):
+    for section in (Config, GameSection, ModelSection, SeatSection, BudgetSection, PriceSection):
         asides = {"player", "games", "models", "prices", "budget", "vary", "name"}
         missing = set(section.model_fields) - told - asides
         shared = {key.removesuffix("_per_seat") for key in missing}

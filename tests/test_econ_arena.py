@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from llm_games.baselines import models
 from llm_games.baselines.deviation import deviation
+from llm_games.baselines.games.budget_auction.theory import private_bid
 from llm_games.baselines.players import make_player
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs, standings
@@ -26,7 +26,7 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import plain, play
+from llm_games.wrappers.seats import plain, play
 
 RNG = np.random.default_rng(0)
 
@@ -444,7 +444,7 @@ def test_rational_bidders_bid_no_more_than_they_have():
 @pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
 def test_first_price_bids_of_normal_values(value, bid):
     game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
-    assert models.private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
+    assert private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
     certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
     assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 5
 

@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llm_games
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, UnknownName
+from llm_games.noise import Noise
 from llm_games.questions import MISSING
+from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.replies import read_reply
 
-RNG = np.random.default_rng(0)
 FIVE = (48, 60, 55, 41, 52)
 UNSOLD = (None, 60, 120, None, -3)
 EQUAL = (100, 100, 100)
@@ -26,7 +25,7 @@ VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 def auction(values, assets=100, **more):
     """Return a session with these values."""
     return llm_games.rules(
-        "sealed_bid_auction",
+        "budget_auction",
         preset="econ_arena_L",
         players=len(values),
         valuations=[values],
@@ -42,9 +41,9 @@ def units(game, numbers):
 
 def play(game, *runs):
     """Return the last state and the outcomes of some runs."""
-    state, outcomes = game.reset(np.random.default_rng(1)), []
+    state, outcomes = game.reset(1), []
     for run in runs:
-        state, outcome = game.step(state, units(game, run), RNG)
+        state, outcome = game.step(state, units(game, run))
         outcomes.append(outcome)
     return state, outcomes
 
@@ -104,21 +103,21 @@ def test_auctions(more, assets, values, bids, winner, price, final):
 
 def test_a_batch_of_auctions():
     game = auction((1, 1, 1))
-    state = game.reset(RNG, (2,))
+    state = game.reset(0, (2,))
     values = 100 * np.array([[50, 40], [70, 80], [60, 20]])
-    state = dataclasses.replace(state, valuations=values[None])
-    _, outcome = game.step(state, 100 * np.array([[50, 70], [60, 70], [60, 10]]), RNG)
+    state = dataclasses.replace(state, valuations=values)
+    _, outcome = game.step(state, 100 * np.array([[50, 70], [60, 70], [60, 10]]))
     assert outcome.record["winner"].tolist() == [1, 0]
     assert outcome.record["price"].tolist() == [6000, 7000]
     assert outcome.record["final"].tolist() == [[10000, 7000], [11000, 10000], [10000, 10000]]
 
 
 def test_values_and_assets_stay_the_same_in_a_session():
-    game = llm_games.rules("sealed_bid_auction", preset="econ_arena_H", rounds=6, players=4)
-    state, first = game.reset(np.random.default_rng(3)), None
+    game = llm_games.rules("budget_auction", preset="econ_arena_H", rounds=6, players=4)
+    state, first = game.reset(3), None
     while not state.over:
         bids = units(game, [9000, 10, 10001, 0])
-        state, outcome = game.step(state, bids, RNG)
+        state, outcome = game.step(state, bids)
         record = [outcome.record[k].tolist() for k in ("valuations", "assets", "final")]
         first = first or record
         assert record == first
@@ -127,8 +126,8 @@ def test_values_and_assets_stay_the_same_in_a_session():
 
 @pytest.mark.parametrize(("group", "scale"), [("L", 1), ("M", 10), ("H", 100)])
 def test_the_law_of_the_values(group, scale):
-    game = llm_games.rules("sealed_bid_auction", preset=f"econ_arena_{group}")
-    values = game.reset(np.random.default_rng(1), (4000,)).valuations[0] / game.unit
+    game = llm_games.rules("budget_auction", preset=f"econ_arena_{group}")
+    values = game.reset(1, (4000,)).valuations / game.unit
     assert (values % 1 == 0).all()  # cut, which takes half of one on average
     assert abs(values.mean() + 0.5 - 50 * scale) < 0.3 * scale
     assert abs(values.std() - 10 * scale) < 0.3 * scale
@@ -145,7 +144,7 @@ def test_the_law_of_the_values(group, scale):
 @settings(max_examples=60, deadline=None)
 def test_values_are_positive_and_at_most_the_assets(mu, sigma, rounding, decimals, seed):
     game = llm_games.rules(
-        "sealed_bid_auction",
+        "budget_auction",
         players=3,
         assets=(20, 30, 25),
         mu=mu,
@@ -153,7 +152,7 @@ def test_values_are_positive_and_at_most_the_assets(mu, sigma, rounding, decimal
         value_rounding=rounding,
         decimals=decimals,
     )
-    values = game.reset(np.random.default_rng(seed), (50,)).valuations[0]
+    values = game.reset(seed, (50,)).valuations
     assert (values > 0).all()
     assert (values <= game.unit * np.array([[20], [30], [25]])).all()
     if rounding == "truncate":
@@ -163,13 +162,25 @@ def test_values_are_positive_and_at_most_the_assets(mu, sigma, rounding, decimal
 
 
 def test_draws_outside_are_drawn_again():
-    """The values left are those of one stream of normal draws with the rest struck out."""
-    game = llm_games.rules("sealed_bid_auction", players=2, assets=10, mu=9, sigma=5)
-    values = game.reset(np.random.default_rng(8), (200,)).valuations[0].ravel()
-    stream = np.trunc(np.random.default_rng(8).normal(9, 5, 400)) * game.unit
-    kept = (stream > 0) & (stream <= 10 * game.unit)
+    """Values in range are kept, and no table's values hang on those of the others."""
+    game = llm_games.rules("budget_auction", players=2, assets=10, mu=9, sigma=5)
+    values = game.reset(8, (200,)).valuations
+    noise = Noise(8 + np.arange(200, dtype=np.uint64)).of("valuations", 0)
+    first = np.trunc(noise.normal(9, 5, (2,))) * game.unit
+    kept = (first > 0) & (first <= 10 * game.unit)
     assert not kept.all()
-    assert (values[kept] == stream[kept]).all()
+    assert (values[kept] == first[kept]).all()
+    singles = [game.reset(8 + table).valuations for table in range(200)]
+    assert np.array_equal(np.stack(singles, axis=-1), values)
+
+
+def test_given_values_are_money():
+    game = llm_games.rules("budget_auction", preset="econ_arena_L", players=3)
+    state = game.reset(1, given={"valuations": [50, 40.25, 30]})
+    assert state.valuations.tolist() == [5000, 4025, 3000]
+    assert game.told(state, 1)["own"] == 40.25
+    with pytest.raises(BadParameter, match="numbers from 0 to 100"):
+        game.reset(1, given={"valuations": [50, 101, 30]})
 
 
 @pytest.mark.parametrize(
@@ -194,7 +205,7 @@ def test_draws_outside_are_drawn_again():
 )
 def test_replies(reply, outcome, bid):
     game = auction(FIVE)
-    read = read_reply(Completion(reply), game.question(game.reset(RNG), 0))
+    read = read_reply(reply, game.question(game.reset(), 0))
     assert read.outcome == outcome
     assert read.action == (MISSING if bid is None else round(bid * game.unit))
 
@@ -232,7 +243,7 @@ def test_the_values_of_others_stay_secret():
 
 def test_a_scripted_session():
     game = auction((60, 50, 40), rounds=2, entrance_fee=10, reveal="bids")
-    prompts, state = Prompts(game.name), game.reset(RNG)
+    prompts, state = Prompts(game.name), game.reset()
     assert prompts.rules(game, 2) == (
         "You are one of 3 players in 2 rounds of a sealed-bid auction. Your name is player_2. One "
         "item is sold in each round.\n"
@@ -273,7 +284,7 @@ def test_a_scripted_session():
 
 TOLD = [
     *(
-        ("sealed_bid_auction", change)
+        ("budget_auction", change)
         for change in (
             {"players": 7},
             {"rounds": 3},
@@ -293,20 +304,20 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("name", "change"), TOLD)
-def test_every_parameter_is_in_the_rules(name, change, version):
-    prompts = Prompts(name, version)
-    before = llm_games.rules(name, preset="econ_arena")
-    after = llm_games.rules(name, preset="econ_arena", **change)
-    assert prompts.rules(before, 1) != prompts.rules(after, 1)
+def test_every_parameter_is_in_the_rules(name, change):
+    for version in VERSIONS:
+        prompts = Prompts(name, version)
+        before = llm_games.rules(name, preset="econ_arena")
+        after = llm_games.rules(name, preset="econ_arena", **change)
+        assert prompts.rules(before, 1) != prompts.rules(after, 1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_law_of_the_values_is_not_told(version):
-    prompts = Prompts("sealed_bid_auction", version)
+    prompts = Prompts("budget_auction", version)
     one, two = (
-        llm_games.rules("sealed_bid_auction", preset="econ_arena", **law)
+        llm_games.rules("budget_auction", preset="econ_arena", **law)
         for law in ({}, {"mu": 300, "sigma": 7})
     )
     assert prompts.rules(one, 0) == prompts.rules(two, 0)
@@ -340,14 +351,36 @@ def test_the_law_of_the_values_is_not_told(version):
 )
 def test_bad_sessions(more, words):
     with pytest.raises(BadParameter, match=words):
-        llm_games.rules("sealed_bid_auction", preset="econ_arena", **more)
+        llm_games.rules("budget_auction", preset="econ_arena", **more)
+
+
+OLD = [
+    {"preset": "econ_arena_L", "rounds": 3},
+    {"assets": [9, 6, 8], "players": 3, "mu": 5, "sigma": 2},
+]
+
+
+@pytest.mark.parametrize("more", OLD)
+def test_sessions_of_the_sealed_bid_auction_are_this_game(more):
+    """So they were called before 0.2: in calls, in files of experiments, in recordings."""
+    game = llm_games.rules("sealed_bid_auction", **more)
+    assert game == llm_games.rules("budget_auction", **more)
+    assert game.name == "budget_auction"
+    assert llm_games.rules("sealed_bid_auction").name == "sealed_bid_auction"
 
 
 @pytest.mark.parametrize(
-    "more", [{"entrance_fee": 5}, {"reveal": "bids"}, {"decimals": 0}, {"reveal_last": 3}]
+    ("more", "game"),
+    [
+        ({"entrance_fee": 5}, "sealed_bid_auction"),
+        ({"reveal_last": 3}, "sealed_bid_auction"),
+        ({"decimals": 0}, "sealed_bid_auction"),
+        ({"preset": "econ_arena", "bid_range": "unbounded"}, "budget_auction"),
+        ({"assets": 1000, "interval": 5}, "budget_auction"),
+    ],
 )
-def test_what_belongs_to_sessions_is_refused_elsewhere(more):
-    with pytest.raises(BadParameter, match=r"is for sessions with assets.*give assets"):
+def test_each_auction_has_parameters_of_its_own(more, game):
+    with pytest.raises(UnknownName, match=f"parameter of {game}"):
         llm_games.rules("sealed_bid_auction", **more)
 
 
@@ -356,12 +389,13 @@ def test_what_belongs_to_sessions_is_refused_elsewhere(more):
 
 def test_the_limit_is_drawn_for_each_table_and_kept():
     game = llm_games.rules("beauty_contest", preset="econ_arena_M", players=5, rounds=6)
-    state = game.reset(np.random.default_rng(2), (3000,))
+    state = game.reset(2, (3000,))
     limits = state.limit // game.unit
     assert (limits.min() >= 100, limits.max() <= 999, abs(limits.mean() - 549.5) < 15) == (1, 1, 1)
-    after, outcome = game.step(state, np.zeros((5, 3000), np.int64), RNG)
+    after, outcome = game.step(state, np.zeros((5, 3000), np.int64))
     assert np.array_equal(after.limit, state.limit)
     assert np.array_equal(outcome.record["limit"], state.limit)
+    assert game.told(game.reset(given={"limit": 457}), 0)["limit"] == 457
 
 
 @pytest.mark.parametrize(
@@ -370,14 +404,14 @@ def test_the_limit_is_drawn_for_each_table_and_kept():
 def test_groups(preset, ends):
     game = llm_games.rules("beauty_contest", preset=f"econ_arena_{preset}")
     assert (game.min, game.max, game.prize_rule, game.domain) == (0, ends[1], "split", "real")
-    drawn = [int(game.reset(np.random.default_rng(i)).limit) // game.unit for i in range(200)]
+    drawn = [int(game.reset(i).limit) // game.unit for i in range(200)]
     assert min(drawn) >= ends[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_number_above_the_drawn_limit_breaks_the_rules(version):
     game = llm_games.rules("beauty_contest", preset="econ_arena_L", players=3, rounds=2)
-    state = game.reset(np.random.default_rng(1))
+    state = game.reset(1)
     limit = int(state.limit) // game.unit
     low, high = game.legal(state)
     assert (low.tolist(), high.tolist()) == ([0] * 3, [limit * game.unit] * 3)
@@ -385,7 +419,7 @@ def test_a_number_above_the_drawn_limit_breaks_the_rules(version):
     request = Prompts(game.name, version).request(view)
     assert request.count(str(limit)) == 2  # said, and in the form of the answer
     assert f'"answer": <a number from 0 to {limit}>' in request
-    state, outcome = game.step(state, units(game, [limit, limit + 0.5, 0]), RNG)
+    state, outcome = game.step(state, units(game, [limit, limit + 0.5, 0]))
     assert outcome.broke.tolist() == [False, True, False]
     assert outcome.rewards.tolist() == [0, 0, 1]
     assert game.told(state, 0)["last"]["all_choices"]["player_1"] is None
@@ -406,9 +440,9 @@ KEYS = {"econ_arena": "answer", "gamma_bench": "chosen_number", "shall_we_talk":
 @pytest.mark.parametrize(("preset", "key"), KEYS.items())
 def test_reply_keys(preset, key):
     game = llm_games.rules("beauty_contest", preset=preset)
-    question = game.question(game.reset(RNG), 0)
+    question = game.question(game.reset(), 0)
     assert json.loads(question.reply(0)) == {key: 0}
-    reply = Completion(json.dumps({"popular answer": 3, key: 7, "reason": "x"}))
+    reply = json.dumps({"popular answer": 3, key: 7, "reason": "x"})
     assert read_reply(reply, question).action == 7 * game.unit
 
 

@@ -14,7 +14,7 @@ import pettingzoo.test as pt
 import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.utils import parallel_to_aec
-from playing import IDS, MODES, NAMES, SETTINGS, SIMULTANEOUS
+from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
@@ -34,10 +34,10 @@ def _only_known_warnings():
         yield
 
 
-def every(function):
-    """Parametrise over all settings and observation modes."""
-    modes = pytest.mark.parametrize("mode", MODES)
-    return modes(pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)(function))
+every = pytest.mark.parametrize(("name", "more", "mode", "actions"), CASES, ids=CASE_IDS)
+kinds = pytest.mark.parametrize(
+    ("name", "more", "mode", "actions"), CASES[: len(SETTINGS)], ids=CASE_IDS[: len(SETTINGS)]
+)
 
 
 def unlimited(more):
@@ -46,21 +46,22 @@ def unlimited(more):
 
 
 @every
-def test_pettingzoo_api(name, more, mode, capsys):
+def test_pettingzoo_api(name, more, mode, actions, capsys):
+    settings = {"obs_mode": mode, "actions": actions, **more}
     with warnings.catch_warnings():
         if unlimited(more):
             warnings.filterwarnings("ignore", "Agent's m")
-        pt.api_test(llm_games.make(name, form="aec", obs_mode=mode, **more), num_cycles=60)
-        parallel = llm_games.make(name, form="parallel", obs_mode=mode, **more)
+        pt.api_test(llm_games.make(name, form="aec", **settings), num_cycles=60)
+        parallel = llm_games.make(name, form="parallel", **settings)
         pt.parallel_api_test(parallel, num_cycles=60)
         if not parallel.game.turns:
             pt.api_test(parallel_to_aec(parallel), num_cycles=60)
     assert "Passed" in capsys.readouterr().out
 
 
-@every
-def test_pettingzoo_seeds_state_and_rendering(name, more, mode, capsys):
-    settings = {"obs_mode": mode, **more}
+@kinds
+def test_pettingzoo_seeds_state_and_rendering(name, more, mode, actions, capsys):
+    settings = {"obs_mode": mode, "actions": actions, **more}
 
     def aec(**k):
         return llm_games.make(name, form="aec", **settings, **k)
@@ -85,26 +86,27 @@ def test_pettingzoo_max_cycles(name):
 
 
 @every
-def test_gymnasium_and_sb3(name, more, mode, capsys):
+def test_gymnasium_and_sb3(name, more, mode, actions, capsys):
     from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
-    env = SingleAgentEnv(name, obs_mode=mode, render_mode="ansi", max_cycles=50, **more)
+    settings = {"obs_mode": mode, "actions": actions, **more}
+    env = SingleAgentEnv(name, render_mode="ansi", max_cycles=50, **settings)
     with warnings.catch_warnings():
         # an action space without limits, or of integers, is what the rules say here
         warnings.filterwarnings("ignore", ".*(normalize|Box action space|not 'float32'|dtype)")
         if unlimited(more):
             warnings.filterwarnings("ignore", ".*(infinity|inf)")
         check_env(env, skip_render_check=True)
-        if mode == "numeric":
+        if mode == "numeric" and actions in ("index", "unit"):
             sb3_check_env(env)
 
 
-@every
-def test_a_whole_episode(name, more, mode):
+@kinds
+def test_a_whole_episode(name, more, mode, actions):
     """Observations lie in their spaces, are new objects, and depend on the seed alone."""
     histories = []
     for _ in range(2):
-        env = llm_games.make(name, form="parallel", obs_mode=mode, **more)
+        env = llm_games.make(name, form="parallel", obs_mode=mode, actions="rules", **more)
         history, seen = [], []
         observations, _ = env.reset(seed=7)
         rng = np.random.default_rng(7)
@@ -127,7 +129,7 @@ def test_a_whole_episode(name, more, mode):
             for agent in env.agents:
                 view = env.view(agent)
                 question = view.question
-                actions[agent] = to_space(env, agent, question and question.sample(rng))
+                actions[agent] = to_space(env, agent, question and sampled(question, rng))
             observations, rewards, *_ = env.step(actions)
             history.append(pickle.dumps(rewards))
         histories.append(history)
@@ -147,7 +149,7 @@ def to_space(env, agent, action):
 @pytest.mark.parametrize("form", ["parallel", "aec"])
 @pytest.mark.parametrize("name", NAMES)
 def test_pickled_in_the_middle_it_goes_on_alike(name, form):
-    env = llm_games.make(name, form=form, obs_mode="both")
+    env = llm_games.make(name, form=form, obs_mode="both", actions="rules")
     env.reset(seed=3)
     rng = np.random.default_rng(3)
     advance(env, form, rng, 5)
@@ -174,7 +176,7 @@ def advance(env, form, rng, steps):
 
 def random_action(env, agent, rng):
     question = env.view(agent).question
-    return to_space(env, agent, question.sample(rng)) if question else None
+    return to_space(env, agent, sampled(question, rng)) if question else None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -246,7 +248,7 @@ def test_no_answer_gets_the_declared_move_and_is_told():
 
 
 def test_an_illegal_action_in_the_space():
-    settings = {"players": 3, "rounds": 2, "seed": 43}
+    settings = {"players": 3, "rounds": 2, "seed": 43, "actions": "rules"}
     env = llm_games.make("sealed_bid_auction", **settings)
     env.reset(seed=1)
     assert env.game.told(env.table.state, 0)["own"] < 200
@@ -269,6 +271,8 @@ def test_an_illegal_action_in_the_space():
         ({"ratio": 0.1 + 0.2}, BadParameter, 'write "2/3", "0.6"'),
         ({"ratio": "-1"}, BadParameter, "ratio must be a ratio of at least 0"),
         ({"obs_mode": "words"}, UnknownName, "known: both, numeric, text"),
+        ({"actions": "shares"}, UnknownName, "known: index, rules, text, unit"),
+        ({"reask": -1}, BadParameter, "reask must be an integer of at least 0"),
         ({"obs_mode": {"player_99": "text"}}, UnknownName, "there is no agent 'player_99'"),
         ({"form": "turns"}, BadParameter, 'form must be "parallel" or "aec"'),
         ({"prompts": "v9"}, UnknownName, "wording of public_goods"),
@@ -352,17 +356,17 @@ def test_the_import_is_light():
         "import sys, llm_games\n"
         "heavy = {'torch', 'openai', 'transformers', 'stable_baselines3', 'matplotlib'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "assert len(llm_games.games()) >= 8\n"
+        "assert len(llm_games.list_games()) >= 8\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_game_of_ones_own():
-    from llm_games.registry import GAMES
+    from llm_games.rooms import ROOMS
 
     llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
     try:
         assert str(pettingzoo.make("parallel", "llm_games/tiny_goods-v0"))
     finally:
-        del GAMES["tiny_goods"]
+        del ROOMS["tiny_goods"]
     assert isinstance(llm_games.envs.public_goods_v0, SimpleNamespace)

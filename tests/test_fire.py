@@ -14,7 +14,7 @@ from llm_games.wrappers.clients import retry
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import Shared, dress
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 GAME = PublicGoods(players=3, rounds=2)
 OUTCOMES = {

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, BadReply
+from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts, versions
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.replies import read_reply
 
 RNG = np.random.default_rng(0)
 HIT, MISS, ON_PURPOSE = 0, 99, -1
@@ -299,7 +298,7 @@ def test_a_substring_can_mean_a_longer_name():
     ],
 )
 def test_the_action_key(reply_keys, text, outcome):
-    assert read_reply(Completion(text), question(reply_keys=reply_keys)).outcome == outcome
+    assert read_reply(text, question(reply_keys=reply_keys)).outcome == outcome
 
 
 def test_asking_for_both_keys():

@@ -13,7 +13,6 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts
 
-RNG = np.random.default_rng(0)
 RULES = ("each_winner", "independent", "split", "exclusive", "amplified")
 
 
@@ -24,7 +23,7 @@ def game_of(numbers, **parameters):
 def play(game, numbers):
     """Play one round; None is a missing number."""
     units = [MISSING if x is None else round(Fraction(str(x)) * game.unit) for x in numbers]
-    return game.step(game.reset(RNG), np.array(units), RNG)
+    return game.step(game.reset(), np.array(units))
 
 
 TWO = [8, 10, 12, 12, 12, 15, 15, 15, 18, 18]
@@ -167,7 +166,7 @@ def test_worked_cases(options, numbers, mean, target, winners, paid):
             float(Fraction(prize)) if i in winners else -2.0 * broke[i] for i in range(len(numbers))
         ]
         assert outcome.rewards.tolist() == expected
-        for value, truth in zip(game.mean_and_target(after), (mean, target), strict=True):
+        for value, truth in zip((after.mean, after.target), (mean, target), strict=True):
             if truth is None:
                 assert np.isnan(value)
             elif options.get("distance") != "float":
@@ -200,8 +199,8 @@ def test_float_distances_are_the_programs_doubles():
 
 def test_batch():
     game = BeautyContest(players=3, prize_rule="split")
-    state = game.reset(RNG, (2,))
-    after, outcome = game.step(state, np.array([[8, 4], [10, 8], [0, 15]]), RNG)
+    state = game.reset(0, (2,))
+    after, outcome = game.step(state, np.array([[8, 4], [10, 8], [0, 15]]))
     assert outcome.record["target"].tolist() == [4, 6]
     assert outcome.record["winners"].tolist() == [[1, 1], [0, 1], [1, 0]]
     assert outcome.rewards.tolist() == [[0.5, 0.5], [0, 0.5], [0.5, 0]]
@@ -222,7 +221,7 @@ def test_winners_are_the_closest_in_exact_arithmetic(numbers, ratio):
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=3, max_size=3))
 def test_huge_numbers_do_not_overflow(numbers):
     game = BeautyContest(players=3, rule_breaker="include")
-    _, outcome = game.step(game.reset(RNG), np.array(numbers), RNG)
+    _, outcome = game.step(game.reset(), np.array(numbers))
     clipped = [max(-game.limit, min(game.limit, x)) for x in numbers]
     target = Fraction(2, 3) * Fraction(sum(clipped), 3)
     legal = [0 <= x <= 100 for x in numbers]
@@ -261,7 +260,7 @@ def test_void_run():
 )
 def test_reading_numbers(options, value, action):
     game = BeautyContest(players=3, **options)
-    question = game.question(game.reset(RNG), 0)
+    question = game.question(game.reset(), 0)
     assert question.key == "chosen_number"
     assert question.read(value) == action
 
@@ -280,7 +279,7 @@ def test_reading_numbers(options, value, action):
 def test_replies_that_break_a_rule(options, value, kind, action):
     game = BeautyContest(players=3, **options)
     with pytest.raises(BadReply) as error:
-        game.question(game.reset(RNG), 0).read(value)
+        game.question(game.reset(), 0).read(value)
     assert (error.value.kind, error.value.action) == (kind, action)
 
 
@@ -329,7 +328,7 @@ def reports(game, numbers, version="v1"):
 
 def test_golden_playthrough():
     game = BeautyContest(rounds=2)
-    prompts, state = Prompts(game.name), game.reset(RNG)
+    prompts, state = Prompts(game.name), game.reset()
     first = View.of(game, state, 1)
     assert prompts.rules(game, 1) == (
         "You are one of 10 players in a game of 2 rounds.\n"
@@ -347,12 +346,12 @@ def test_golden_playthrough():
         "being closest to 2/3 times the average.\n"
         'Answer only with JSON of this form: {"chosen_number": <a whole number from 0 to 100>}'
     )
-    state, _ = game.step(state, np.array(CASES["plain"][1]), RNG)
+    state, _ = game.step(state, np.array(CASES["plain"][1]))
     assert prompts.report(View.of(game, state, 1)) == (
         "Result of round 1:\nThe average was 31.\nThe target was 20.67.\nWinning number: 22.\n"
         "You chose 22 and won."
     )
-    state, outcome = game.step(state, np.array(TWO), RNG)
+    state, outcome = game.step(state, np.array(TWO))
     assert prompts.report(View.of(game, state, 9)) == (
         "Result of round 2:\nThe average was 13.5.\nThe target was 9.\n"
         "Winning number: 8 and 10.\nYou chose 18 and did not win."

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import sampled
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -30,12 +31,11 @@ def auction(budgets, start=1000, value=2000, **more):
 
 def play(game, rounds, seed=0):
     """Play replies by seat; return the last state, the leaders after each round and rewards."""
-    rng = np.random.default_rng(seed)
-    state, leaders, rewards = game.reset(rng), [], np.zeros(game.players)
+    state, leaders, rewards = game.reset(seed), [], np.zeros(game.players)
     for replies in rounds:
         assert game.asked(state).tolist() == [reply != X for reply in replies]
         high_before = int(state.high)
-        state, outcome = game.step(state, np.array(replies), rng)
+        state, outcome = game.step(state, np.array(replies))
         assert not outcome.broke.any()
         rewards += outcome.rewards
         leaders.append(int(outcome.record["winner"] if outcome.record["closed"] else state.leader))
@@ -46,8 +46,7 @@ def play(game, rounds, seed=0):
 def play_drawn(game, rounds, leaders):
     """Play with a draw of ties by which these seats lead after each round."""
     for seed in range(100):
-        rng = np.random.default_rng(seed)
-        state, outcome = game.step(game.reset(rng), np.array(rounds[0]), rng)
+        state, outcome = game.step(game.reset(seed), np.array(rounds[0]))
         if leaders[0] in (int(state.leader), int(outcome.record["winner"])):
             return play(game, rounds, seed)
     raise AssertionError("this draw never comes")
@@ -96,10 +95,9 @@ def test_6_sold_after_two_discounts():
     game = auction([10000, 10000], **HALF)
     rounds = [[W, W], [W, W], [250, 250], [275, X], [X, W]]
     for seed in range(100):
-        rng = np.random.default_rng(seed)
-        state = game.reset(rng)
+        state = game.reset(seed)
         for replies in rounds[:3]:
-            state, _ = game.step(state, np.array(replies), rng)
+            state, _ = game.step(state, np.array(replies))
         if int(state.leader) == 1:
             break
     state, leaders, rewards = play(game, rounds, seed)
@@ -112,10 +110,9 @@ def test_10_two_raises_in_one_round():
     game = auction([10000] * 4, 5000, 10000)
     rounds = [[5000, 5500, 5000, 5200], [6000, X, 6500, 6500], [W, 7000, X, W], [X, X, W, X]]
     for seed in range(100):
-        rng = np.random.default_rng(seed)
-        state = game.reset(rng)
+        state = game.reset(seed)
         for replies in rounds[:2]:
-            state, _ = game.step(state, np.array(replies), rng)
+            state, _ = game.step(state, np.array(replies))
         if int(state.leader) == 2:
             break
     state, leaders, rewards = play(game, rounds, seed)
@@ -125,37 +122,37 @@ def test_10_two_raises_in_one_round():
 
 
 def test_prices_and_increments_fall_together():
-    game, rng = auction([10000] * 2, **HALF), np.random.default_rng(0)
-    state, seen = game.reset(rng), []
+    game = auction([10000] * 2, **HALF)
+    state, seen = game.reset(), []
     while not state.over:
         seen.append((int(state.start), int(game.increment(state)), int(state.item_round)))
-        state, _ = game.step(state, np.array([W, W]), rng)
+        state, _ = game.step(state, np.array([W, W]))
     assert seen == [(1000, 100, 0), (500, 50, 1), (250, 25, 2), (125, 12, 3)]
     assert game.length() == 4 + (10000 - 125) // 12 + 1  # the cheapest start takes longest
 
 
 def test_a_rule_break_withdraws_and_has_a_kind():
-    game, rng = auction([1250, 10000, 900], **LOWEST), np.random.default_rng(0)
-    state = game.reset(rng)
+    game = auction([1250, 10000, 900], **LOWEST)
+    state = game.reset()
     kinds = game.break_kinds(state, np.array([999, 10001, MISSING]))
     assert [BREAKS[k] for k in kinds] == ["below_start", "over_budget", "format"]
     assert BREAKS[game.break_kinds(state, np.array([1000, 1000, 950]))[2]] == "over_budget"
-    state, _ = game.step(state, np.array([1200, 1200, W]), rng)
+    state, _ = game.step(state, np.array([1200, 1200, W]))
     assert int(game.floor(state)) == 1300
     kinds = game.break_kinds(state, np.array([1, 1299, 10000]))
     assert [BREAKS[k] for k in kinds] == ["", "below_increment", ""]
-    after, outcome = game.step(state, np.array([0, 1299, 0]), rng)
+    after, outcome = game.step(state, np.array([0, 1299, 0]))
     assert outcome.broke.tolist() == [False, True, False]
     assert outcome.record["actions"].tolist() == [MISSING, W, MISSING]
     assert (int(after.sold_to[0]), int(after.price[0])) == (0, 1200)
-    state, _ = game.step(state, np.array([0, 1300, 0]), rng)
+    state, _ = game.step(state, np.array([0, 1300, 0]))
     assert BREAKS[game.break_kinds(state, np.array([1400, 0, 0]))[0]] == "over_budget"
 
 
 def test_one_round_of_a_batch():
     items = (("Lamp", 1000, 2000), ("Chair", 5000, 10000))
-    game, rng = auction([10000] * 3, items=items), np.random.default_rng(0)
-    start = game.reset(rng, (2,))
+    game = auction([10000] * 3, items=items)
+    start = game.reset(0, (2,))
     state = start.__class__(**start.__dict__ | {
         "budget": np.array([[10000, 1300], [10000, 10000], [10000, 10000]]),
         "start": np.array([1000, 5000]), "high": np.array([-1, 6000]),
@@ -164,7 +161,7 @@ def test_one_round_of_a_batch():
     assert game.floor(state).tolist() == [1000, 6500]
     assert game.asked(state).tolist() == [[1, 1], [1, 0], [1, 1]]
     actions = np.array([[1200, 6500], [1500, -1], [-1, 6600]])
-    after, outcome = game.step(state, actions, rng)
+    after, outcome = game.step(state, actions)
     assert outcome.broke.tolist() == [[0, 1], [0, 0], [0, 0]]
     assert after.high.tolist() == [1500, 6600]
     assert after.leader.tolist() == [1, 2]
@@ -188,8 +185,7 @@ def debiased(game, state, seat, floor):
 
 
 def scripted(game, bidders, seed=0):
-    rng = np.random.default_rng(seed)
-    state, log = game.reset(rng), []
+    state, log = game.reset(seed), []
     while not state.over:
         floor, actions = int(game.floor(state)), []
         for seat, bids in enumerate(bidders):
@@ -197,7 +193,7 @@ def scripted(game, bidders, seed=0):
             actions.append(floor if can and bids(game, state, seat, floor) else W)
         asked = np.flatnonzero(game.asked(state)).tolist()
         log.append([(seat, actions[seat]) for seat in asked])
-        state, outcome = game.step(state, np.array(actions), rng)
+        state, outcome = game.step(state, np.array(actions))
         assert not outcome.broke.any()
     return state, log
 
@@ -240,7 +236,7 @@ def test_whole_auctions(bidders, items, more, sold, profit, left):
     assert found == sales(sold)
     assert state.profit.tolist() == profit
     assert state.budget.tolist() == left
-    assert state.spent.tolist() == [10000 - money for money in left]
+    assert game.spent(state).tolist() == [10000 - money for money in left]
     assert len(log) == int(state.round) <= game.length()
 
 
@@ -310,7 +306,7 @@ def test_turns_begin_where_they_shall():
     _, log = scripted(game, [naive] * 4)
     assert [seat for ((seat, _),) in log[:5]] == [2, 3, 0, 1, 2]
     drawn = private([9, 9, 9, 9], 1, first_bidder="random")
-    first = drawn.reset(np.random.default_rng(0), (4000,)).turn
+    first = drawn.reset(0, (4000,)).turn
     assert np.allclose(np.bincount(first) / 4000, 0.25, atol=0.03)
 
 
@@ -318,7 +314,7 @@ def test_turns_begin_where_they_shall():
 def test_private_values_are_drawn_within_the_budget(group):
     game = llm_games.rules("english_auction", preset=f"econ_arena_english_{group}")
     unit = int(game.purses[0]) // 100
-    values = game.reset(np.random.default_rng(0), (4000,)).values
+    values = game.reset(0, (4000,)).values
     assert values.shape == (5, 1, 4000)
     assert values.min() >= 1
     assert values.max() <= 100 * unit
@@ -327,7 +323,7 @@ def test_private_values_are_drawn_within_the_budget(group):
     wide = llm_games.rules(
         "english_auction", values="private", value_mean=2, value_sd=2, budgets=(3, 4, 5, 6)
     )
-    values = wide.reset(np.random.default_rng(0), (500,)).values
+    values = wide.reset(0, (500,)).values
     assert values.min() == 1
     assert [int(row.max()) for row in values] == [3, 4, 5, 6]
 
@@ -379,22 +375,30 @@ def test_chances_of_seven_by_the_authors_code():
 )
 def test_ties_are_drawn_with_these_chances(rule_, replies, chances):
     tables = 40_000
-    game, rng = auction([10000] * 4, tie_rule=rule_), np.random.default_rng(1)
+    game = auction([10000] * 4, tie_rule=rule_)
     actions = np.tile(np.array(replies)[:, None], tables)
-    state, _ = game.step(game.reset(rng, (tables,)), actions, rng)
+    state, _ = game.step(game.reset(1, (tables,)), actions)
     shares = np.bincount(state.leader, minlength=4) / tables
     assert np.allclose(shares, chances, atol=0.01)
 
 
 def test_ties_of_one_table_are_drawn_afresh_each_round():
-    game, rng = auction([10**6] * 3, 1000), np.random.default_rng(1)
-    state, leaders = game.reset(rng), []
+    game = auction([10**6] * 3, 1000)
+    state, leaders = game.reset(1), []
     for _ in range(600):
-        state, _ = game.step(state, np.full(3, int(game.floor(state))), rng)
+        state, _ = game.step(state, np.full(3, int(game.floor(state))))
         leaders.append(int(state.leader))
     others = [(b - a) % 3 for a, b in itertools.pairwise(leaders)]
     assert set(others) == {1, 2}
     assert 240 < others.count(1) < 360
+
+
+@pytest.mark.parametrize(("k", "seat"), [(0, 0), (1, 2), (2, 3)])
+def test_a_given_lot_says_which_of_those_tied_leads(k, seat):
+    game = auction([10000] * 4)
+    state = game.reset(given={"lots": [(k + 0.5) / 3]})
+    state, _ = game.step(state, np.array([1200, 1000, 1200, 1200]))
+    assert int(state.leader) == seat
 
 
 # -- items, options and limits -------------------------------------------------------------------
@@ -420,13 +424,13 @@ def test_the_items():
 def test_orders_of_sale(order, letters):
     assert "".join(ITEMS[i].name[-1] for i in order_of(ITEMS[:10], order)) == letters
     game = llm_games.rules("english_auction", item_order=order)
-    state = game.reset(np.random.default_rng(0), (2,))
+    state = game.reset(0, (2,))
     assert "".join(game.catalogue[i].name[-1] for i in state.order[:, 1]) == letters
 
 
 def test_shuffled_orders_are_uniform():
     game = llm_games.rules("english_auction", items="items_3", item_order="shuffled")
-    orders = game.reset(np.random.default_rng(0), (6000,)).order
+    orders = game.reset(0, (6000,)).order
     counts = np.unique(orders[0] * 9 + orders[1] * 3 + orders[2], return_counts=True)[1]
     assert len(counts) == 6
     assert np.allclose(counts, 1000, atol=120)
@@ -434,7 +438,7 @@ def test_shuffled_orders_are_uniform():
 
 @pytest.mark.parametrize(("pct", "estimate"), [(10, 2200), (-80, 400), (0, 2000), (-100, 0)])
 def test_estimates_are_exact(pct, estimate):
-    state = llm_games.rules("english_auction", overestimate_pct=pct).reset(np.random.default_rng(0))
+    state = llm_games.rules("english_auction", overestimate_pct=pct).reset()
     assert state.estimates[0, 0] == estimate
 
 
@@ -443,15 +447,15 @@ def test_each_bidder_can_have_its_own():
         "english_auction", players=2, budgets=[3000, 5000], overestimate_pct=[10, -10],
         objective=["items", "profit"], items="items_2", **LOWEST,
     )  # fmt: skip
-    state, rng = game.reset(np.random.default_rng(0)), np.random.default_rng(0)
+    state = game.reset()
     assert state.estimates[:, 0].tolist() == [2200, 1800]
-    state, outcome = game.step(state, np.array([3000, W]), rng)
+    state, outcome = game.step(state, np.array([3000, W]))
     assert outcome.rewards.tolist() == [1, 0]
-    state, outcome = game.step(state, np.array([W, 1200]), rng)
+    state, outcome = game.step(state, np.array([W, 1200]))
     assert outcome.rewards.tolist() == [0, 800]
     assert state.profit.tolist() == [-1000, 800]
     prompts = Prompts("english_auction")
-    asked = game.reset(rng)
+    asked = game.reset()
     assert "win the most items" in prompts.request(View.of(game, asked, 0))
     assert "highest total profit" in prompts.request(View.of(game, asked, 1))
 
@@ -459,21 +463,20 @@ def test_each_bidder_can_have_its_own():
 def test_skip_broke_asks_only_who_can_pay():
     items = (("Lamp", 100, 200), ("Chair", 500, 900), ("Vase", 400, 900), ("Cup", 10, 30))
     game = auction([150, 90, 450], items=items, skip_broke=True)
-    rng = np.random.default_rng(0)
-    state = game.reset(rng)
+    state = game.reset()
     assert game.asked(state).tolist() == [True, False, True]
-    state, _ = game.step(state, np.array([100, 0, 120]), rng)
+    state, _ = game.step(state, np.array([100, 0, 120]))
     assert state.withdrawn.tolist() == [False, True, False]
-    state, outcome = game.step(state, np.array([140, 0, 0]), rng)
-    state, outcome = game.step(state, np.array([0, 0, 170]), rng)
+    state, outcome = game.step(state, np.array([140, 0, 0]))
+    state, outcome = game.step(state, np.array([0, 0, 170]))
     # Seat 0 cannot raise to 180 and is not asked: sold. Nobody can pay the next two items.
     assert state.sold_to.tolist() == [2, -1, -1, -1]
     assert (int(state.item), game.asked(state).tolist()) == (3, [True, True, True])
     assert outcome.rewards.tolist() == [0, 0, 30]
     poor = auction([5, 7], skip_broke=True)
-    assert poor.reset(rng).over
-    assert poor.reset(rng, (3,)).over.all()
-    discounted = auction([300, 100], skip_broke=True, **HALF).reset(rng)
+    assert poor.reset().over
+    assert poor.reset(0, (3,)).over.all()
+    discounted = auction([300, 100], skip_broke=True, **HALF).reset()
     assert (int(discounted.start), int(discounted.discounts)) == (250, 2)
 
 
@@ -525,11 +528,11 @@ BIG = {"items": tuple((f"Item {i}", i, 3 * i) for i in range(100)), "players": 2
 ]))  # fmt: skip
 def test_random_play_ends_and_keeps_the_books(seed, more):
     game, rng = llm_games.rules("english_auction", **more), np.random.default_rng(seed)
-    state, steps = game.reset(rng, (3,)), 0
+    state, steps = game.reset(seed, (3,)), 0
     while not state.over.all():
         floor, can = game.floor(state), game.legal(state)[1]
         bids = np.minimum(floor + rng.integers(0, 500, can.shape), can)
-        state, outcome = game.step(state, np.where(rng.random(can.shape) < 0.6, bids, W), rng)
+        state, outcome = game.step(state, np.where(rng.random(can.shape) < 0.6, bids, W))
         assert not outcome.broke.any()
         assert (state.budget >= 0).all()
         steps += 1
@@ -537,7 +540,7 @@ def test_random_play_ends_and_keeps_the_books(seed, more):
     sold = state.sold_to >= 0
     spent = np.where(sold, state.price, 0).sum(axis=0)
     assert (game.purses.sum() - state.budget.sum(axis=0) == spent).all()
-    assert (state.spent.sum(axis=0) == spent).all()
+    assert (game.spent(state).sum(axis=0) == spent).all()
     gains = np.where(sold, state.values[0] - state.price, 0).sum(axis=0)
     assert (state.profit.sum(axis=0) == gains).all()
     assert (state.won.sum(axis=0) == sold.sum(axis=0)).all()
@@ -589,7 +592,7 @@ def test_numbers_of_a_reply():
 @pytest.mark.parametrize("budget", [1200, 1000, 900])
 def test_the_question_knows_its_legal_replies(budget):
     question, rng = Bid("bid", 1000, budget), np.random.default_rng(0)
-    drawn = {question.sample(rng) for _ in range(3000)}
+    drawn = {sampled(question, rng) for _ in range(3000)}
     assert drawn == {-1, *range(1000, budget + 1)}
     for action in drawn:
         reply = question.reply(action)
@@ -603,14 +606,14 @@ def test_the_question_knows_its_legal_replies(budget):
 
 def test_what_is_told():
     game = llm_games.rules("english_auction", players=3, items="items_2", **LOWEST)
-    prompts, rng = Prompts("english_auction"), np.random.default_rng(0)
-    state = game.reset(rng)
+    prompts = Prompts("english_auction")
+    state = game.reset()
     text = prompts.text(View.of(game, state, 1))
     for part in ("player_1", "Widget A", "start price 1000", "estimate 2200", "no bids yet",
                  "budget: 10000", "Gadget B 1000/2200", "from 1000 to 10000"):  # fmt: skip
         assert part in text
     assert "2000" not in text  # the true value
-    state, _ = game.step(state, np.array([1200, 1200, W]), rng)
+    state, _ = game.step(state, np.array([1200, 1200, W]))
     view = View.of(game, state, 1)
     assert prompts.report(view) == (
         "Widget A, replies so far: player_0 bid 1200, player_1 bid 1200, player_2 withdrew."
@@ -618,24 +621,24 @@ def test_what_is_told():
     assert "player_0 leads with 1200. Smallest raise: 100." in prompts.request(view)
     assert "from 1300 to 10000" in prompts.request(view)
     assert View.of(game, state, 0).question is None
-    state, _ = game.step(state, np.array([W, 1300, W]), rng)
-    state, _ = game.step(state, np.array([W, W, W]), rng)
+    state, _ = game.step(state, np.array([W, 1300, W]))
+    state, _ = game.step(state, np.array([W, W, W]))
     view = View.of(game, state, 0)
     assert prompts.report(view) == "Widget A: sold to player_1 for 1300. True value: 2000."
     assert "Won so far: player_1 1 for 1300 (profit 700)." in prompts.request(view)
-    state, _ = game.step(state, np.full(3, W), rng)
+    state, _ = game.step(state, np.full(3, W))
     assert prompts.report(View.of(game, state, 0)) == "Gadget B: not sold. True value: 2000."
 
 
 def test_what_is_not_told():
     game = llm_games.rules("english_auction", players=2, reveal_value="never", terse_rules=True)
-    prompts, rng = Prompts("english_auction"), np.random.default_rng(0)
-    state = game.reset(rng)
+    prompts = Prompts("english_auction")
+    state = game.reset()
     for hidden in ("Smallest raise", "rounded", "drawn", "is out", "seeing"):
         assert hidden not in prompts.text(View.of(game, state, 0))
-    state, _ = game.step(state, np.array([1200, 1100]), rng)
+    state, _ = game.step(state, np.array([1200, 1100]))
     assert "Smallest raise: 100" in prompts.request(View.of(game, state, 1))
-    state, _ = game.step(state, np.array([W, W]), rng)
+    state, _ = game.step(state, np.array([W, W]))
     view = View.of(game, state, 0)
     assert "2000" not in prompts.text(view)
     assert view.number("sale_value") == view.number("profit_0") == 0
@@ -651,18 +654,17 @@ def test_others_secrets_make_no_difference():
             "english_auction", players=2, budgets=(10000, budget), overestimate_pct=(10, pct),
             objective=("profit", objective),
         )  # fmt: skip
-        state, rng = game.reset(np.random.default_rng(3)), np.random.default_rng(0)
+        state = game.reset(3)
         for replies in ([1200, W], [W, W], [W, W], [1000, 0]):
             view = View.of(game, state, 0)
             seen.add((int(state.round), view.numbers.tobytes(), prompts.text(view)))
-            state, _ = game.step(state, np.array(replies), rng)
+            state, _ = game.step(state, np.array(replies))
     assert len(seen) == 4
 
 
 def test_numbers_of_a_view():
     game = llm_games.rules("english_auction", players=3, budgets=20000, **LOWEST)
-    rng = np.random.default_rng(0)
-    state, _ = game.step(game.reset(rng), np.array([1200, 1400, W]), rng)
+    state, _ = game.step(game.reset(), np.array([1200, 1400, W]))
     view = View.of(game, state, 0)
     shown = {c: float(view.number(c)) * 20000 for c in ("start", "estimate", "increment", "high",
              "floor", "budget", "start_4", "estimate_4", "reply_0", "reply_1")}  # fmt: skip
@@ -683,7 +685,7 @@ def test_a_model_is_asked_again_and_then_withdraws():
     """Seat 1 must bid 1300: 1299 four times is a withdrawal, and seat 0 wins at 1200."""
     from llm_games.wrappers.clients.scripted import ScriptedClient
     from llm_games.wrappers.llm_policy import LLMPolicy
-    from llm_games.wrappers.table import play as play_table
+    from llm_games.wrappers.seats import play as play_table
 
     game = auction([10000] * 3, **LOWEST)
     replies = [['{"bid": 1200}'], ['{"bid": 1200}'] + ['{"bid": 1299}'] * 9, ['{"bid": 1000}']]
@@ -713,7 +715,7 @@ def test_a_model_is_asked_again_and_then_withdraws():
 )
 def test_presets(preset, players, count, budget, step):
     game = llm_games.rules("english_auction", preset=preset)
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset()
     assert (game.players, len(game.catalogue), int(game.purses[0])) == (players, count, budget)
     assert step in (None, int(game.increment(state)))
     assert game.attempts(9) == (1 if count == 1 else 4)
@@ -722,8 +724,7 @@ def test_presets(preset, players, count, budget, step):
 
 def test_an_illegal_reply_can_void_the_run():
     game = llm_games.rules("english_auction", players=2, failed_reply="void_run")
-    rng = np.random.default_rng(0)
-    state, outcome = game.step(game.reset(rng, (2,)), np.array([[10001, W], [1000, 1000]]), rng)
+    state, outcome = game.step(game.reset(0, (2,)), np.array([[10001, W], [1000, 1000]]))
     assert state.void.tolist() == state.over.tolist() == [True, False]
     assert not outcome.rewards[:, 0].any()
 
@@ -740,7 +741,9 @@ def test_an_auction_that_nobody_can_pay_is_over_at_once():
 
 
 def test_a_table_to_look_at():
-    env = llm_games.make("english_auction", players=2, tie_rule="lowest_index", render_mode="ansi")
+    env = llm_games.make(
+        "english_auction", players=2, tie_rule="lowest_index", actions="rules", render_mode="ansi"
+    )
     env.reset(seed=1)
     env.step(np.array([1200]))
     env.step(np.array([-1]))
@@ -757,11 +760,11 @@ def test_a_table_to_look_at():
 
 def test_any_negative_number_withdraws():
     game = auction([100, 100], items=[("A", 10, 20)])
-    state = game.reset(np.random.default_rng(0))
-    after, outcome = game.step(state, np.array([-5, -2]), np.random.default_rng(0))
+    state = game.reset()
+    after, outcome = game.step(state, np.array([-5, -2]))
     assert bool(after.over)
     assert outcome.record["actions"].tolist() == [-1, -1]
-    state, _ = game.step(state, np.array([15, -3]), np.random.default_rng(0))
+    state, _ = game.step(state, np.array([15, -3]))
     assert state.sold_to.tolist() == [0]
 
 
@@ -769,18 +772,16 @@ def test_the_turn_goes_on_behind_who_was_asked_and_not_behind_who_is_broke():
     game = auction(
         [100, 100, 100, 15, 100], items=[("A", 10, 20)], bidding="cyclic", skip_broke=True
     )
-    rng = np.random.default_rng(0)
-    state = game.reset(rng)
+    state = game.reset()
     for seat, bid in ((0, 16), (1, 20)):  # seat 3 cannot pay 17
         assert np.flatnonzero(game.asked(state)).tolist() == [seat]
-        state, _ = game.step(state, np.where(game.asked(state), bid, -1), rng)
+        state, _ = game.step(state, np.where(game.asked(state), bid, -1))
     assert np.flatnonzero(game.asked(state)).tolist() == [2]
 
 
 def test_in_turns_everybody_hears_of_a_sale_on_its_first_turn():
     game = auction([100] * 3, items=[("A", 10, 20), ("B", 10, 20)], bidding="cyclic")
-    rng = np.random.default_rng(0)
-    state, heard = game.reset(rng), []
+    state, heard = game.reset(), []
     while not state.over:
         [seat] = np.flatnonzero(game.asked(state))
         told = game.told(state, seat)
@@ -789,15 +790,15 @@ def test_in_turns_everybody_hears_of_a_sale_on_its_first_turn():
             sold = game.observe(state)[seat, game.column_index["sale_price"]]
             assert (sold > 0) == (told["sale"] is not None)
         bid = 10 if state.high < 0 else 11 if state.high < 11 else -1
-        state, _ = game.step(state, np.where(game.asked(state), bid, -1), rng)
+        state, _ = game.step(state, np.where(game.asked(state), bid, -1))
     assert [seat for seat, sale in heard if sale] == [0, 1, 2]
 
 
 def test_breaks_are_counted_by_kind_in_the_record():
     game = auction([1300, 1300, 1300, 5000, 1300])
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset()
     actions = np.array([1400, 999, MISSING, 1100, -1])
-    after, outcome = game.step(state, actions, np.random.default_rng(0))
+    after, outcome = game.step(state, actions)
     assert [BREAKS[kind] for kind in outcome.record["break"]] == [
         "over_budget", "below_start", "format", "", "",
     ]  # fmt: skip

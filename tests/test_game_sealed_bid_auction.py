@@ -13,7 +13,6 @@ from llm_games.questions import MISSING
 from llm_games.view import View
 from llm_games.words import Prompts, versions
 
-RNG = np.random.default_rng(0)
 DEFAULT = """
 200 30 0 80 70 160 20 110 10 100
 10 90 40 140 110 30 70 190 170 130
@@ -51,13 +50,13 @@ def given_valuations(valuations, **more):
 def bid_once(rules, bids, tables=None):
     """Bid the same at one table, or at many tables that differ in chance alone."""
     batch = () if tables is None else (tables,)
-    state = rules.reset(np.random.default_rng(1), batch)
+    state = rules.reset(1, batch)
     actions = np.array(bids).reshape(-1, *(1 for _ in batch))
-    return rules.step(state, np.broadcast_to(actions, (rules.players, *batch)), RNG)
+    return rules.step(state, np.broadcast_to(actions, (rules.players, *batch)))
 
 
 def test_default_valuations():
-    state = auction().reset(np.random.default_rng(7))
+    state = auction().reset(7)
     expected = [[int(v) for v in line.split()] for line in DEFAULT.split("\n") if line]
     assert state.valuations.tolist() == expected
 
@@ -71,7 +70,7 @@ def test_default_valuations():
     ],
 )
 def test_valuations_of_the_variants(largest, first, last):
-    state = auction(valuation_max=largest).reset(RNG)
+    state = auction(valuation_max=largest).reset()
     for t, row in ((0, first), (-1, last)):
         assert ",".join(map(str, state.valuations[t])) == row
 
@@ -128,8 +127,8 @@ def test_shared_lots_of_round_1(count, index):
     seats = [0, 5, 7] if count == 3 else [0, 7] if count == 2 else [*range(count)]
     bids = [10 if seat in seats else 0 for seat in range(10)]
     rules = auction(tie_rng="shared", bid_range="unbounded")
-    state = rules.reset(np.random.default_rng(5))
-    _, outcome = rules.step(state, np.array(bids), RNG)
+    state = rules.reset(5)
+    _, outcome = rules.step(state, np.array(bids))
     assert outcome.record["winner"] == seats[index]
 
 
@@ -137,7 +136,7 @@ def test_shared_lots_of_round_1(count, index):
 def test_random_valuations_follow_the_law(more):
     """Distinct, on the grid, every value equally likely at every seat, new at every table."""
     rules = auction(valuation_draw="random", rounds=3, **more)
-    drawn = rules.reset(np.random.default_rng(2), (2000,)).valuations
+    drawn = rules.reset(2, (2000,)).valuations
     grid = np.arange(rules.valuation_min, rules.valuation_max + 1, rules.interval)
     assert drawn.shape == (3, 10, 2000)
     assert np.isin(drawn, grid).all()
@@ -150,7 +149,7 @@ def test_random_valuations_follow_the_law(more):
 
 
 def test_seeded_valuations_are_the_same_at_every_table():
-    drawn = auction().reset(RNG, (3,)).valuations
+    drawn = auction().reset(0, (3,)).valuations
     assert (drawn == drawn[..., :1]).all()
 
 
@@ -160,13 +159,13 @@ def test_seeded_valuations_are_the_same_at_every_table():
 def test_a_table_cut_out_of_a_batch_goes_on_alike(draw, seed):
     rules = auction(players=4, rounds=3, valuation_draw=draw, bid_range="unbounded")
     rng = np.random.default_rng(seed)
-    batch = rules.reset(rng, (5,))
+    batch = rules.reset(seed, (5,))
     alone = [batch.table(b) for b in range(5)]
     while not batch.over.all():
         bids = rng.integers(0, 3, (4, 5))  # few different bids: many ties
-        batch, outcome = rules.step(batch, bids, rng)
+        batch, outcome = rules.step(batch, bids)
         for b in range(5):
-            alone[b], single = rules.step(alone[b], bids[:, b], np.random.default_rng(0))
+            alone[b], single = rules.step(alone[b], bids[:, b])
             assert np.array_equal(single.rewards, outcome.rewards[:, b])
             for name, value in alone[b].arrays().items():
                 assert np.array_equal(value, batch.arrays()[name][..., b]), name
@@ -201,7 +200,7 @@ def test_a_broken_rule_can_void_the_run():
 
 def test_the_mask_shows_each_seat_its_own_bids():
     rules = auction()
-    mask = rules.mask(rules.reset(RNG))
+    mask = rules.mask(rules.reset())
     assert mask.sum(axis=1).tolist() == [v + 1 for v in ROUND_1]
     assert not auction(bid_range="unbounded").masked
 
@@ -209,7 +208,7 @@ def test_the_mask_shows_each_seat_its_own_bids():
 @pytest.mark.parametrize(("parse", "value"), [("strict", None), ("truncate", 19)])
 def test_questions(parse, value):
     rules = auction(number_parse=parse)
-    question = rules.question(rules.reset(RNG), 1)
+    question = rules.question(rules.reset(), 1)
     assert question.wanted() == "a whole number from 0 to 30"
     assert (question.truncate, question.key) == (value is not None, "bid")
 
@@ -245,8 +244,8 @@ def test_a_loser_learns_nothing_else(price):
     """What stays hidden may change: losing bids, other valuations, who won, the own seat."""
     one = auction(price=price, players=4, rounds=2, valuations=[[9, 9, 9, 9], [7, 1, 1, 1]])
     two = auction(price=price, players=4, rounds=2, valuations=[[9, 8, 8, 9], [7, 3, 2, 4]])
-    before, _ = one.step(one.reset(RNG), np.array([3, 8, 5, 5]), RNG)
-    after, _ = two.step(two.reset(RNG), np.array([3, 5, 8, 1]), RNG)
+    before, _ = one.step(one.reset(), np.array([3, 8, 5, 5]))
+    after, _ = two.step(two.reset(), np.array([3, 5, 8, 1]))
     assert one.told(before, 0) == two.told(after, 0)
     assert np.array_equal(one.observe(before)[0], two.observe(after)[0])
     order = [1, 0, 3, 2]
@@ -255,6 +254,7 @@ def test_a_loser_learns_nothing_else(price):
         valuations=before.valuations[:, order],
         bids=before.bids[order],
         winner=np.int64(order.index(int(before.winner))),
+        utility=before.utility[order],
     )
     for seat in range(4):
         assert one.told(before, order[seat]) == one.told(seated, seat)
@@ -278,14 +278,14 @@ def test_every_wording_tells_the_options_apart(version):
 def test_a_scripted_game():
     rules = auction(players=3, rounds=2, price="second", valuations=[[200, 30, 70], [10, 90, 40]])
     prompts = Prompts("sealed_bid_auction")
-    state = rules.reset(np.random.default_rng(0))
+    state = rules.reset(0)
     assert prompts.report(View.of(rules, state, 0)) == ""
     assert prompts.request(View.of(rules, state, 1)) == (
         "Round 1 of 2. The item is worth 30 to you. How much do you bid? Your goal is the highest "
         "total profit over all rounds.\nAnswer only with JSON of this form: "
         '{"bid": <a whole number from 0 to 30>}'
     )
-    state, _ = rules.step(state, np.array([180, 30, 70]), RNG)
+    state, _ = rules.step(state, np.array([180, 30, 70]))
     assert prompts.report(View.of(rules, state, 0)) == (
         "Result of round 1: your value was 200 and you bid 180. The highest bid was 180, and the "
         "winner paid 70. You won. Your profit was 130."
@@ -297,7 +297,7 @@ def test_a_scripted_game():
     assert prompts.request(View.of(rules, state, 2)).startswith(
         "Round 2 of 2. The item is worth 40"
     )
-    state, outcome = rules.step(state, np.array([0, 80, 0]), RNG)
+    state, outcome = rules.step(state, np.array([0, 80, 0]))
     assert outcome.finished.all()
     assert outcome.rewards.tolist() == [0, 90, 0]
     assert prompts.request(View.of(rules, state, 1)) == ""

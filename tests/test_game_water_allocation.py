@@ -1,7 +1,6 @@
 """The water allocation challenge: the source's worked days and games, every option, the views."""
 
 import asyncio
-import dataclasses
 import json
 from decimal import Decimal
 
@@ -14,15 +13,13 @@ import llm_games
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import PERSONAS, RESIDENTS, WaterAllocation
 from llm_games.questions import MISSING, NO_BID, BadReply
+from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts
-from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.replies import read_reply
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
-RNG = np.random.default_rng(0)
 N = NO_BID
 # Balance before the salary, health, dry days.
 STATES = {
@@ -104,7 +101,7 @@ def start(name, supply, **options):
     """Return rules and a state before a day with this supply."""
     game = WaterAllocation(supplies=[supply] * 20, **options)
     parts = dict(zip(("balance", "hp", "dry"), map(np.array, STATES[name]), strict=True))
-    return game, dataclasses.replace(game.reset(RNG), living=parts["hp"] > 0, **parts)
+    return game, game.reset().replace(living=parts["hp"] > 0, **parts)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +110,7 @@ def start(name, supply, **options):
 )  # fmt: skip
 def test_worked_days(name, options, supply, bids, winners, left, price, b, h, d, x):
     game, state = start(name, supply, **options)
-    after, outcome = game.step(state, np.array(bids), RNG)
+    after, outcome = game.step(state, np.array(bids))
     record = outcome.record
     assert np.flatnonzero(record["won"]).tolist() == winners
     assert (record["left"], record["price"]) == (left, price)
@@ -130,7 +127,7 @@ def test_worked_days(name, options, supply, bids, winners, left, price, b, h, d,
 def test_what_is_counted_of_bids_above_the_balance():
     for options, broke in (("void", []), ("clip", []), ("rule_break", [0])):
         game, state = start("C", 12, over_budget=options)
-        _, outcome = game.step(state, np.array([101, 60, 90, 95, 50]), RNG)
+        _, outcome = game.step(state, np.array([101, 60, 90, 95, 50]))
         assert np.flatnonzero(outcome.record["over_budget"]).tolist() == [0]
         assert np.flatnonzero(outcome.broke).tolist() == broke
 
@@ -140,7 +137,7 @@ def test_money_that_a_death_takes_is_announced_first():
         bids = DAYS["1 day 7 of the paper"][3] if name == "P" else [600, 760, 0, 600, 760]
         for reset in (True, False):
             game, state = start(name, 19 if name == "P" else 10, reset_balance_on_death=reset)
-            after, outcome = game.step(state, np.array(bids), RNG)
+            after, outcome = game.step(state, np.array(bids))
             assert outcome.record["balance"][seats].tolist() == money
             assert after.balance[seats].tolist() == ([0] * len(seats) if reset else money)
             said = {
@@ -154,19 +151,16 @@ def test_ties_by_seat_alone():
     cast = [("Cindy", 10, 100), ("Bob", 9, 100)]
     for tie_rule, winner in (("lower_requirement", 1), ("index", 0)):
         game = WaterAllocation(players=2, residents=cast, tie_rule=tie_rule, supplies=[10] * 20)
-        _, outcome = game.step(game.reset(RNG), np.array([100, 100]), RNG)
+        _, outcome = game.step(game.reset(), np.array([100, 100]))
         assert np.flatnonzero(outcome.record["won"]).tolist() == [winner]
 
 
 def test_two_tables_at_once():
     game = WaterAllocation()
-    state = dataclasses.replace(
-        game.reset(RNG, (2,)),
-        supplies=np.tile([11, 17], (20, 1)),
-        balance=np.tile([100, 0], (5, 1)),
-    )
+    state = game.reset(0, (2,), {"supplies": np.tile([11, 17], (20, 1))})
+    state = state.replace(balance=np.tile([100, 0], (5, 1)))
     bids = np.array([[20, 70], [30, 70], [40, 70], [35, 70], [90, N]])
-    after, outcome = game.step(state, bids, RNG)
+    after, outcome = game.step(state, bids)
     assert outcome.record["won"].tolist() == [[0, 1], [0, 1], [1, 0], [0, 0], [0, 0]]
     assert outcome.record["left"].tolist() == [1, 0]
     assert after.balance.tolist() == [[170, 0], [175, 5], [160, 100], [220, 120], [220, 120]]
@@ -204,10 +198,10 @@ GAMES = {
 @pytest.mark.parametrize(("rule", "winners", "prices", "deaths", *"bhd"), GAMES.values(), ids=GAMES)
 def test_whole_games(rule, winners, prices, deaths, b, h, d):
     game = WaterAllocation(supplies=SUPPLIES)
-    state, rewards, died = game.reset(RNG), np.zeros(5), {}
+    state, rewards, died = game.reset(), np.zeros(5), {}
     for day, (served, price) in enumerate(zip(winners.split(), prices, strict=True), start=1):
         assert not state.over
-        state, outcome = game.step(state, rule(game, state), RNG)
+        state, outcome = game.step(state, rule(game, state))
         won = {RESIDENTS[seat].name[0] for seat in np.flatnonzero(outcome.record["won"])}
         assert won == set(served) - {"-"}
         assert outcome.record["price"] == price
@@ -221,9 +215,9 @@ def test_whole_games(rule, winners, prices, deaths, b, h, d):
 
 def test_everybody_dies_on_day_4():
     game = WaterAllocation(supplies=[7] * 20)
-    state, health = game.reset(RNG), []
+    state, health = game.reset(), []
     while not state.over:
-        state, outcome = game.step(state, half(game, state), RNG)
+        state, outcome = game.step(state, half(game, state))
         health.append(outcome.record["hp"].tolist())
     assert health == [[points] * 5 for points in (7, 5, 2, -2)]
     assert outcome.record["balance"].tolist() == [280, 300, 400, 480, 480]
@@ -238,7 +232,7 @@ def test_everybody_dies_on_day_4():
 )  # fmt: skip
 def test_presets(settings, supplies, mean):
     game = llm_games.rules("water_allocation", preset=settings)
-    drawn = game.reset(np.random.default_rng(1), (500,)).supplies
+    drawn = game.reset(1, (500,)).supplies
     assert (drawn.min(), drawn.max()) == supplies
     assert game.mean_supply == mean
     assert (game.personas is None) == (settings < "setting_4")
@@ -246,7 +240,7 @@ def test_presets(settings, supplies, mean):
 
 def test_the_upper_end_of_the_supply_may_be_left_out():
     game = WaterAllocation(supply_upper_inclusive=False)
-    drawn = game.reset(np.random.default_rng(1), (500,)).supplies
+    drawn = game.reset(1, (500,)).supplies
     assert (drawn.min(), drawn.max()) == (10, 19)
     assert game.mean_supply == 14.5
     assert "10 to 19 units" in Prompts("water_allocation").rules(game, 0)
@@ -256,10 +250,10 @@ def test_the_upper_end_of_the_supply_may_be_left_out():
 
 def test_supplies_are_independent_of_play():
     game = WaterAllocation()
-    one, two = (game.reset(np.random.default_rng(3)) for _ in range(2))
+    one, two = (game.reset(3) for _ in range(2))
     for _ in range(3):
-        one, _ = game.step(one, half(game, one), np.random.default_rng(1))
-        two, _ = game.step(two, np.full(5, N), np.random.default_rng(2))
+        one, _ = game.step(one, half(game, one))
+        two, _ = game.step(two, np.full(5, N))
     assert game.supply(one) == game.supply(two)
 
 
@@ -274,7 +268,7 @@ def test_supplies_are_independent_of_play():
 def test_replies(decimals, value, action):
     game = WaterAllocation(players=1, residents=[("A", 8, 120)], money_decimals=decimals)
     text = json.dumps({"bid": value, "reason": "because"})
-    reply = read_reply(Completion(text), game.question(game.reset(RNG), 0))
+    reply = read_reply(text, game.question(game.reset(), 0))
     assert (reply.outcome, reply.action) == ("valid", action)
 
 
@@ -285,7 +279,7 @@ def test_replies(decimals, value, action):
      (71, "range", 71), (10**25, "range", 2**62)],
 )  # fmt: skip
 def test_bad_replies(value, kind, action):
-    question = WaterAllocation().question(WaterAllocation().reset(RNG), 0)
+    question = WaterAllocation().question(WaterAllocation().reset(), 0)
     with pytest.raises(BadReply) as bad:
         question.read(Decimal(str(value)) if isinstance(value, float) else value)
     assert (bad.value.kind, bad.value.action) == (kind, action)
@@ -295,23 +289,23 @@ def test_bad_replies(value, kind, action):
 @pytest.mark.parametrize("action", [MISSING, -2, -70])
 def test_unusable_bids_count_as_none_and_are_told(action):
     game = WaterAllocation(supplies=[8] * 20)
-    after, outcome = game.step(game.reset(RNG), np.array([action, N, N, N, N]), RNG)
+    after, outcome = game.step(game.reset(), np.array([action, N, N, N, N]))
     assert outcome.broke.tolist() == [True, False, False, False, False]
     assert outcome.record["actions"].tolist() == [N] * 5
     assert game.told(after, 1)["last"]["residents"][0]["bid"] is None
     zero = WaterAllocation(supplies=[8] * 20, no_bid="zero")
-    _, outcome = zero.step(zero.reset(RNG), np.array([action, N, N, N, N]), RNG)
+    _, outcome = zero.step(zero.reset(), np.array([action, N, N, N, N]))
     assert np.flatnonzero(outcome.record["won"]).tolist() == [0]
     void = WaterAllocation(failed_reply="void_run")
-    assert void.step(void.reset(RNG), np.array([action, N, N, N, N]), RNG)[0].void
+    assert void.step(void.reset(), np.array([action, N, N, N, N]))[0].void
 
 
 def test_money_with_decimals():
     game = WaterAllocation(players=2, money_decimals=2, supplies=[9] * 20)
-    state = game.reset(RNG)
+    state = game.reset()
     assert game.legal(state)[1].tolist() == [7000, 7500]
     assert [game.decode(state, 0, x) for x in (12.349, -0.004, 0.29, 70.0)] == [1234, N, 29, 7000]
-    after, outcome = game.step(state, np.array([2399, 2400]), RNG)
+    after, outcome = game.step(state, np.array([2399, 2400]))
     assert outcome.record["price"] == 2400
     assert after.balance.tolist() == [7000, 5100]
     assert game.told(after, 0)["balance"] == "140.00"
@@ -326,7 +320,7 @@ def test_a_language_model_bids():
     texts = ['{"bid": 9999}', "I pass.", '{"bid": 60, "reason": "thirst"}', '{"bid": null}']
 
     def script(request):
-        return texts[(int(request.seat.rsplit("_", 1)[1]) + len(request.messages) // 2) % 4]
+        return texts[(request.who.seat + len(request.messages) // 2) % 4]
 
     game = WaterAllocation(players=4, days=1, supplies=[8])
     player = LLMPolicy(ScriptedClient(script), max_attempts=1)
@@ -348,7 +342,7 @@ def column(game, state, seat, name):
 
 def test_the_day_of_a_death_and_after_it():
     game, state = start("P", 19)
-    after, _ = game.step(state, np.array([150, 200, 120, 180, 300]), RNG)
+    after, _ = game.step(state, np.array([150, 200, 120, 180, 300]))
     prompts = Prompts("water_allocation")
     report = prompts.report(View.of(game, after, 1))
     assert report == prompts.report(View.of(game, after, 0))  # everybody hears the same
@@ -356,7 +350,7 @@ def test_the_day_of_a_death_and_after_it():
     assert prompts.request(View.of(game, after, 1)) == ""
     assert column(game, after, 1, "hp_1") == 0
     assert column(game, after, 1, "hp") == 0
-    later, _ = game.step(after, np.array([0, 999, 0, 0, 0]), RNG)
+    later, _ = game.step(after, np.array([0, 999, 0, 0, 0]))
     assert later.bids[1] == N
     assert prompts.report(View.of(game, later, 1)) == ""
     assert not View.of(game, later, 1).numbers.any()
@@ -365,7 +359,7 @@ def test_the_day_of_a_death_and_after_it():
 
 def test_the_numbers_of_a_day():
     game, state = start("P", 12)
-    after, _ = game.step(state, np.array([150, 170, 120, 180, N]), RNG)
+    after, _ = game.step(state, np.array([150, 170, 120, 180, N]))
     seen = {c.name: column(game, after, 3, c.name) for c in game.columns()}
     own = {"days": 1, "supply": 12, "balance": 460, "hp": 7, "dry": 0, "requirement": 11,
            "salary": 120, "last_supply": 12}  # fmt: skip
@@ -380,7 +374,7 @@ def test_the_numbers_of_a_day():
 def test_the_shown_counter():
     for shown, said in (("days", "dry days so far 0"), ("next_loss", "next dry day costs 1")):
         game = WaterAllocation(shown_dry_counter=shown)
-        assert said in Prompts("water_allocation").request(View.of(game, game.reset(RNG), 0))
+        assert said in Prompts("water_allocation").request(View.of(game, game.reset(), 0))
 
 
 @pytest.mark.parametrize("version", ["v1", "v2", "v3", "v4", "v5"])
@@ -430,7 +424,7 @@ def test_bad_parameters(change, words):
 def test_tables_may_be_mappings():
     rows = [{"name": "A", "requirement": 3, "salary": 5}]
     game = WaterAllocation(players=1, residents=rows, balance_start=2)
-    assert game.purse(game.reset(RNG)).tolist() == [7]
+    assert game.purse(game.reset()).tolist() == [7]
     assert hash(game) == hash(WaterAllocation(players=1, residents=[("A", 3, 5)], balance_start=2))
 
 
@@ -476,9 +470,9 @@ def serve(game, bids, purse, supply):
 def test_a_day_by_hand(options, bids, cast, supply):
     residents = [(f"R{i}", *row) for i, row in enumerate(cast)]
     game = WaterAllocation(players=4, residents=residents, supplies=[supply] * 20, **options)
-    state = game.reset(RNG)
+    state = game.reset()
     purse = game.purse(state).tolist()
-    after, outcome = game.step(state, np.array(bids), RNG)
+    after, outcome = game.step(state, np.array(bids))
     served, left = serve(game, bids, purse, supply)
     assert np.flatnonzero(outcome.record["won"]).tolist() == sorted(served)
     assert outcome.record["left"] == left
@@ -492,12 +486,12 @@ def test_a_day_by_hand(options, bids, cast, supply):
 def test_winning_is_monotone_in_the_own_bid(seed, seat):
     rng = np.random.default_rng(seed)
     game = WaterAllocation(balance_start=200)
-    state = game.reset(rng, (202,))
+    state = game.reset(seed, (202,))
     others = rng.integers(0, 201, 5)
     bids = np.repeat(others[:, None], 202, axis=1)
     bids[seat] = np.arange(-1, 201)
-    state = dataclasses.replace(state, supplies=np.repeat(state.supplies[:, :1], 202, axis=1))
-    won = game.step(state, bids, rng)[1].record["won"][seat]
+    state = state.replace(supplies=np.repeat(state.supplies[:, :1], 202, axis=1))
+    won = game.step(state, bids)[1].record["won"][seat]
     assert (np.diff(won.astype(int)) >= 0).all()
     assert not won[0]
 
@@ -507,11 +501,11 @@ def test_winning_is_monotone_in_the_own_bid(seed, seat):
 def test_money_health_and_life_stay_in_their_ranges(seed, options):
     game = WaterAllocation(**options)
     rng = np.random.default_rng(seed)
-    state = game.reset(rng, (50,))
+    state = game.reset(seed, (50,))
     limits = {c.name: (c.low, c.high) for c in game.columns()}
     while not state.over.all():
         actions = rng.integers(-2, game.purse(state) * 5 // 4 + 2)
-        before, (state, outcome) = state, game.step(state, actions, rng)
+        before, (state, outcome) = state, game.step(state, actions)
         assert (state.balance >= 0).all()
         assert (before.living | ~state.living).all()
         rows = game.observe(state)
@@ -534,14 +528,13 @@ def test_personas_may_be_named_and_must_be_text():
 @pytest.mark.parametrize(("decimals", "action"), [(0, -7), (2, -1.0), (2, -0.001)])
 def test_any_negative_number_is_no_bid(decimals, action):
     game = WaterAllocation(players=2, money_decimals=decimals)
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset()
     assert game.decode(state, 0, action) == NO_BID
 
 
 def test_the_dead_have_no_bid_left_in_their_mask():
     game = WaterAllocation(players=2, days=8)
-    rng, state = np.random.default_rng(0), None
-    state = game.reset(rng)
+    state = game.reset()
     while state.living.all():
-        state, _ = game.step(state, np.array([state.balance[0] + game.salaries[0], NO_BID]), rng)
+        state, _ = game.step(state, np.array([state.balance[0] + game.salaries[0], NO_BID]))
     assert game.mask(state)[1].tolist() == [True] + [False] * game.bounds()[1] + [False]

@@ -11,13 +11,15 @@ import warnings
 import numpy as np
 import pytest
 
+from llm_games.benchmarks.runs.config import Talk
 from llm_games.errors import BadParameter, NotReady, UnknownName
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import MISSING, Integer
-from llm_games.view import View
+from llm_games.view import View, Who
 from llm_games.words import Prompts
-from llm_games.wrappers.clients.base import Client, ClientError, Completion
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Sampling
+from llm_games.wrappers.clients.cache import Cache, ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import (
@@ -25,10 +27,10 @@ from llm_games.wrappers.llm_policy import (
     NOTHING_NEW,
     ChatMemory,
     LLMPolicy,
-    caller,
     dialogue,
     seeds,
 )
+from llm_games.wrappers.seats import play as play_game
 
 GAME = PublicGoods(players=3, rounds=5)
 
@@ -103,7 +105,7 @@ def test_memory_is_the_number_of_past_decisions_in_the_dialogue(memory, turns):
     chat = chats(decisions)[-1]
     assert len(chat) == 2 + 2 * turns
     assert chat[-1]["content"].startswith("Result of round 4")
-    assert len(kept.turns) <= turns + 1
+    assert len(kept.exchanges) <= turns + 1
     assert kept.decisions == 5
 
 
@@ -148,7 +150,7 @@ def test_a_bad_reply_is_asked_again_with_the_reason_and_then_forgotten():
     assert "21 is not" in third_ask[-1]["content"]
     assert "no complete JSON" not in third_ask[-1]["content"]
     assert "could not be used" not in str(second.attempts[0].messages)
-    assert memory.turns[0].answer == '{"tokens_contributed": 2}'
+    assert memory.exchanges[0].answer == '{"tokens_contributed": 2}'
 
 
 def test_without_a_legal_reply_the_action_is_missing_and_no_answer_is_remembered():
@@ -156,7 +158,7 @@ def test_without_a_legal_reply_the_action_is_missing_and_no_answer_is_remembered
     decisions, memory = play(policy, rounds=3)
     assert [d.action for d in decisions] == [MISSING] * 3
     assert [len(d.attempts) for d in decisions] == [2] * 3
-    assert [t.answer for t in memory.turns] == [""] * 3
+    assert [t.answer for t in memory.exchanges] == [""] * 3
     chat = chats(decisions)[-1]
     assert [m["role"] for m in chat] == ["system", "user"]
     assert "Result of round 1" in chat[1]["content"]
@@ -168,7 +170,7 @@ def test_the_last_readable_action_is_kept_when_all_attempts_fail():
     (decision,), memory = play(LLMPolicy(ScriptedClient(replies)), rounds=1)
     assert decision.action == 40
     assert decision.outcome == "unparsable"
-    assert memory.turns[0].answer == ""
+    assert memory.exchanges[0].answer == ""
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_other_questions_are_asked_in_the_same_way():
         policy.ask(
             lambda why: dialogue(memory, "Which two?", why),
             Pair("", 0, 9),
-            seat=caller(view, memory),
+            who=view.who,
             seeds=seeds(memory),
             max_attempts=5,
             kind="plan",
@@ -287,9 +289,48 @@ def test_settings_reach_the_request():
     play(LLMPolicy(ScriptedClient(keep), temperature=0.2, max_tokens=99), rounds=1)
     play(LLMPolicy(ScriptedClient(keep), temperature=None, structured=False), rounds=1)
     first, second = seen
-    assert (first.temperature, first.max_tokens, first.seat) == (0.2, 99, "public_goods/7/player_0")
+    assert first.sampling == Sampling(temperature=0.2, max_tokens=99)
+    assert first.who == Who("public_goods")
     assert first.schema()["properties"]["tokens_contributed"]["maximum"] == 20
-    assert (second.temperature, second.max_tokens, second.question) == (None, None, None)
+    assert (second.sampling, second.question) == (Sampling(temperature=None), None)
+
+
+DRAWN = {"temperature": 0.3, "top_p": 0.4, "max_tokens": 7}
+
+
+@pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(Sampling)])
+def test_every_setting_of_sampling_reaches_whatever_asks(name, tmp_path):
+    """A file of an experiment, the policy, the request, the cache's key and the attempt."""
+    given = Talk(**{name: DRAWN[name]}).given()
+    assert given == {name: DRAWN[name]}
+    seen = []
+
+    def keep(request):
+        seen.append(request)
+        return five(request)
+
+    cache = Cache(ScriptedClient(keep), ReplyCache(tmp_path / "replies.db"), always=True)
+    for policy in (LLMPolicy(cache, **given), LLMPolicy(cache, sampling=Sampling(**given))):
+        (decision,), _ = play(policy, rounds=1)
+        assert decision.attempts[0].sampling == Sampling(**given)
+    play(LLMPolicy(cache), rounds=1)
+    assert [request.sampling for request in seen] == [Sampling(**given), Sampling()]
+
+
+def test_calls_are_counted_in_a_decision():
+    seen = []
+
+    def third(request):
+        seen.append(request.who)
+        return five(request) if len(seen) % 3 == 0 else "well"
+
+    play_game(GAME, [LLMPolicy(ScriptedClient(third))] * 3, 9)
+    assert sorted(seen) == sorted(set(seen))
+    assert {who[:2] for who in seen} == {("public_goods", 9)}
+    for step in range(GAME.rounds):
+        for seat in range(3):
+            calls = [who.call for who in seen if who[2:4] == (step, seat)]
+            assert calls == list(range(len(calls)))
 
 
 def test_one_policy_sits_on_many_seats_at_once():
@@ -299,11 +340,11 @@ def test_one_policy_sits_on_many_seats_at_once():
         together, here = waiting(), []
 
         async def answer(request):
-            here.append(request.seat)
+            here.append(request.who)
             if len(here) == 3:
                 together.set()
             await together.wait()
-            return f'{{"tokens_contributed": {request.seat[-1]}}}'
+            return f'{{"tokens_contributed": {request.who.seat}}}'
 
         policy = LLMPolicy(ScriptedClient(answer))
         state = GAME.reset(np.random.default_rng(0))

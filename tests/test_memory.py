@@ -1,5 +1,6 @@
 """Memory does not grow with the number of episodes."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -25,10 +26,16 @@ def test_a_message_is_written_once_though_its_id_is_forgotten(tmp_path, monkeypa
     messages = [{"role": "user", "content": str(number)} for number in range(9)]
     path = tmp_path / "x.db"
     with Store.create(path, "x", {}, [("a", "public_goods", {}, ["x"])], [[1]]) as store:
-        first = store.prompt(messages)
+        first, other = store.prompt(messages), store.prompt(messages[::-1])
         store.flush()
-        assert store.prompt(messages[::-1]) == first[::-1]
+        asyncio.run(store.durable())
+        assert len(store._messages._known) == 0
+        assert (store.prompt(messages), store.prompt(messages[::-1])) == (first, other)
         store.flush()
+        assert len(store.pool()) == 9
     with Store.open(path) as store:
-        assert store.prompt(messages) == first
-        assert store.prompt([{"role": "user", "content": "new"}]) == [10]
+        assert (store.prompt(messages), store.prompt(messages[::-1])) == (first, other)
+        assert store.prompt([*messages, {"role": "user", "content": "new"}]) == 19
+        store.flush()
+        assert store.messages(19)[-1] == {"role": "user", "content": "new"}
+        assert len(store.pool()) == 10

@@ -39,14 +39,3 @@ def test_the_wheel_holds_every_tracked_file(tmp_path):
 def is_data(root, name):
     # Links serve the checkout's tools, readme files its readers; neither is installed.
     return not (root / name).is_symlink() and not name.endswith(".md")
-
-
-def test_every_floor_imports_only_from_below():
-    floors = ["llm_games", "llm_games.wrappers", "llm_games.baselines", "llm_games.benchmarks"]
-    for level, folder in enumerate(["llm_games", "wrappers", "baselines", "benchmarks"]):
-        for file in (ROOT / folder).rglob("*.py"):
-            if any(part.is_symlink() for part in file.parents):
-                continue
-            for above in floors[level + 1 :]:
-                assert f"from {above}" not in file.read_text(), f"{file} imports from {above}"
-                assert f"import {above}" not in file.read_text(), f"{file} imports from {above}"

@@ -8,7 +8,7 @@ from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.config import PAPERS, load, named, parse
-from llm_games.benchmarks.runs.plan import Overrides, Plan, is_model, players, resolve
+from llm_games.benchmarks.runs.plan import Overrides, RunPlan, is_model, players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
@@ -17,12 +17,12 @@ FILES = sorted(f"{f.parent.name.replace('_', '-')}/{f.stem}" for f in PAPERS.glo
 GAMMA = [name for name in FILES if name.startswith("gamma-bench/")]
 
 
-def planned(name: str, **overrides) -> Plan:
+def planned(name: str, **overrides) -> RunPlan:
     given = Overrides(**overrides)
     return resolve(parse(given.apply(load(name)), name), name, given)
 
 
-def played(name, path, **overrides) -> Plan:
+def played(name, path, **overrides) -> RunPlan:
     plan = planned(name, **overrides)
     play_run(lambda: start(plan, path), plan, players(plan))
     return plan

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import sampled
 
-from llm_games.baselines.players import llm_player, make_player
+from llm_games.asides import Lessons, Text
+from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
+from llm_games.baselines.players import llm_player, make_player, mind_of
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
@@ -18,16 +21,15 @@ from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING, Bid
 from llm_games.registry import rulebook
-from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.replies import read_reply
+from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.forms import Beliefs, Lessons, Priorities, Text
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
-from llm_games.wrappers.replies import read_reply
+from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
-from llm_games.wrappers.table import play
 
 NAMES = ("player_0", "player_1", "player_2")
 TRUTH = {
@@ -81,7 +83,7 @@ def legal(request):
         return '{"lessons": ["Bid less.", "Wait."]}'
     if isinstance(question, Text):
         return json.dumps({question.key: "I do as they do."})
-    return question.reply(question.sample(np.random.default_rng(request.seed)))
+    return question.reply(sampled(question, np.random.default_rng(request.seed)))
 
 
 class Spy(ScriptedClient):
@@ -100,7 +102,7 @@ class Spy(ScriptedClient):
 
 
 def auction(client, seats=2, seed=3, games=None, **planning):
-    policy = PlanningPolicy(client, Planning(**planning))
+    policy = PlanningPolicy(client, Planning(**planning), mind_of)
     rivals = [make_player("rule:2")] * (3 - seats)
     options = {"players": 3, "items": "items_3"} | (games or {})
     return play("english_auction", [policy] * seats + rivals, seed=seed, **options)
@@ -120,12 +122,12 @@ def test_worked_example_of_a_belief_update():
     question = beliefs()
     assert counts(question, FIRST) == {"self": (3, 1), "others": (3, 1)}
     assert counts(question, SECOND) == {"self": (3, 0), "others": (3, 0)}
-    first = read_reply(Completion(json.dumps(FIRST)), question)
+    first = read_reply(json.dumps(FIRST), question)
     assert first.outcome == "out_of_range"
     assert "8300" in first.why
     assert '"total_profits" of player_2 is 700' in first.why
-    assert read_reply(Completion(json.dumps(SECOND)), question).outcome == "valid"
-    assert read_reply(Completion(json.dumps(FIRST)), beliefs(correct=False)).outcome == "valid"
+    assert read_reply(json.dumps(SECOND), question).outcome == "valid"
+    assert read_reply(json.dumps(FIRST), beliefs(correct=False)).outcome == "valid"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_worked_example_of_a_belief_update():
     ],
 )  # fmt: skip
 def test_beliefs_are_read(text, outcome, why):
-    reply = read_reply(Completion(text), beliefs())
+    reply = read_reply(text, beliefs())
     assert (reply.outcome, why in reply.why) == (outcome, True)
 
 
@@ -196,7 +198,7 @@ ITEMS = Priorities("priorities", ("Widget A", "Gadget B"))
     ],
 )  # fmt: skip
 def test_priorities_are_read(text, outcome, kept):
-    reply = read_reply(Completion(text), ITEMS)
+    reply = read_reply(text, ITEMS)
     assert reply.outcome == outcome
     assert reply.action == kept
 
@@ -213,7 +215,7 @@ def test_priorities_are_read(text, outcome, kept):
     ],
 )
 def test_lessons_are_read(text, outcome):
-    assert read_reply(Completion(text), Lessons("lessons")).outcome == outcome
+    assert read_reply(text, Lessons("lessons")).outcome == outcome
 
 
 @pytest.mark.parametrize("question", [ITEMS, beliefs(), Lessons("lessons"), Text("plan", "a plan")])
@@ -230,7 +232,7 @@ def test_forms_allow_what_their_schema_does(question, reasoning):
     text = question.reply(sample)
     assert all(question.allows(text[:end]) for end in range(len(text) + 1))
     assert not question.allows(text + "x")
-    assert read_reply(Completion(text), question).outcome == "valid"
+    assert read_reply(text, question).outcome == "valid"
 
 
 # -- an auction ------------------------------------------------------------------------------------
@@ -345,9 +347,9 @@ def test_truth_is_what_the_rules_say(seed, players, options):
 
     def any_bid(request):
         question = request.question
-        return question.reply(question.sample(rng)) if isinstance(question, Bid) else None
+        return question.reply(sampled(question, rng)) if isinstance(question, Bid) else None
 
-    policy = PlanningPolicy(Spy(any_bid), Planning(strategy="static"))
+    policy = PlanningPolicy(Spy(any_bid), Planning(strategy="static"), mind_of)
     game = rulebook("english_auction", players=players, items="items_4", **options)
     episode = play(game, [policy] * players, seed=seed)
     for seat in range(players):
@@ -490,7 +492,7 @@ def test_bad_settings(settings, error):
 def test_a_setting_of_planning_makes_a_planner():
     assert type(llm_player(ScriptedClient(legal), {"temperature": 0.5})) is LLMPolicy
     planner = llm_player(ScriptedClient(legal), {"strategy": "static", "temperature": 0.5})
-    assert (planner.planning.strategy, planner.temperature) == ("static", 0.5)
+    assert (planner.planning.strategy, planner.sampling.temperature) == ("static", 0.5)
 
 
 @pytest.mark.parametrize("game", ["public_goods", "battle_royale", "water_allocation"])
@@ -506,9 +508,9 @@ def test_any_game_can_be_planned(game):
 
 
 def run_of(tmp_path, script=legal, **game):
-    from llm_games.baselines.players import PLAYERS, Entry
+    from llm_games.baselines.players import PLAYERS, Kind
 
-    PLAYERS["spy"] = Entry("for tests", model=lambda v, c, s: llm_player(ScriptedClient(script), s))
+    PLAYERS["spy"] = Kind("for tests", model=lambda v, c, s: llm_player(ScriptedClient(script), s))
     try:
         seats = [{"player": "spy", "strategy": "adaptive", "learning": True}, "rule:2", "naive"]
         entry = {
@@ -585,7 +587,7 @@ def test_opponents_of_a_learner_are_asked_together_and_hear_everything():
             return await super().complete(request)
 
     clients = Waiting(), Waiting()
-    opponents = [PlanningPolicy(client, Planning(strategy="static")) for client in clients]
+    opponents = [PlanningPolicy(client, Planning(strategy="static"), mind_of) for client in clients]
     env = SingleAgentEnv("english_auction", opponents=opponents, players=3, items="items_2")
     env.reset(seed=1)
     done = False

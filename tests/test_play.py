@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.benchmarks.cli.human_play import Table, opponents, parameters
+from llm_games.benchmarks.cli.human_play import PersonsGame, opponents, parameters
 from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.view import View
 from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer
@@ -169,7 +169,7 @@ def test_every_game_can_be_played_and_compared(game):
     answers = tries()
     policy = HumanPolicy(HumanClient(read, said.append))
     others = [RandomPolicy() for _ in range(rules.players - 1)]
-    table = Table(rules, 0, policy, others, said.append)
+    table = PersonsGame(rules, 0, policy, others, said.append)
     episode = table.play(3)
     assert episode.over
     payoffs = table.payoffs(episode)
@@ -185,7 +185,7 @@ def test_every_game_can_be_played_and_compared(game):
 def test_the_end_of_the_input():
     policy, said = person(["x"])
     rules = llm_games.rules("public_goods", players=3)
-    table = Table(rules, 0, policy, [RandomPolicy()] * 2, said.append)
+    table = PersonsGame(rules, 0, policy, [RandomPolicy()] * 2, said.append)
     with pytest.raises(PersonLeft):
         table.play(0)
     assert any("is not a whole number" in text for text in said)
@@ -199,5 +199,5 @@ def test_mistakes():
     with pytest.raises(ConfigError, match="2 other seats, but --against names 3"):
         opponents(rules, ["random"] * 3, {})
     with pytest.raises(ConfigError, match="--seat must be from 0 to 2, got 3"):
-        Table(rules, 3, person([])[0], [RandomPolicy()] * 2)
+        PersonsGame(rules, 3, person([])[0], [RandomPolicy()] * 2)
     assert [policy.name for policy in opponents(rules, (), {})] == ["rational", "rational"]

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import sampled
 
-from llm_games.questions import BadReply, Choice, Integer, Plan, Real, SealedBid, Target
+from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
+from llm_games.registry import GAMES, rulebook
 
 BID = Integer("bid", 0, 20)
 NAMES = {"player_1": 1, "player_3": 3, "player_10": 10}
 DEAD = {"player_0": 0, "player_2": 2}
 AIM = Target("target", NAMES, own={"player_5": 5}, others=DEAD, nowhere=11)
-SPLIT = Plan("proposal", (2, 3, 4), 10, 4)
+SPLIT = Shares("proposal", (2, 3, 4), 10, 4)
 QUESTIONS = [
     BID,
     Integer("x", -5, 123),
@@ -27,7 +29,7 @@ QUESTIONS = [
     Choice("decision", {"go": 1, "stay": 0}),
     AIM,
     SPLIT,
-    Plan("proposal", (1,), 7, 1),
+    Shares("proposal", (1,), 7, 1),
 ]
 
 
@@ -116,7 +118,7 @@ def test_a_number_out_of_range_stays_readable():
 @pytest.mark.parametrize("question", QUESTIONS, ids=repr)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_canonical_replies_are_read_back_and_grow_letter_by_letter(question, seed):
-    action = question.sample(np.random.default_rng(seed))
+    action = sampled(question, np.random.default_rng(seed))
     reply = question.reply(action)
     assert question.read(json.loads(reply, parse_float=Decimal)[question.key]) == action
     assert all(question.allows(reply[:n]) for n in range(len(reply) + 1))
@@ -145,3 +147,59 @@ def test_schemas(question):
     assert schema["required"] == ["explanation", question.key]
     assert question.form(reasoning=True).startswith('{"explanation": ')
     assert f'"{question.key}": ' in question.form()
+
+
+def _asked(name, parameters):
+    """Yield the questions of one random game."""
+    rng, game = np.random.default_rng(1), rulebook(name, **parameters)
+    state = game.reset(rng)
+    for _ in range(12):
+        seats = np.flatnonzero(game.asked(state)).tolist()
+        questions = {seat: game.question(state, seat) for seat in seats}
+        yield from questions.values()
+        moves = {seat: sampled(question, rng) for seat, question in questions.items()}
+        state, _ = game.step(state, game.assemble(state, moves), rng)
+
+
+FINE = [
+    ("beauty_contest", {"domain": "real", "decimals": 9}),
+    ("beauty_contest", {"domain": "real", "bounds_check": "none"}),
+    ("sealed_bid_auction", {"preset": "econ_arena_L", "decimals": 6}),
+    ("battle_royale", {"reply_keys": "action_target"}),
+    ("english_auction", {"terse_rules": True}),
+    ("water_allocation", {"money_decimals": 4}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), [*((name, {}) for name in GAMES), *FINE])
+def test_every_beginning_of_a_legal_reply_of_every_game_is_allowed(name, parameters):
+    rng = np.random.default_rng(2)
+    for question in _asked(name, parameters):
+        for _ in range(5):
+            action = sampled(question, rng)
+            reply = question.reply(action)
+            whole = json.loads(reply, parse_float=Decimal)
+            assert question.holds(whole)
+            assert question.answer(whole) == action
+            assert all(question.allows(reply[:end]) for end in range(len(reply) + 1))
+            assert not question.allows(reply + " ")
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (Real("x", 0, 10**7, 6), '{"x": 10.000001'),
+        (Real("x", 0, 10**7, 6), '{"x": 0.1234567'),
+        (SPLIT, '{"proposal": {"2": 7, "3": 4'),
+        (SPLIT, '{"proposal": {"2": 7, "3": 1, "4": 1'),
+        (SPLIT, '{"proposal": {"2": 7, "3": 1, "4": 2,'),
+        (Bid("bid", 10, 30, limits=False), '{"bid": 31'),
+        (Bid("bid", 10, 9), '{"bid": 1'),
+        (Target("target", {}, {}, {}, 9, with_action=True), '{"action": "s'),
+        (Target("target", NAMES, {}, {}, 9, with_action=True), '{"action": "miss", "target": "'),
+        (Target("target", NAMES, {}, {}, 9, with_action=True), '{"action": "shoot", "target": n'),
+    ],
+)
+def test_what_cannot_become_legal_is_refused(question, text):
+    assert question.allows(text[:-1])
+    assert not question.allows(text)

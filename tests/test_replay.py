@@ -107,10 +107,10 @@ FLIPS = [
      "completion 0, outcome"),
     (f"UPDATE attempts SET why = why || '!' {CALL}", f"{GOODS}, seat 0", "completion 0, why"),
     (f"UPDATE attempts SET seed = seed + 1 {CALL}", f"{GOODS}, seat 0", "completion 0, seed"),
-    (f"UPDATE attempts SET prompt = '[1]' {CALL}", f"{GOODS}, seat 0",
+    (f"UPDATE attempts SET prompt = '1' {CALL}", f"{GOODS}, seat 0",
      "completion 0, number of messages"),
-    (f"UPDATE attempts SET prompt = replace(prompt, ']', '0]') {CALL}", f"{GOODS}, seat 0",
-     "completion 0, message 3 (content)"),
+    (f"UPDATE prompts SET message = 10 * message WHERE id = (SELECT prompt FROM attempts {CALL})",
+     f"{GOODS}, seat 0", "completion 0, message 3 (content)"),
     (f"DELETE FROM attempts {CALL}", f"{GOODS}, seat 0", "completion 0"),
     (f"UPDATE attempts SET step = 9 {CALL}", f"{GOODS}, seat 0", "completion 0"),
     (f"UPDATE episodes SET seed = seed + 1 WHERE id = {EPISODE}", "game public_goods", "seeds"),
@@ -137,8 +137,9 @@ def test_a_changed_value_is_found_and_named(copy, statement, where, what):
 
 def test_a_changed_message_is_named_where_it_was_read(copy):
     with closing(sqlite3.connect(copy)) as database:
-        row = f"SELECT prompt FROM attempts {CALL}"
-        number = json.loads(database.execute(row).fetchone()[0])[-1]
+        prompt = f"SELECT prompt FROM attempts {CALL}"
+        row = f"SELECT message FROM prompts WHERE id = ({prompt})"
+        [number] = database.execute(row).fetchone()
     change(
         copy, "UPDATE messages SET content = replace(content, 'pot', 'pit') WHERE id = ?", number
     )

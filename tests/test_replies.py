@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import UnknownName
-from llm_games.questions import MISSING, BadReply, Choice, Integer, Plan, Real, Target
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.replies import READINGS, Reply, read_reply
+from llm_games.questions import MISSING, BadReply, Choice, Integer, Real, Shares, Target
+from llm_games.replies import READINGS, Reply, around, bare, bare_or_search, read_reply
 
 BID = Integer("bid", 0, 100)
-GO = Choice("decision", {"go": 1, "stay": 0})
-VOTE = Choice("decision", {"accept": 1, "reject": 0})
-SHOT = Target("target", {"player_1": 1, "player_2": 2}, {"player_3": 3}, {"player_0": 0}, -2)
-PLAN = Plan("proposal", (2, 3), 10, 3)
+GO = Choice("decision", {"go": 1, "stay": 0}, published=bare)
+VOTE = Choice("decision", {"accept": 1, "reject": 0}, published=around)
+TWO = {"player_1": 1, "player_2": 2}
+SHOT = Target("target", TWO, {"player_3": 3}, {"player_0": 0}, -2, published=bare_or_search)
+PLAN = Shares("proposal", (2, 3), 10, 3, published=around)
 PRICE = Real("price", 0, 1000, 2)
 QUESTIONS = [BID, Integer("bid", None, None, True), GO, VOTE, SHOT, PLAN, PRICE]
 
 
 def read(text, question=BID, reading="strict", finish="stop"):
-    return read_reply(Completion(text, finish), question, reading)
+    return read_reply(text, question, reading, finish)
 
 
 VALID = [
@@ -128,10 +128,10 @@ def test_the_last_of_several_answers_can_count():
 
 
 PUBLISHED = [
-    (Integer("chosen_number", 0, 100), '{"chosen_number": 33.9}', 33),
-    (Integer("chosen_number", 0, 100), 'So {"chosen_number": 33}', None),
-    (Integer("bid_amount", 0, 100), '{"bid_amount": 9}', 9),
-    (Integer("bid_amount", 0, 100), '```{"bid_amount": 9}```', None),
+    (Integer("chosen_number", 0, 100, published=bare), '{"chosen_number": 33.9}', 33),
+    (Integer("chosen_number", 0, 100, published=bare), 'So {"chosen_number": 33}', None),
+    (Integer("bid_amount", 0, 100, published=bare), '{"bid_amount": 9}', 9),
+    (Integer("bid_amount", 0, 100, published=bare), '```{"bid_amount": 9}```', None),
     (Integer("tokens_contributed", 0, 20), 'I put {"tokens_contributed": 9} in', 9),
     (Integer("tokens_contributed", 0, 20), '{a} {"tokens_contributed": 9}', None),
     (BID, 'So {"bid": 5.7}, yes', 5),
@@ -144,7 +144,7 @@ PUBLISHED = [
     (SHOT, 'I "action": "shoot" and "target": "player_2" now', 2),
     (SHOT, 'I "target" null', None),
     (PLAN, 'Here: {"proposal": {"2": 4, "3": 6}} {}', (0, 4, 6)),
-    (Choice("chosen_dish", {"costly": 1, "cheap": 0}), 'yes {"chosen_dish": "cheap"}', None),
+    (Choice("dish", {"costly": 1, "cheap": 0}, published=bare), 'yes {"dish": "cheap"}', None),
 ]
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import sampled
 
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.run import ReplayFailed, RunStopped, planned, play_run, start
@@ -24,7 +25,6 @@ from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.table import place
 
 ROOT = str(Path(__file__).parents[1])
 CONFIG = {
@@ -56,7 +56,7 @@ def answer(request):
         raise ClientError("busy", transient=True)
     if luck < 0.3:
         return "I would rather not say \ud800."
-    text = request.question.reply(request.question.sample(rng))
+    text = request.question.reply(sampled(request.question, rng))
     return Completion(text, "stop", 7, 5, 0.1, "script")
 
 
@@ -81,7 +81,7 @@ class Meddler:
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.log:
                 with open(self.log, "a") as log:
-                    print(json.dumps([request.seed, *place.get()]), file=log)
+                    print(json.dumps([request.seed, *request.who[2:4]]), file=log)
             # Answers come in another order than the questions, and in another one each time.
             await asyncio.sleep(self.delay + np.random.default_rng().random() * 0.003)
         return await self.client.complete(request)
@@ -92,7 +92,7 @@ class Meddler:
 
 def scripted(client):
     """Add a player to the registry that asks this client."""
-    PLAYERS["scripted"] = Entry(
+    PLAYERS["scripted"] = Kind(
         "answers from its seed", model=lambda value, _, more: LLMPolicy(client, **more)
     )
 
@@ -167,7 +167,9 @@ def test_everything_is_recorded(tmp_path, registry):
     )
     attempts = [attempt for *_, rows in found.values() for attempt in rows]
     assert len(attempts) == client.calls
-    outcomes = {attempt[-8] for attempt in attempts}
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        rows = [row for episode in records.episodes() for row in records.attempts(episode.id)]
+    outcomes = {row.outcome for row in rows}
     assert outcomes >= {"valid", "unparsable", "failed"}
     assert any("not say ?." in str(attempt) for attempt in attempts)
     goods = found["public_goods", 0]
@@ -291,7 +293,7 @@ def test_all_that_a_call_depends_on_is_on_the_disk(tmp_path, registry):
     class Looks(Meddler):
         async def complete(self, request):
             if request.question is not None:
-                step, seat = place.get()
+                step, seat = request.who[2:4]
                 with Records.open_readonly(path) as records:
                     tries = [a.number for a in records.attempts(1, step) if a.seat == seat]
                     if len(records.steps(1)) != step or tries != list(range(seen[step, seat])):

@@ -41,6 +41,21 @@ def searched_regret(profiles, actions, utility):
 
 # -- El Farol ------------------------------------------------------------------------------------
 
+
+def utilities(going, bar):
+    """What each seat gets."""
+    bar_is = np.where(going.sum(axis=0) <= bar.capacity, bar.good, bar.crowded)
+    return np.where(going, bar_is, bar.home).astype(float)
+
+
+def attendance_law(others):
+    """The law of the number of goers among players who go with these probabilities."""
+    law = np.ones(1)
+    for q in others:
+        law = np.append(law * (1 - q), 0.0) + np.append(0.0, law * q)
+    return law
+
+
 HALF = ((0, 5, 10), (0, 2, 10), (0, 8, 10), (0, 0, 10), (0, 10, 10), (3, 3, 3))
 
 
@@ -49,7 +64,7 @@ HALF = ((0, 5, 10), (0, 2, 10), (0, 8, 10), (0, 0, 10), (0, 10, 10), (3, 3, 3))
 def test_bar(prices, capacity):
     bar = Bar(5, capacity, *prices)
     profiles = every((0, 1), 5)
-    regret = searched_regret(profiles, (0, 1), lambda x: el_farol_bar.utilities(x, bar))
+    regret = searched_regret(profiles, (0, 1), lambda x: utilities(x, bar))
     assert np.array_equal(el_farol_bar.regret(profiles, bar), regret)
     nash = profiles[:, (regret == 0).all(axis=0)]
     assert np.array_equal(el_farol_bar.distance(profiles, bar), nearest(profiles, nash))
@@ -58,7 +73,7 @@ def test_bar(prices, capacity):
         after = profiles.copy()
         after[seat] = replies[seat]
         assert (el_farol_bar.regret(after, bar)[seat] == 0).all()
-    welfare = el_farol_bar.utilities(profiles, bar).sum(axis=0)
+    welfare = utilities(profiles, bar).sum(axis=0)
     share = el_farol_bar.efficiency(profiles, bar)
     if welfare.max() > welfare.min():
         spread = welfare.max() - welfare.min()
@@ -67,11 +82,11 @@ def test_bar(prices, capacity):
 
 def test_bar_equilibria_of_the_default_game():
     profiles = every((0, 1), 10)
-    nash = el_farol_bar.nash_conv(profiles, Bar()) == 0
+    nash = el_farol_bar.regret(profiles, Bar()).sum(axis=0) == 0
     assert nash.sum() == comb(10, 6) == 210
     assert el_farol_bar.welfare(6, Bar()) == 80
-    assert el_farol_bar.nash_conv(np.zeros(10, int), Bar()) == 50
-    assert el_farol_bar.nash_conv(np.ones(10, int), Bar()) == 50
+    assert el_farol_bar.regret(np.zeros(10, int), Bar()).sum(axis=0) == 50
+    assert el_farol_bar.regret(np.ones(10, int), Bar()).sum(axis=0) == 50
 
 
 @pytest.mark.parametrize(
@@ -89,7 +104,7 @@ def test_bar_mixed_equilibrium(capacity, home, q):
 
 
 def test_bar_mixed_equilibrium_by_exact_fractions_and_large_numbers():
-    law = el_farol_bar.attendance_law(np.full(9, 0.3))
+    law = attendance_law(np.full(9, 0.3))
     assert law == pytest.approx([comb(9, k) * 0.3**k * 0.7 ** (9 - k) for k in range(10)])
     assert law[:6].sum() == pytest.approx(el_farol_bar.good_if_i_go(0.3, Bar()))
     assert el_farol_bar.policy_nash_conv(0.6, Bar()) == pytest.approx(0.6956, abs=1e-4)
@@ -100,7 +115,7 @@ def test_an_independent_solver_finds_the_same_bar_equilibria():
     gambit = pytest.importorskip("pygambit")
     bar = Bar(3, 1)
     profiles = np.stack(np.meshgrid(*[np.arange(2)] * 3, indexing="ij"))
-    paid = el_farol_bar.utilities(profiles, bar).astype(int)
+    paid = utilities(profiles, bar).astype(int)
     game = gambit.Game.from_arrays(*paid)
     pure = gambit.nash.enumpure_solve(game).equilibria
     assert len(pure) == comb(3, 1)
@@ -127,11 +142,11 @@ def test_dollar(players, golds):
 
 def test_dollar_symmetric_equilibria():
     equal = np.tile(np.arange(101), (10, 1))
-    nash = np.flatnonzero(divide_dollar.nash_conv(equal, 100) == 0)
+    nash = np.flatnonzero(divide_dollar.regret(equal, 100).sum(axis=0) == 0)
     assert nash.tolist() == [10, *range(12, 101)]
     bids = divide_dollar.fair_bids(3, 100)
     assert bids.tolist() == [34, 33, 33]
-    assert divide_dollar.nash_conv(bids, 100) == 0
+    assert divide_dollar.regret(bids, 100).sum(axis=0) == 0
     assert divide_dollar.efficiency(bids, 100) == 1
 
 

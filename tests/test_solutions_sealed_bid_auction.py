@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llm_games.baselines.games.budget_auction.theory import iid_bid
 from llm_games.baselines.games.sealed_bid_auction import first_price
 from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_bids, win_probability
 from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
     distance,
     efficiency,
-    iid_bid,
-    nash_conv,
     payoffs,
     regret,
     uniform_bid,
@@ -64,9 +63,9 @@ def test_batch_equals_loop():
 def test_second_price_equilibria_under_complete_information():
     values = np.array([3, 2, 1])
     profiles = np.array(list(product(range(5), repeat=3))).T
-    nash = nash_conv(values[:, None], profiles, "second") == 0
+    nash = regret(values[:, None], profiles, "second").sum(axis=0) == 0
     assert nash.sum() == 55
-    assert nash_conv(values, values, "second") == 0
+    assert regret(values, values, "second").sum() == 0
     assert (efficiency(values[:, None], profiles[:, nash]) < 1).any()
 
 

@@ -27,12 +27,12 @@ def create(path):
     return Store.create(path, "A run", {"seed": 1}, GAMES, [[11, 12]])
 
 
-def attempt(step=0, number=0, prompt=(1, 2), **changes):
+def attempt(step=0, number=0, prompt=2, **changes):
     values = {
         "text": '{"a": 1}', "finish": "stop", "error": "", "outcome": None, "why": "",
         "tokens_in": 5, "tokens_out": 3, "latency": 0.25, "seed": 9, "model": "m",
     } | changes  # fmt: skip
-    return AttemptRow(step, 0, number, list(prompt), **values)
+    return AttemptRow(step, 0, number, prompt, **values)
 
 
 def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
@@ -66,7 +66,7 @@ def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
             judged = attempt(outcome="unparsable", why="no JSON")
             assert records.attempts(1) == records.attempts(1, 0) == [judged]
             assert records.attempts(1, 1) == records.attempts(2) == []
-            assert records.messages([1, 2]) == HELLO
+            assert records.messages(2) == HELLO
             usage = {"calls": 1, "tokens_in": 5, "tokens_out": 3, "outcomes": {"unparsable": 1}}
             assert records.usage() == usage
 
@@ -88,9 +88,9 @@ def test_messages_are_pooled_and_come_back(tmp_path_factory, prompts):
     with Store.open(path) as run:
         assert [run.messages(known) for known in ids] == chats
         assert [run.prompt(chat) for chat in chats] == ids
-        assert len({number for known in ids for number in known}) == len(
-            {m for chat in prompts for m in chat}
-        )
+        assert len(run.pool()) == len({m for chat in prompts for m in chat})
+        starts = {tuple(chat[:end]) for chat in prompts for end in range(1, len(chat) + 1)}
+        assert run._rows("SELECT count(*) FROM prompts") == [(len(starts),)]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,8 @@ def test_play_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
                 await asyncio.sleep(0.02)
             assert not any(task.done() for task in waiting)
             assert run.attempts(1) == []
-            run._ids.clear()
+            run._messages._known.clear()
+            run._prompts._known.clear()
             assert run.prompt(HELLO) == known
         await asyncio.gather(*waiting)
         assert [row.step for row in run.attempts(1)] == [0, 1, 2, 3]

@@ -14,7 +14,7 @@ from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import place, play, play_table
+from llm_games.wrappers.seats import play, play_table
 
 
 class Plays(Policy):
@@ -101,15 +101,15 @@ def test_a_step_is_reported_before_anybody_is_asked_again():
         log.append(f"step {step.number}")
 
     def answer(request):
-        log.append(f"asked {place.get()}")
+        log.append(f"asked {tuple(request.who)}")
         return '{"tokens_contributed": 1}'
 
     seats = [LLMPolicy(ScriptedClient(answer)), make_player("fixed:1")]
-    asyncio.run(play_table(game, seats, 0, on_step=on_step))
+    asyncio.run(play_table(game, seats, 7, on_step=on_step))
     assert log == [
-        "asked Place(step=0, seat=0)",
+        "asked ('public_goods', 7, 0, 0, 0)",
         "step 0",
-        "asked Place(step=1, seat=0)",
+        "asked ('public_goods', 7, 1, 0, 0)",
         "step 1",
     ]
 

@@ -14,21 +14,22 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from playing import sampled
 
+from llm_games.baselines.games.english_auction.asides import Beliefs
+from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny import data, evaluate
 from llm_games.baselines.tiny.chat import TEMPLATE, render
-from llm_games.baselines.tiny.client import TinyClient, explained, legal, whole
+from llm_games.baselines.tiny.client import TinyClient, explained, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
-from llm_games.baselines.tiny.schemas import schema_allows
-from llm_games.baselines.tiny.scripts import SCRIPTS, answer
+from llm_games.baselines.tiny.scripts import answer
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.questions import Bid, Choice, Integer, Plan, Real, SealedBid, Target
+from llm_games.questions import Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import Client, Request
-from llm_games.wrappers.forms import Beliefs
+from llm_games.wrappers.clients.base import Client, Request, Sampling
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
@@ -45,7 +46,7 @@ def model():
 def prompts():
     """Prompts of all games, mixed."""
     rng = np.random.default_rng(7)
-    drawn = [s for name in SCRIPTS for s in data.episode(rulebook(name), rng)]
+    drawn = [s for name in data.VARIANTS for s in data.episode(rulebook(name), rng)]
     return [(drawn[i].prefix, drawn[i].prompt) for i in rng.permutation(len(drawn))[:64]]
 
 
@@ -82,7 +83,7 @@ def test_template_is_the_shipped_one():
     assert config["chat_template"] == TEMPLATE
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("persona", [None, *PERSONAS])
 def test_scripts_answer_legally(name, persona):
     rng = np.random.default_rng(3)
@@ -101,7 +102,7 @@ def test_scripts_answer_legally(name, persona):
             assert not outcome.broke.any()
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("place", [0, -1])
 def test_samples_are_what_the_policy_asks(name, place):
     """The training prompts are those of `LLMPolicy`, to the letter."""
@@ -132,7 +133,9 @@ def test_a_reply_does_not_depend_on_its_company(model, prompts):
     alone = [model.generate([ask])[0] for ask in asks]
     split = model.generate(asks[:11]) + model.generate(asks[11:])
     assert [r.text for r in together] == [r.text for r in alone] == [r.text for r in split]
-    assert [r.logprobs for r in together] == [r.logprobs for r in alone]
+    # Kernels of some processors add up a batch in another order: the last digits may differ.
+    for one, other in zip(together, alone, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, rel=1e-3, abs=1e-3)
 
 
 def test_top_p_rules_out_what_is_unlikely(model, prompts):
@@ -206,7 +209,7 @@ QUESTIONS = [
     Integer("bid", 95, 130),
     Choice("decision", {"go": 1, "stay": 0}),
     Target("target", {"player_2": 2, "player_11": 11}, {}, {}, 12),
-    Plan("proposal", (3, 4, 5, 6), 100, 6),
+    Shares("proposal", (3, 4, 5, 6), 100, 6),
     Bid("bid", 1100, 10_000),
     Bid("bid", 1100, 1000),
     Real("answer", 0, 52_500, 2),
@@ -237,7 +240,7 @@ def test_our_schemas_constrain_like_the_questions(question):
     rng = np.random.default_rng(0)
     allows = schema_allows(question.schema())
     for _ in range(20):
-        reply = question.reply(question.sample(rng))
+        reply = question.reply(sampled(question, rng))
         assert all(allows(reply[:end]) for end in range(len(reply) + 1))
         assert not allows(reply + "}")
     assert not allows('{"other": ')
@@ -290,7 +293,7 @@ def request(name="public_goods", seed=0, **settings):
         {"role": "system", "content": texts.rules(game, seat)},
         {"role": "user", "content": texts.request(view)},
     )
-    return Request(messages, view.question, seed=seed, **settings)
+    return Request(messages, view.question, sampling=Sampling(**settings), seed=seed)
 
 
 def test_client_batches_what_waits():
@@ -315,13 +318,13 @@ def test_client_batches_what_waits():
 
 def test_client_gives_errors_to_those_who_asked():
     client = TinyClient()
-    bad = request(temperature=float("nan"))
+    bad = request()
     client._batcher.model.generate = lambda asks: 1 / 0
     with pytest.raises(ZeroDivisionError):
         asyncio.run(client.complete(bad))
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", data.VARIANTS)
 @pytest.mark.parametrize("reasoning", [False, True])
 def test_constrained_play_is_legal(name, reasoning):
     policy = LLMPolicy(TinyClient(constrained=True), prompts="v3", reasoning=reasoning)
@@ -336,7 +339,7 @@ CELLS = [(label, WORDINGS[i % 5]) for i, label in enumerate(evaluate.SETTINGS)]
 CELLS += [(name, version) for name in GAMES for version in WORDINGS]
 
 
-@pytest.mark.slow
+@pytest.mark.toy
 @pytest.mark.parametrize(("label", "version"), sorted({*CELLS}))
 def test_free_play_is_nearly_always_legal(label, version):
     policy = LLMPolicy(TinyClient(), prompts=version)
@@ -345,10 +348,10 @@ def test_free_play_is_nearly_always_legal(label, version):
     assert evaluate.share(counts) >= 0.96  # 98 % and a sample's error
 
 
-@pytest.mark.slow
+@pytest.mark.toy
 @pytest.mark.parametrize("version", WORDINGS)
 def test_free_thoughts_are_nearly_always_legal(version):
-    policy = PlanningPolicy(TinyClient(), Planning(learning=True), prompts=version)
+    policy = PlanningPolicy(TinyClient(), Planning(learning=True), mind_of, prompts=version)
     game = rulebook("english_auction", players=3, items="items_5", item_order="shuffled")
     counts = sum((asyncio.run(evaluate.play(game, policy, seed)) for seed in range(4)), Counter())
     for kind in ("plan", "move", "belief", "replan", "learn"):
@@ -357,7 +360,8 @@ def test_free_thoughts_are_nearly_always_legal(version):
 
 @pytest.mark.slow
 def test_constrained_thoughts_are_legal():
-    policy = PlanningPolicy(TinyClient(constrained=True), Planning(learning=True, belief_checks=1))
+    planning = Planning(learning=True, belief_checks=1)
+    policy = PlanningPolicy(TinyClient(constrained=True), planning, mind_of)
     game = rulebook("english_auction", players=2, items="items_2")
     counts = asyncio.run(evaluate.play(game, policy, seed=7))
     for kind in ("plan", "move", "belief", "replan", "learn"):

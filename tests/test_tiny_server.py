@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from llm_games.questions import Choice, Integer, Plan, Target
+from llm_games.questions import Choice, Integer, Shares, Target
 
 openai = pytest.importorskip("openai")
 pytest.importorskip("uvicorn")
@@ -110,7 +110,7 @@ def test_stream_gives_the_same_text(client):
         Integer("bid", 3, 40),
         Choice("decision", {"go": 1, "stay": 0}),
         Target("target", {"player_1": 1, "player_4": 4}, {}, {}, 12),
-        Plan("proposal", (2, 3), 100, 3),
+        Shares("proposal", (2, 3), 100, 3),
     ],
     ids=lambda question: type(question).__name__,
 )
@@ -122,7 +122,7 @@ def test_schemas_are_kept(client, question, reasoning):
     for choice in reply.choices:
         answer = json.loads(choice.message.content)
         assert list(answer) == ["explanation"] * reasoning + [question.key]
-        if isinstance(question, Plan):  # no schema can tell the sum
+        if isinstance(question, Shares):  # no schema can tell the sum
             assert all(0 <= answer["proposal"][key] <= 100 for key in ("2", "3"))
         else:
             question.read(answer[question.key])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import sampled
 from test_run import content
 
-from llm_games.baselines.players import PLAYERS, Entry, make_player
-from llm_games.baselines.policies import best_response, rational
-from llm_games.baselines.tools import DRAWS, MIXED, TOOLS, equipped, tool_named
+from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
+from llm_games.baselines.tools import DRAWS, TOOLS, equipped, tool_named
 from llm_games.benchmarks.runs.config import ConfigError, load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
@@ -77,7 +77,7 @@ def test_a_call_is_run_and_told_and_the_model_asked_again():
     assert told["role"] == "user"
     assert told["content"].startswith('The tool says: "seat 0 says hello 1 times"\n')
     assert "once more" in told["content"]
-    assert memory.turns[0].answer == FIVE
+    assert memory.exchanges[0].answer == FIVE
     assert "echo" not in str(memory)
 
 
@@ -343,18 +343,18 @@ def test_given_actions_must_fit(game, others, says):
 
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize(
-    ("tool", "rules"), [("best_response", best_response.RULES), ("equilibrium", rational.RULES)]
+    ("tool", "kind"), [("best_response", "best_response"), ("equilibrium", "rational")]
 )
-def test_tools_say_what_the_players_do(game, tool, rules):
+def test_tools_say_what_the_players_do(game, tool, kind):
     view = next(
         view for seat in range(9) if (view := first_view(rulebook(game), seat)).question is not None
     )
     said = TOOLS[tool].text(view, {})
     assert said == TOOLS[tool].text(view, {})
-    action = rules[game](view, np.random.default_rng(0))
+    action = rule_of(kind, game)[1](view, np.random.default_rng(0))
     action = tuple(np.asarray(action).tolist()) if np.ndim(action) else int(action)
     value = json.dumps(view.question.value_of(action)).replace('"', "")
-    assert said.endswith(f": {view.question.key} {value}") or game in MIXED
+    assert said.endswith(f": {view.question.key} {value}") or handed(game).mixed
     assert f"{view.question.key} {value}" in said or f"of {DRAWS} draws" in said
 
 
@@ -392,14 +392,14 @@ def answer(request):
         call("calculator", expression="20/0"),
         call("calculater"),
         "hm",
-        request.question.reply(request.question.sample(rng)),
+        request.question.reply(sampled(request.question, rng)),
     ]
     return replies[rng.choice(6, p=[0.15, 0.15, 0.1, 0.05, 0.1, 0.45])]
 
 
 def asking(script):
     """Add a player to the registry that answers so."""
-    PLAYERS["scripted"] = Entry(
+    PLAYERS["scripted"] = Kind(
         "answers from its seed",
         model=lambda value, _, more: LLMPolicy(ScriptedClient(script), **equipped(more)),
     )

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable
 
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Question
+from llm_games.replies import Reply, read_reply
+from llm_games.view import Who
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.replies import Reply, read_reply
 
 READY = "> "
 """Says that it is the person's turn to write."""
@@ -37,7 +38,7 @@ class HumanClient:
         name: str = "human",
     ) -> None:
         self.name, self._read, self._write = name, read or read_line, write
-        self._shown: set[str] = set()
+        self._shown: set[tuple[Who, str]] = set()
         self._turn = asyncio.Lock()
 
     async def complete(self, request: Request) -> Completion:
@@ -65,8 +66,9 @@ class HumanClient:
 
     def _show(self, request: Request) -> None:
         rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
-        fresh = [text for text in rules if f"{request.seat}: {text}" not in self._shown]
-        self._shown |= {f"{request.seat}: {text}" for text in fresh}
+        seat = request.who._replace(step=0, call=0)
+        fresh = [text for text in rules if (seat, text) not in self._shown]
+        self._shown |= {(seat, text) for text in fresh}
         for text in (*fresh, request.messages[-1]["content"]):
             self._write(f"\n{text}")
         if request.question is not None:
@@ -103,7 +105,7 @@ class HumanPolicy(LLMPolicy):
 
 def read_answer(line: str, question: Question) -> Reply:
     """Read a person's line: a JSON object as a model would write it, or the bare value."""
-    whole = read_reply(Completion(line), question)
+    whole = read_reply(line, question)
     if whole.outcome != "unparsable" or f'"{question.key}"' in line:
         return whole
     bare = line.strip()
@@ -111,7 +113,7 @@ def read_answer(line: str, question: Question) -> Reply:
         json.loads(bare)
     except (ValueError, RecursionError):
         bare = json.dumps(bare)
-    return read_reply(Completion(f'{{"{question.key}": {bare}}}'), question)
+    return read_reply(f'{{"{question.key}": {bare}}}', question)
 
 
 async def read_line() -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from gymnasium import spaces
 
+from llm_games.codecs import codec
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
@@ -26,22 +26,32 @@ class LearnedPolicy(Policy):
     Args:
         model: a Stable-Baselines3 model, or anything with its `predict`.
         deterministic: take the likeliest action; else `predict` draws, from its own generator.
+        actions: what it was trained with, see `llm_games.make`.
         name: the player's name in logs.
     """
 
-    def __init__(self, model: Predictor, *, deterministic: bool = True, name: str = "ppo") -> None:
+    def __init__(
+        self,
+        model: Predictor,
+        *,
+        deterministic: bool = True,
+        actions: str = "index",
+        name: str = "ppo",
+    ) -> None:
         self.model, self.deterministic, self.name = model, deterministic, name
+        self.actions = actions
 
     def start(self, game: Rulebook, seat: int, seed: int) -> None:
         """Return no memory: the model sees one observation at a time."""
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
-        """Predict from the numbers of the view."""
-        observation: Any = view.numbers
-        if view.mask is not None:
-            observation = {"observation": view.numbers, "action_mask": view.mask.astype(np.int8)}
-        action, _ = self.model.predict(observation, deterministic=self.deterministic)
-        space = view.game.space(view.seat)
-        if isinstance(space, spaces.Discrete):
-            action = np.asarray(action) + space.start
-        return Decision(view.decode(action)), None
+        """Predict from the numbers of the view, until the move is whole."""
+        own, move = codec(view.game, view.seat, self.actions), None
+        while move is None:
+            observation: Any = own.shown(view.numbers.copy())
+            if own.masked:
+                mask = own.mask(view).astype(np.int8)
+                observation = {"observation": observation, "action_mask": mask}
+            action, _ = self.model.predict(observation, deterministic=self.deterministic)
+            move = own.take(view, action)
+        return Decision(move), None

@@ -11,18 +11,26 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.errors import BadParameter, NotReady, unknown
+from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
-from llm_games.rulebook import Rulebook, check_integer, check_number
-from llm_games.view import View
+from llm_games.replies import READINGS, Reply, read_reply
+from llm_games.rulebook import Rulebook
+from llm_games.view import View, Who
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Message, Request
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    Message,
+    Request,
+    Sampling,
+)
 from llm_games.wrappers.policy import Attempt, Decision, Policy
-from llm_games.wrappers.replies import READINGS, Reply, read_reply
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
 NOTHING_NEW = "It is your move."
@@ -31,8 +39,7 @@ MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
 
 
-@dataclass(frozen=True)
-class Turn:
+class Exchange(NamedTuple):
     """One past decision: the report before it, and the answer in canonical form ("" if none)."""
 
     report: str
@@ -47,18 +54,18 @@ class ChatMemory:
         seed: all sampling seeds of this seat come from it.
         system: the rules as this seat heard them, persona first.
         decisions: how many it has made.
-        turns: the past decisions that are still in the dialogue, oldest first.
+        exchanges: the past decisions that are still in the dialogue, oldest first.
     """
 
     seed: int
     system: str
     decisions: int = 0
-    turns: tuple[Turn, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     @property
-    def said(self) -> tuple[Turn, ...]:
-        """The turns that the dialogue shows."""
-        return self.turns
+    def said(self) -> tuple[Exchange, ...]:
+        """The exchanges that the dialogue shows."""
+        return self.exchanges
 
 
 class LLMPolicy(Policy):
@@ -79,7 +86,6 @@ class LLMPolicy(Policy):
             What happened since the last decision is told in any case. A game's ``shown_last``
             caps it.
         reading: how answers are found in the text, see `read_reply`.
-        temperature, top_p, max_tokens: sampling; None leaves it to the server.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
         tools: what the model may call before it answers, or is always told. A call is an attempt
@@ -89,6 +95,8 @@ class LLMPolicy(Policy):
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
+        sampling: how replies are drawn.
+        drawing: settings of `Sampling` by name, such as ``temperature=0.2``, in place of those.
 
     Raises:
         BadParameter, UnknownName: an argument is not one of these.
@@ -104,14 +112,13 @@ class LLMPolicy(Policy):
         persona: str | None = None,
         memory: int | str = "full",
         reading: str = "strict",
-        temperature: float | None = 1.0,
-        max_tokens: int | None = None,
         max_attempts: int = 3,
         structured: bool = True,
         tools: Iterable[Tool] = (),
         max_tool_calls: int = 2,
         name: str | None = None,
-        top_p: float | None = None,
+        sampling: Sampling | None = None,
+        **drawing: Any,
     ) -> None:
         if not isinstance(client, Client):
             raise BadParameter(
@@ -122,14 +129,6 @@ class LLMPolicy(Policy):
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
         if reading not in READINGS:
             raise unknown("reading", reading, READINGS)
-        if temperature is not None:
-            check_number("temperature", temperature, 0)
-        if top_p is not None:
-            check_number("top_p", top_p, 0)
-            if not 0 < top_p <= 1:
-                raise BadParameter(f"top_p must be above 0 and at most 1, got {top_p!r}")
-        if max_tokens is not None:
-            check_integer("max_tokens", max_tokens, 1)
         check_integer("max_attempts", max_attempts, 1)
         check_integer("max_tool_calls", max_tool_calls, 1, 100)
         self.client, self.name = client, name or client.name
@@ -137,7 +136,7 @@ class LLMPolicy(Policy):
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.memory = _window(memory)
-        self.temperature, self.top_p, self.max_tokens = temperature, top_p, max_tokens
+        self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
@@ -159,6 +158,12 @@ class LLMPolicy(Policy):
         Without one the action is the last readable one (out of range) or `MISSING`. A client's
         error is an attempt with the outcome ``"failed"``; one that will not pass ends the asking.
         """
+        return await self._move(view, memory)
+
+    async def _move(
+        self, view: View, memory: ChatMemory, calls: int = 0
+    ) -> tuple[Decision, ChatMemory]:
+        """Decide, after some calls of this decision."""
         question, prompts = view.question, self._prompts(view.game)
         if question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
@@ -173,7 +178,7 @@ class LLMPolicy(Policy):
         reply, attempts = await self.ask(
             messages,
             question,
-            seat=caller(view, memory),
+            who=view.who._replace(call=calls),
             seeds=seeds(memory),
             max_attempts=self.attempts_in(view.game),
             reasoning=self.reasoning,
@@ -200,7 +205,7 @@ class LLMPolicy(Policy):
         messages: Callable[[str], tuple[Message, ...]],
         question: Question,
         *,
-        seat: str,
+        who: Who,
         seeds: Iterator[int],
         max_attempts: int,
         reasoning: bool = False,
@@ -212,7 +217,7 @@ class LLMPolicy(Policy):
         Args:
             messages: gives the chat to send; told what was wrong with the reply before, if any.
             question: what is asked.
-            seat: who asks, see `Request`.
+            who: who asks, and the number of the first call.
             seeds: a sampling seed for each call.
             max_attempts: replies read, at most.
             reasoning: the reply may hold an explanation first.
@@ -233,11 +238,9 @@ class LLMPolicy(Policy):
                 messages=messages(why),
                 question=asked if self.structured else None,
                 reasoning=reasoning,
-                temperature=self.temperature,
-                top_p=self.top_p,
-                max_tokens=self.max_tokens,
+                sampling=self.sampling,
                 seed=next(seeds),
-                seat=seat,
+                who=who._replace(call=who.call + len(attempts)),
                 kind=kind,
             )
             attempt, reply, final = await self._attempt(request, asked, bench)
@@ -256,7 +259,7 @@ class LLMPolicy(Policy):
         began, final = time.perf_counter(), False
         try:
             completion = await self.client.complete(request)
-            reply = read_reply(completion, question, self.reading)
+            reply = read_reply(completion.text, question, self.reading, completion.finish)
         except ClientError as error:
             completion = Completion("", latency=time.perf_counter() - began)
             reply, final = Reply("failed", why=str(error)), not error.transient
@@ -272,6 +275,7 @@ class LLMPolicy(Policy):
             tokens_out=completion.tokens_out,
             latency=completion.latency,
             seed=request.seed,
+            sampling=request.sampling,
             model=completion.model,
             detail=reply.detail,
             kind=request.kind,
@@ -280,13 +284,13 @@ class LLMPolicy(Policy):
         return attempt, reply, final
 
     def _remember(self, memory: ChatMemory, view: View, report: str, answer: str) -> ChatMemory:
-        turns = (*memory.turns, Turn(report, answer))
-        # A dialogue of k turns shows k + 1 reports, the latest among them.
+        past = (*memory.exchanges, Exchange(report, answer))
+        # A dialogue of k exchanges shows k + 1 reports, the latest among them.
         shown: Any = view.game.shown_last
         limits = [self.memory, None if shown == "all" else max(0, shown - 1)]
-        keep = min((limit for limit in limits if limit is not None), default=len(turns))
-        turns = turns[len(turns) - min(keep, len(turns)) :]
-        return dataclasses.replace(memory, decisions=memory.decisions + 1, turns=turns)
+        keep = min((limit for limit in limits if limit is not None), default=len(past))
+        past = past[len(past) - min(keep, len(past)) :]
+        return dataclasses.replace(memory, decisions=memory.decisions + 1, exchanges=past)
 
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:
@@ -329,17 +333,17 @@ def _background_loop() -> _Background:
 
 
 def dialogue(memory: ChatMemory, *now: str) -> tuple[Message, ...]:
-    """Write the chat: the rules, the remembered turns, and what is said now (joined).
+    """Write the chat: the rules, the remembered exchanges, and what is said now (joined).
 
-    Turns without an answer join the next user message.
+    Exchanges without an answer join the next user message.
     """
     chat: list[Message] = [{"role": "system", "content": memory.system}]
     heard: list[str] = []
-    for turn in memory.said:
-        heard.append(turn.report)
-        if turn.answer:
+    for report, answer in memory.said:
+        heard.append(report)
+        if answer:
             chat.append({"role": "user", "content": _joined(heard)})
-            chat.append({"role": "assistant", "content": turn.answer})
+            chat.append({"role": "assistant", "content": answer})
             heard = []
     return *chat, {"role": "user", "content": _joined([*heard, *now])}
 
@@ -348,11 +352,6 @@ def _continued(chat: tuple[Message, ...], more: str) -> tuple[Message, ...]:
     """Return a chat with something added to its last message."""
     last = chat[-1] | {"content": _joined([chat[-1]["content"], more])}
     return *chat[:-1], last
-
-
-def caller(view: View, memory: ChatMemory) -> str:
-    """Name a seat in a request, see `Request`."""
-    return f"{view.game.name}/{memory.seed}/{view.game.names()[view.seat]}"
 
 
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
@@ -365,7 +364,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _window(memory: int | str) -> int | None:
-    """Return how many past turns to keep; None for all."""
+    """Return how many past exchanges to keep; None for all."""
     if memory in ("full", "none"):
         return None if memory == "full" else 0
     if isinstance(memory, str):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from llm_games.asides import Aside, Lessons, Text
 from llm_games.errors import unknown
-from llm_games.questions import Question
-from llm_games.rulebook import Rulebook, check_choice, check_integer
+from llm_games.facts import check_choice, check_integer
+from llm_games.replies import Reply
+from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
-from llm_games.wrappers.forms import Text
-from llm_games.wrappers.llm_policy import ChatMemory, Turn
+from llm_games.wrappers.llm_policy import ChatMemory, Exchange
 from llm_games.wrappers.policy import Attempt
-from llm_games.wrappers.replies import Reply
 
 STRATEGIES = ("none", "static", "adaptive")
 
@@ -61,10 +59,10 @@ class Planning:
         check_choice("belief_fallback", self.belief_fallback, ("truth", "last_reply"))
         check_choice("bidder_names", self.bidder_names, ("exact", "substring"))
 
-    @property
-    def most_updates(self) -> int:
-        """Return how many replies one update of a belief takes at most."""
-        return self.belief_checks + (self.belief_fallback == "last_reply")
+    def replies(self, kind: str) -> int:
+        """Return how many replies to a ``belief`` or another kind of aside are read at most."""
+        updates = self.belief_checks + (self.belief_fallback == "last_reply")
+        return updates if kind == "belief" else self.plan_reasks + 1
 
 
 @dataclass(frozen=True)
@@ -83,29 +81,37 @@ class PlanningMemory(ChatMemory):
 
     log: Any = None
     plan: Any = None
-    planned: Turn | None = None
+    planned: Exchange | None = None
     belief: Any = None
     reviewed: int = 0
     scene: Any = None
     lessons: tuple[str, ...] = ()
 
     @property
-    def said(self) -> tuple[Turn, ...]:
-        """The turns that the dialogue shows: the plan, and the moves."""
-        return (self.planned, *self.turns) if self.planned else self.turns
+    def next_plan(self) -> str:
+        """What the next plan is: a ``plan``, or after the first one a ``replan``."""
+        return "plan" if self.plan is None else "replan"
+
+    @property
+    def said(self) -> tuple[Exchange, ...]:
+        """The exchanges that the dialogue shows: the plan, and the moves."""
+        return (self.planned, *self.exchanges) if self.planned else self.exchanges
 
 
-class Mind(ABC):
-    """What there is to think about in one game.
+class Mind:
+    """What there is to think about in one game; by default plans and beliefs are in words.
 
-    A game has chapters. After each the belief is updated, and after each but the last the plan.
+    A game has chapters, by default the own decisions. After each the belief is updated, and after
+    each but the last the plan.
     """
 
-    chapter: ClassVar[str]
+    name: ClassVar[str] = "any"
+    """of its words"""
+    chapter: ClassVar[str] = "decision"
     """what a chapter is called in notes"""
 
-    def __init__(self, words: str, planning: Planning, folder: str | Path | None = None) -> None:
-        self.words, self.planning = Words(words, folder), planning
+    def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
+        self.words, self.planning = Words(self.name, folder), planning
 
     def begin(self, game: Rulebook, seat: int) -> tuple[Any, Any]:
         """Return the log and the belief at the start."""
@@ -119,87 +125,47 @@ class Mind(ABC):
         """Return what the dialogue of moves is about: it begins anew when that changes."""
         return None
 
-    @abstractmethod
     def closed(self, memory: PlanningMemory) -> int:
         """Return how many chapters are over."""
+        return memory.decisions
 
-    @abstractmethod
     def status(self, view: View, memory: PlanningMemory) -> str:
         """Return the belief in words."""
+        return self.words.say("status", belief=memory.belief)
 
-    @abstractmethod
     def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str] | None:
         """Return what happened and what is asked before a move; None: as other players hear it."""
+        return None
 
-    @abstractmethod
-    def plan(self, view: View, memory: PlanningMemory) -> tuple[Question, dict[str, Any]]:
-        """Return what is asked for a plan, and values for its words."""
+    def plan(self, view: View, memory: PlanningMemory) -> Aside:
+        """Return what is asked for a plan."""
+        shown = memory.plan if self.planning.replan_shows_old_plan else None
+        question = Text("plan", "your plan in a few sentences")
+        return Aside(memory.next_plan, question, {"plan": shown} | _me(view))
 
-    @abstractmethod
     def planned(
         self, view: View, memory: PlanningMemory, question: Any, reply: Reply
     ) -> tuple[Any, dict[str, Any]]:
         """Return the plan in force after a reply, whatever it was, and what to note down."""
+        plan = reply.action if reply.outcome == "valid" else memory.plan or ""
+        return plan, {"decision": memory.decisions, "plan": plan}
 
-    @abstractmethod
-    def belief(
-        self, view: View, memory: PlanningMemory, chapter: int
-    ) -> tuple[Question, dict[str, Any]]:
-        """Return what is asked to update the belief, and values for its words."""
+    def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
+        """Return what is asked to update the belief after a chapter."""
+        return Aside("belief", Text("summary", "what you know in a few sentences"), _me(view))
 
-    @abstractmethod
     def believed(
         self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
     ) -> tuple[Any, dict[str, Any]]:
         """Return the belief after some replies, whatever they were, and what to note down."""
-
-    @abstractmethod
-    def look_back(self, view: View, memory: PlanningMemory) -> dict[str, Any]:
-        """Return values for the words that ask for lessons."""
-
-
-class OpenMind(Mind):
-    """For any game: plans and beliefs are in words, and every own decision is a chapter."""
-
-    chapter = "decision"
-
-    def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
-        super().__init__("any", planning, folder)
-
-    def closed(self, memory: PlanningMemory) -> int:
-        return memory.decisions
-
-    def status(self, view: View, memory: PlanningMemory) -> str:
-        return self.words.say("status", belief=memory.belief)
-
-    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> None:
-        return None
-
-    def plan(self, view: View, memory: PlanningMemory) -> tuple[Question, dict[str, Any]]:
-        shown = memory.plan if self.planning.replan_shows_old_plan else None
-        return Text("plan", "your plan in a few sentences"), {"plan": shown} | _me(view)
-
-    def planned(
-        self, view: View, memory: PlanningMemory, question: Any, reply: Reply
-    ) -> tuple[Any, dict[str, Any]]:
-        plan = reply.action if reply.outcome == "valid" else memory.plan or ""
-        return plan, {"decision": memory.decisions, "plan": plan}
-
-    def belief(
-        self, view: View, memory: PlanningMemory, chapter: int
-    ) -> tuple[Question, dict[str, Any]]:
-        question = Text("summary", "what you know in a few sentences")
-        return question, {"status": self.status(view, memory)} | _me(view)
-
-    def believed(
-        self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
-    ) -> tuple[Any, dict[str, Any]]:
         belief = reply.action if reply.outcome == "valid" else memory.belief
         return belief, {"belief": belief}
 
-    def look_back(self, view: View, memory: PlanningMemory) -> dict[str, Any]:
-        told = [part for turn in memory.turns for part in dataclasses.astuple(turn)]
-        return {"told": "\n".join(filter(None, told))} | _me(view)
+    def look_back(self, view: View, memory: PlanningMemory) -> Aside:
+        """Return what is asked for lessons."""
+        told = "\n".join(part for exchange in memory.exchanges for part in exchange if part)
+        known = {"lessons": memory.lessons, "told": told}
+        return Aside("learn", Lessons("lessons"), known | _me(view))
 
 
 def _me(view: View) -> dict[str, Any]:

@@ -8,25 +8,24 @@ Source: AucArena (arXiv 2310.05746), §3.2.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from llm_games.asides import Aside
 from llm_games.errors import BadParameter
-from llm_games.questions import MISSING, Question
+from llm_games.questions import MISSING
+from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
-from llm_games.wrappers.bidder import AuctionMind
 from llm_games.wrappers.clients.base import Client, Message
-from llm_games.wrappers.forms import Lessons
-from llm_games.wrappers.llm_policy import ChatMemory, LLMPolicy, Turn, caller, dialogue, seeds
-from llm_games.wrappers.mind import Mind, OpenMind, Planning, PlanningMemory
+from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, dialogue, seeds
+from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
-from llm_games.wrappers.replies import Reply
 
-MINDS: dict[str, type[AuctionMind]] = {"english_auction": AuctionMind}
-"""Games with a mind of their own; any other has an `OpenMind`."""
+Minds = Callable[[str], type[Mind]]
+"""From a game's name to its mind."""
 
 
 @dataclass
@@ -51,14 +50,21 @@ class PlanningPolicy(LLMPolicy):
     Args:
         client: where completions come from.
         planning: how it plans, see there.
+        minds: what it thinks with in a game; by default in words.
         settings: of `LLMPolicy`.
     """
 
-    def __init__(self, client: Client, planning: Planning | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        client: Client,
+        planning: Planning | None = None,
+        minds: Minds = lambda game: Mind,
+        **settings: Any,
+    ) -> None:
         super().__init__(client, **settings)
         if not isinstance(planning, Planning | None):
             raise BadParameter(f"planning must be Planning(...) or None, got {planning!r}")
-        self.planning = planning or Planning()
+        self.planning, self.minds = planning or Planning(), minds
         self._minds: dict[str, Mind] = {}
         self._common = Words("any", self.prompt_folder)
 
@@ -87,11 +93,11 @@ class PlanningPolicy(LLMPolicy):
         if memory.log is None:  # nobody lets it hear: it knows what it is told when it moves
             memory = self.hear(view, memory)
         if memory.plan is None and self.planning.strategy != "none":
-            memory = await self._plan(memory, thoughts, "plan")
+            memory = await self._plan(memory, thoughts)
         memory = await self._review(memory, thoughts)
         if memory.scene != mind.scene(view):
-            memory = dataclasses.replace(memory, turns=(), scene=mind.scene(view))
-        decision, after = await super().decide(view, memory)
+            memory = dataclasses.replace(memory, exchanges=(), scene=mind.scene(view))
+        decision, after = await self._move(view, memory, len(thoughts.attempts))
         attempts = (*thoughts.attempts, *decision.attempts)
         return Decision(decision.action, attempts, tuple(thoughts.notes)), after
 
@@ -110,16 +116,15 @@ class PlanningPolicy(LLMPolicy):
             return super().words(view, memory)
         return said[0], self._with_cue(said[1])
 
-    async def _plan(self, memory: PlanningMemory, thoughts: _Thoughts, kind: str) -> PlanningMemory:
+    async def _plan(self, memory: PlanningMemory, thoughts: _Thoughts) -> PlanningMemory:
         view, mind = thoughts.view, self._mind(thoughts.view.game)
-        question, values = mind.plan(view, memory)
-        request = self._say(thoughts, memory, kind, values, question)
-        most = self.planning.plan_reasks + 1
-        reply, attempts = await self._ask(memory, thoughts, request, question, kind, most)
-        plan, note = mind.planned(view, memory, question, reply)
+        aside = mind.plan(view, memory)
+        request, reply, attempts = await self._think(memory, thoughts, aside)
+        plan, note = mind.planned(view, memory, aside.question, reply)
         unusable = [attempt.why for attempt in attempts if attempt.outcome != "valid"]
-        thoughts.note("plan", **note, unusable=unusable, again=kind == "replan")
-        return dataclasses.replace(memory, plan=plan, planned=Turn(request, question.reply(plan)))
+        thoughts.note("plan", **note, unusable=unusable, again=aside.kind == "replan")
+        planned = Exchange(request, aside.question.reply(plan))
+        return dataclasses.replace(memory, plan=plan, planned=planned)
 
     async def _review(
         self, memory: PlanningMemory, thoughts: _Thoughts, last: bool = False
@@ -129,64 +134,37 @@ class PlanningPolicy(LLMPolicy):
         for chapter in due:
             memory = await self._believe(memory, thoughts, chapter)
         if due and not last and self.planning.strategy == "adaptive":
-            memory = await self._plan(memory, thoughts, "replan")
+            memory = await self._plan(memory, thoughts)
         return memory
 
     async def _believe(
         self, memory: PlanningMemory, thoughts: _Thoughts, chapter: int
     ) -> PlanningMemory:
-        view, mind = thoughts.view, self._mind(thoughts.view.game)
-        question, values = mind.belief(view, memory, chapter)
-        request = self._say(thoughts, memory, "belief", values, question)
-        most = self.planning.most_updates
-        reply, attempts = await self._ask(memory, thoughts, request, question, "belief", most)
-        belief, note = mind.believed(memory, question, reply, attempts)
+        mind = self._mind(thoughts.view.game)
+        aside = mind.belief(thoughts.view, memory, chapter)
+        _, reply, attempts = await self._think(memory, thoughts, aside)
+        belief, note = mind.believed(memory, aside.question, reply, attempts)
         thoughts.note("belief", **{mind.chapter: chapter}, **note)
         return dataclasses.replace(memory, belief=belief, reviewed=chapter + 1)
 
     async def _learn(self, memory: PlanningMemory, thoughts: _Thoughts) -> None:
-        question, mind = Lessons("lessons"), self._mind(thoughts.view.game)
-        values = mind.look_back(thoughts.view, memory) | {"lessons": memory.lessons}
-        request = self._say(thoughts, memory, "learn", values, question)
-        most = self.planning.plan_reasks + 1
-        reply, _ = await self._ask(memory, thoughts, request, question, "learn", most)
+        aside = self._mind(thoughts.view.game).look_back(thoughts.view, memory)
+        _, reply, _ = await self._think(memory, thoughts, aside)
         kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
         thoughts.note("lessons", lessons=kept)
 
-    def _say(
-        self,
-        thoughts: _Thoughts,
-        memory: PlanningMemory,
-        block: str,
-        values: Mapping[str, Any],
-        question: Question,
-    ) -> str:
-        view = thoughts.view
-        mind = self._mind(view.game)
+    async def _think(
+        self, memory: PlanningMemory, thoughts: _Thoughts, aside: Aside
+    ) -> tuple[str, Reply, tuple[Attempt, ...]]:
+        """Ask outside the dialogue of the moves; return what was asked and what came of it."""
+        view, question, prompts = thoughts.view, aside.question, self._prompts(thoughts.view.game)
+        mind, alone = self._mind(view.game), dataclasses.replace(memory, exchanges=(), planned=None)
         common = {
             "status": mind.status(view, memory),
-            "report": self._prompts(view.game).report(view),
+            "report": prompts.report(view),
             "form": question.form(self.reasoning),
         }
-        return self._with_cue(mind.words.say(block, **{**common, **values}))
-
-    def _with_cue(self, request: str) -> str:
-        if not self.reasoning:
-            return request
-        return f"{request}\n{self._common.say('reasoning')}"
-
-    async def _ask(
-        self,
-        memory: PlanningMemory,
-        thoughts: _Thoughts,
-        request: str,
-        question: Question,
-        kind: str,
-        most: int,
-    ) -> tuple[Reply, tuple[Attempt, ...]]:
-        """Ask one question outside the dialogue of the moves."""
-        prompts = self._prompts(thoughts.view.game)
-        alone = dataclasses.replace(memory, turns=(), planned=None)
+        request = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
 
         def messages(why: str) -> tuple[Message, ...]:
             again = prompts.again(why, question, self.reasoning) if why else ""
@@ -195,17 +173,22 @@ class PlanningPolicy(LLMPolicy):
         reply, attempts = await self.ask(
             messages,
             question,
-            seat=caller(thoughts.view, memory),
+            who=view.who._replace(call=len(thoughts.attempts)),
             seeds=thoughts.seeds,
-            max_attempts=most,
+            max_attempts=self.planning.replies(aside.kind),
             reasoning=self.reasoning,
-            kind=kind,
+            kind=aside.kind,
         )
         thoughts.attempts += attempts
-        return reply, attempts
+        return request, reply, attempts
+
+    def _with_cue(self, request: str) -> str:
+        if not self.reasoning:
+            return request
+        return f"{request}\n{self._common.say('reasoning')}"
 
     def _mind(self, game: Rulebook) -> Mind:
         if game.name not in self._minds:
-            make = MINDS.get(game.name, OpenMind)
+            make = self.minds(game.name)
             self._minds[game.name] = make(self.planning, self.prompt_folder)
         return self._minds[game.name]

@@ -5,16 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from llm_games.questions import MISSING, Action
+from llm_games.replies import ReplyOutcome
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-
-ReplyOutcome = Literal[
-    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
-]
-"""How a completion was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
+from llm_games.wrappers.clients.base import USUAL, Sampling
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,7 @@ class Attempt:
         tokens_in, tokens_out: as the server counted them (0 if it did not).
         latency: seconds.
         seed: the sampling seed sent.
+        sampling: how else the reply was drawn.
         model: the model's name as the server gave it.
         detail: which of the game's rules a reply broke, where a game counts them apart.
         kind: what it was asked for: a ``"move"``, or something that a player thinks of beside it.
@@ -47,6 +45,7 @@ class Attempt:
     detail: str = ""
     kind: str = "move"
     action: Any = MISSING
+    sampling: Sampling = USUAL
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from llm_games.noise import Noise
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
@@ -22,5 +21,5 @@ class RandomPolicy(Policy):
         """Draw from the question that is asked."""
         seed, count = memory
         assert view.question is not None, "only a seat that is asked can answer"
-        action = view.question.sample(np.random.default_rng(memory))
+        action = view.question.sample(Noise(seed).of(count))
         return Decision(action), (seed, count + 1)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
-import numpy as np
-from gymnasium import spaces
 
-from llm_games.env import Table
+from llm_games.env import Windows, played
 from llm_games.errors import BadParameter, NotReady
+from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Action
 from llm_games.registry import rulebook
-from llm_games.rulebook import Array, Outcome, Rulebook, check_integer
+from llm_games.rulebook import Array, Rulebook
+from llm_games.table import Table
 from llm_games.view import View
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.policy import Note, Policy
 from llm_games.wrappers.random_player import RandomPolicy
+from llm_games.wrappers.seats import Seats, moves_of
 
 LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""
@@ -28,8 +28,8 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
     """A game in which one seat learns and the others are played by policies.
 
     Observations and rewards are the learner's own. An episode ends when the learner has nothing
-    more to do. Rewards of steps in which it is not asked are added to its next one. Discrete
-    actions start at 0, as most learners want (action ``a`` is ``a + low`` of the rules).
+    more to do. Rewards of steps in which it is not asked are added to its next one. Other players
+    look back at a game that is over, and recall their notes in the next, as in `play`.
 
     Args:
         game: a game's name or a rulebook.
@@ -37,7 +37,9 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         opponents: one policy for all other seats, or one for each of them in seat order;
             the default plays at random.
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
-        settings: what `llm_games.make` takes; parameters of the game if it is given by name.
+        actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal: see
+            `llm_games.make`.
+        parameters: of the game if it is given by name.
 
     Raises:
         BadParameter, UnknownName: see `llm_games.make`.
@@ -52,6 +54,8 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         seat: int = 0,
         opponents: Policy | Sequence[Policy] | None = None,
         obs_mode: str = "numeric",
+        actions: str = "index",
+        reask: int = 0,
         render_mode: str | None = None,
         max_cycles: int | None = None,
         prompts: str = "v1",
@@ -61,41 +65,45 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
     ) -> None:
         self.game = rulebook(game, **parameters) if isinstance(game, str) else game
         check_integer("seat", seat, 0, self.game.players - 1)
+        check_choice("render_mode", render_mode, (None, "ansi", "human"))
+        check_choice("on_illegal", on_illegal, ("fallback", "raise"))
+        if max_cycles is not None:
+            check_integer("max_cycles", max_cycles, 1)
         self.seat, self.render_mode, self.max_cycles = seat, render_mode, max_cycles
-        self.agent = self.game.names()[seat]
-        self.opponents = _seated(opponents, self.game.players, seat)
-        self.table = Table(
-            self.game,
-            obs_mode=dict.fromkeys(self.game.names(), "numeric") | {self.agent: obs_mode},
-            render_mode=render_mode,
-            max_cycles=max_cycles,
-            prompts=prompts,
-            prompt_folder=prompt_folder,
-            on_illegal=on_illegal,
-        )
-        self.observation_space = self.table.observation_spaces[self.agent]
-        space = self.table.action_spaces[self.agent]
-        self._first = int(space.start) if isinstance(space, spaces.Discrete) else None
-        self.action_space = space if self._first is None else spaces.Discrete(int(space.n))  # type: ignore[attr-defined]
+        self.agent, self.strict = self.game.names()[seat], on_illegal == "raise"
+        self.table = Table(self.game)
+        self.seats = Seats(self.table, _seated(opponents, self.game.players, seat))
+        modes, own = {self.agent: obs_mode}, {self.agent: actions}
+        self.windows = Windows(self.game, modes, own, prompts, prompt_folder, reask)
+        self.codec = self.windows.codecs[seat]
+        self.observation_space = self.windows.spaces[self.agent]
+        self.action_space = self.codec.space
+        self._notes: dict[int, Sequence[Note]] = {}
+
+    @property
+    def opponents(self) -> Mapping[int, Policy]:
+        """The other players by seat."""
+        return self.seats.policies
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start a game and play on until the learner is asked. `options` are ignored."""
+        """Start a game and play on until the learner is asked.
+
+        ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
+        """
         super().reset(seed=seed)
-        self.table.reset(int(self.np_random.integers(2**31)))
-        seeds = self.np_random.integers(2**31, size=self.game.players).tolist()
-        self._memories = {
-            seat: policy.start(self.game, seat, seeds[seat])
-            for seat, policy in self.opponents.items()
-        }
-        self._tell()
-        self._done = False
-        _, _, broke = self._wait()
-        return self._observation(), {"broke": broke}
+        self.table.reset(seed, (options or {}).get("chance"))
+        self.seats.start(self._notes)
+        self._notes, self._done, self._broke = {}, False, False
+        self.codec.begin()
+        self._wait()
+        return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play the learner's action, and on until it is asked again or done.
+
+        Where a move needs several actions, nothing is played until it is whole.
 
         Raises:
             NotReady: the game was never reset, or is over for the learner.
@@ -104,26 +112,29 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         self.table.ready()
         if self._done:
             raise NotReady(f"{self.game.name} is over for the learner: call reset()")
-        if self._first is not None and action is not None:
-            action = np.asarray(action) + self._first
-        move = self.table.decode(self.agent, action)
-        outcome = self._play({self.seat: move})
-        reward, finished = float(outcome.rewards[self.seat]), bool(outcome.finished[self.seat])
-        broke = bool(outcome.broke[self.seat])
+        move = self.codec.take(self._view(), action)
+        if move is None:
+            return self._observation(), 0.0, False, False, self._info()
+        heard = self.codec.heard
+        reward, finished = self._play({self.seat: move})
+        info = {"broke": self._broke, **heard}
+        if heard:
+            info["played"] = played(move, self.seat, self._outcome)
+        self.codec.begin()
         if not (finished or self._cut()):
-            more, finished, _ = self._wait()
+            more, finished = self._wait()
             reward += more
         self._done = finished or self._cut()
-        return self._observation(), reward, finished, self._done and not finished, {"broke": broke}
+        return self._observation(), reward, finished, self._done and not finished, info
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
-        if not isinstance(self.action_space, spaces.Discrete):
+        if not isinstance(self.action_space, gymnasium.spaces.Discrete):
             raise BadParameter(
                 f"{self.game.name} has no masks: its actions are {self.action_space}"
             )
-        mask: Array = self.game.mask(self.table.ready())[self.seat]
-        return mask
+        self.table.ready()
+        return self.codec.mask(self._view())
 
     def render(self) -> Any:
         """Return the table as text (``ansi``) or print it (``human``)."""
@@ -132,57 +143,38 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
             return None
         return self.table.picture()
 
+    def _view(self) -> View:
+        return self.table.ready().view(self.seat)
+
     def _observation(self) -> Any:
-        return self.table.observations([self.agent])[self.agent]
+        return self.windows.observation(self._view())
+
+    def _info(self) -> dict[str, Any]:
+        return {"broke": self._broke, **self.codec.heard}
 
     def _cut(self) -> bool:
         return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
 
-    def _wait(self) -> tuple[float, bool, bool]:
-        """Play the others until the learner is asked; return its reward, end and rule break."""
+    def _wait(self) -> tuple[float, bool]:
+        """Play the others until the learner is asked; return its reward, and whether it is done."""
         reward, finished = 0.0, False
         for _ in range(LONGEST_WAIT):
-            if finished or self._cut() or self.game.asked(self.table.state)[self.seat]:
-                return reward, finished, False
-            outcome = self._play({})
-            reward += float(outcome.rewards[self.seat])
-            finished = bool(outcome.finished[self.seat])
+            if finished or self._cut() or self.seat in self.table.asked:
+                return reward, finished
+            more, finished = self._play({})
+            reward += more
         raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
 
-    def _play(self, moves: dict[int, Action]) -> Outcome:
-        """Ask the other seats that have to move, all at the same time, and play one step."""
-        asked = {self.table.seats[agent]: agent for agent in self.table.asked}
-        asked.pop(self.seat, None)
-        waiting = []
-        for seat, agent in asked.items():
-            policy, view = self.opponents[seat], self.table.view(agent)
-            if type(policy).decide is Policy.decide:
-                decision, self._memories[seat] = policy.act(view, self._memories[seat])
-                moves[seat] = decision.action
-            else:
-                waiting.append(self._decide(seat, view))
-        if waiting:
-            moves |= run_sync(_gathered(waiting))
-        outcome = self.table.step(moves)
-        self._tell()
-        return outcome
-
-    async def _decide(self, seat: int, view: View) -> tuple[int, Action]:
-        decision, self._memories[seat] = await self.opponents[seat].decide(
-            view, self._memories[seat]
-        )
-        return seat, decision.action
-
-    def _tell(self) -> None:
-        """Let opponents hear what they are told, whether they are asked or not."""
-        for seat, policy in self.opponents.items():
-            if type(policy).hear is not Policy.hear:
-                view = self.table.view(self.table.agents[seat])
-                self._memories[seat] = policy.hear(view, self._memories[seat])
-
-
-async def _gathered(waiting: Sequence[Awaitable[tuple[int, Action]]]) -> dict[int, Action]:
-    return dict(await asyncio.gather(*waiting))
+    def _play(self, moves: dict[int, Action]) -> tuple[float, bool]:
+        """Ask the other seats that have to move, and play one step."""
+        outcome = self.table.step(moves | moves_of(self.seats.ask_now()), strict=self.strict)
+        self.seats.hear()
+        if self.table.state.over:
+            found = run_sync(self.seats.finish()) if self.seats.look_back else {}
+            self._notes = {seat: decision.notes for seat, decision in found.items()}
+        self._outcome = outcome
+        self._broke = bool(moves) and bool(outcome.broke[self.seat])
+        return float(outcome.rewards[self.seat]), bool(outcome.finished[self.seat])
 
 
 def _seated(

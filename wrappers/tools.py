@@ -15,10 +15,10 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from llm_games.errors import BadParameter, LLMGamesError, unknown
+from llm_games.noise import Noise
 from llm_games.questions import Action, BadReply, Question
+from llm_games.schemas import object_of
 from llm_games.view import View
 from llm_games.words import Prompts, quoted
 from llm_games.wrappers.clients.base import Message
@@ -146,8 +146,8 @@ class Tool:
         arguments = {name: {"type": p.kind} for name, p in self.parameters.items()}
         call: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
         call["tool"] = {"type": "string", "enum": [self.name]}
-        call["arguments"] = _object(arguments, self._needed())
-        return _object(call, [*call])
+        call["arguments"] = object_of(arguments, self._needed())
+        return object_of(call)
 
 
 def checked(tools: Iterable[Tool]) -> tuple[Tool, ...]:
@@ -182,18 +182,17 @@ class Call:
 class OrCall(Question):
     """A question that may be answered by the call of a tool as well: reads an action or a `Call`.
 
-    A JSON object that is both cannot be read. All else is as the question has it.
+    A JSON object that is both cannot be read. All else is as the question has it; a model that is
+    constrained to what it allows makes no calls.
     """
 
     question: Question
     tools: tuple[Tool, ...]
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
-        """Return whether it is an answer or a call."""
         return whole.get("tool") is not None or self.question.holds(whole)
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
-        """Read an action or a `Call`."""
         if whole.get("tool") is None:
             return self.question.answer(whole)
         if self.question.holds(whole):
@@ -201,44 +200,32 @@ class OrCall(Question):
         return Call(whole["tool"], whole.get("arguments", {}))
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
-        """Return the schema of answers and calls."""
         calls = [tool.schema(reasoning) for tool in self.tools]
         return {"anyOf": [self.question.schema(reasoning), *calls]}
 
     def value_schema(self) -> dict[str, Any]:
-        """See the question."""
         return self.question.value_schema()
 
     def read(self, value: Any) -> Action:
-        """See the question."""
         return self.question.read(value)
 
     def value_of(self, action: Action) -> Any:
-        """See the question."""
         return self.question.value_of(action)
 
-    def sample(self, rng: np.random.Generator) -> Action:
-        """See the question."""
-        return self.question.sample(rng)
+    def sample(self, noise: Noise) -> Action:
+        return self.question.sample(noise)
 
     def wanted(self) -> str:
-        """See the question."""
         return self.question.wanted()
 
     def form(self, reasoning: bool = False) -> str:
-        """See the question."""
         return self.question.form(reasoning)
 
     def reply(self, action: Action) -> str:
-        """See the question."""
         return self.question.reply(action)
 
     def allows(self, text: str) -> bool:
-        """Return whether `text` begins a legal answer; a model so constrained makes no calls."""
         return self.question.allows(text)
-
-    def _allows(self, text: str) -> bool:
-        return self.question._allows(text)
 
 
 class Bench:
@@ -308,12 +295,3 @@ class Bench:
         except BadCall as bad:
             said, failed = str(bad), True
         return self._prompts.advice(tool.name, said, failed)
-
-
-def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }

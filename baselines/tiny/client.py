@@ -6,12 +6,14 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from llm_games.baselines.tiny.chat import render
-from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
 from llm_games.questions import Question
+from llm_games.schemas import beginnings
 from llm_games.wrappers.clients.base import Completion, Request
 
 ROWS = 64
@@ -30,20 +32,20 @@ class Batcher:
 
     def __init__(self, model: TinyLM, rows: int = ROWS) -> None:
         self.model, self.rows = model, rows
-        self._waiting: list[tuple[Ask, asyncio.Future[Reply]]] = []
+        self._waiting: list[tuple[Ask, asyncio.Future[Sampled]]] = []
         self._runner: asyncio.Task[None] | None = None
 
-    async def reply(self, ask: Ask) -> Reply:
+    async def reply(self, ask: Ask) -> Sampled:
         """Return the model's reply."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Reply] = loop.create_future()
+        future: asyncio.Future[Sampled] = loop.create_future()
         if self._runner is None or self._runner.done():
             self._waiting = []  # what a closed event loop may have left
             self._runner = loop.create_task(self._run())
         self._waiting.append((ask, future))
         return await future
 
-    async def replies(self, asks: Sequence[Ask]) -> list[Reply]:
+    async def replies(self, asks: Sequence[Ask]) -> list[Sampled]:
         """Return the model's replies, sampled together where they fit into one batch."""
         return await asyncio.gather(*map(self.reply, asks))
 
@@ -98,6 +100,7 @@ class TinyClient:
 
     def _ask(self, request: Request) -> Ask:
         prefix, prompt = render(request.messages)
+        how = request.sampling
         allows = complete = None
         if self.constrained and request.question is not None:
             allows, complete = legal(request.question, request.reasoning), whole
@@ -105,9 +108,9 @@ class TinyClient:
             prefix,
             prompt,
             seed=(request.seed % 2**64, 0),
-            temperature=1.0 if request.temperature is None else request.temperature,
-            top_p=1.0 if request.top_p is None else request.top_p,
-            max_tokens=request.max_tokens or MAX_TOKENS,
+            temperature=1.0 if how.temperature is None else how.temperature,
+            top_p=how.top_p or 1.0,
+            max_tokens=how.max_tokens or MAX_TOKENS,
             allows=allows,
             complete=complete,
         )
@@ -118,6 +121,25 @@ def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
     if not reasoning:
         return question.allows
     return explained(question.allows)
+
+
+def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return whether a text can begin a reply of this schema; an explanation is kept short.
+
+    Raises:
+        ValueError: it is not a schema of an object, or has a part that is not known.
+    """
+    short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
+    try:
+        if schema["type"] == "object" and schema["properties"]:
+            kept = {name: short.get(name, part) for name, part in schema["properties"].items()}
+            return beginnings({**schema, "properties": kept})
+    except (LookupError, TypeError, AttributeError, ValueError):
+        pass
+    raise ValueError(
+        "json_schema must be an object with properties that are integers, numbers, strings, "
+        f"enums, null, arrays, objects of these, or anyOf them; got {schema!r}"
+    )
 
 
 def explained(allows: Callable[[str], bool]) -> Callable[[str], bool]:

@@ -17,14 +17,14 @@ import numpy as np
 
 from llm_games import rooms
 from llm_games.baselines.tiny.chat import render
-from llm_games.baselines.tiny.scripts import SCRIPTS, answer
-from llm_games.questions import Action, Bid, Choice, Integer, Plan, Question, Real, Target
+from llm_games.baselines.tiny.scripts import answer
+from llm_games.noise import Noise
+from llm_games.questions import Action, Bid, Choice, Integer, Question, Real, Shares, Target
 from llm_games.registry import rulebook
+from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, versions
-from llm_games.wrappers.clients.base import Completion
-from llm_games.wrappers.replies import read_reply
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,14 @@ def prompts_hash() -> str:
     words for options of other games, which the model never sees.
     """
     digest = hashlib.sha256()
-    for name in SCRIPTS:
+    for name in VARIANTS:
         for version in versions(name):
             for settings in FIXED.get(name, [{}]):
                 for text in _readings(Prompts(name, version), rulebook(name, **settings)):
                     digest.update(text.encode() + b"\0")
-    digest.update((rooms.wordings("english_auction") / "planning.j2").read_bytes())
+    folder = rooms.wordings("english_auction")
+    assert folder is not None
+    digest.update((folder / "planning.j2").read_bytes())
     return digest.hexdigest()
 
 
@@ -84,7 +86,7 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
     for persona in (None, *PERSONAS):
         yield from (prompts.rules(game, seat, persona) for seat in range(game.players))
     rng = np.random.default_rng(0)
-    state = game.reset(rng)
+    state = game.reset(int(rng.integers(2**63)))
     for step in range(12 if game.turns else 3):
         moves: dict[int, Action] = {}
         for seat in np.flatnonzero(game.asked(state)).tolist():
@@ -94,13 +96,13 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
             yield prompts.report(view)
             yield from (prompts.request(view, reasoning) for reasoning in (False, True))
             yield prompts.again("so", view.question)
-        state, _ = game.step(state, game.assemble(state, moves), rng)
+        state, _ = game.step(state, game.assemble(state, moves))
 
 
 def _in_turn(question: Question, turn: int) -> Action:
     if isinstance(question, Integer):
         return int(question.high or 0) * (turn % 3) // 2
-    if isinstance(question, Plan):
+    if isinstance(question, Shares):
         plan = [0] * question.players
         plan[question.ranks[turn % len(question.ranks)] - 1] = question.total
         return tuple(plan)
@@ -210,7 +212,7 @@ def samples(
 
     `more` has further sources by name: each gives the samples of one game.
     """
-    sources = {name: partial(_game, name) for name in SCRIPTS} | dict(more or {})
+    sources = {name: partial(_game, name) for name in VARIANTS} | dict(more or {})
     shares = {name: SHARES.get(name, 0.8) * (3 if name == focus else 1) for name in sources}
     drawn = dict.fromkeys(sources, 0)
     while sum(drawn.values()) < count:
@@ -231,7 +233,7 @@ def _settings(name: str, rng: np.random.Generator) -> dict[str, Any]:
 
 def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
     """Play one game; yield the prompts and answers of some seats of every step."""
-    state = game.reset(rng)
+    state = game.reset(int(rng.integers(2**63)))
     known = versions(game.name)
     prompts = Prompts(game.name, known[rng.integers(len(known))])
     reasoning, persona = rng.random() > PLAIN, persona_of(rng)
@@ -243,7 +245,7 @@ def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
             for i in rng.permutation(len(views))[:SEATS]:
                 yield sample(prompts, views[i], persona, reasoning, rng)
         moves = {view.seat: _move(view, lean, noise, rng) for view in views}
-        state, _ = game.step(state, game.assemble(state, moves), rng)
+        state, _ = game.step(state, game.assemble(state, moves))
 
 
 def _move(view: View, lean: str | None, noise: float, rng: np.random.Generator) -> Action:
@@ -252,7 +254,7 @@ def _move(view: View, lean: str | None, noise: float, rng: np.random.Generator) 
         return answer(view, lean, rng)[0]
     question = view.question
     assert question is not None
-    action = question.sample(rng)
+    action = question.sample(Noise(int(rng.integers(2**63))))
     if isinstance(question, Real) and isinstance(action, int) and action > 0 and rng.random() < 0.7:
         action -= action % 10**question.decimals  # most numbers that people name are whole
     return action
@@ -292,4 +294,4 @@ def _complaint(question: Question, rng: np.random.Generator) -> str:
     if isinstance(question, Target) and rng.random() < 0.5:
         text = json.dumps({"KEY": next(iter(question.own))})  # the one who is asked
     text = text.replace("KEY", question.key)
-    return read_reply(Completion(text), question).why
+    return read_reply(text, question).why

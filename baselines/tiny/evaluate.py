@@ -12,17 +12,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny.client import TinyClient
-from llm_games.baselines.tiny.scripts import SCRIPTS
+from llm_games.baselines.tiny.data import VARIANTS
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.words import PERSONAS, versions
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
-from llm_games.wrappers.table import play_table
+from llm_games.wrappers.seats import play_table
 
 _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),
@@ -35,7 +34,7 @@ _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
 )
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in SCRIPTS},
+    **{name: (name, {}) for name in VARIANTS},
     **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
 }
 """Game and parameters by label: the default ones by the game's name, and those of presets."""
@@ -59,7 +58,7 @@ def validity(policy: LLMPolicy, label: str, replies: int, seed: int = 0) -> Coun
     """Play games of a setting, several at once, until so many replies were given; count them."""
     name, params = SETTINGS[label]
     game = rulebook(name, **params)
-    asked = int(game.asked(game.reset(np.random.default_rng(seed))).sum())
+    asked = int(game.asked(game.reset(seed)).sum())
 
     async def tables() -> Counts:
         total, at = Counts(), seed
@@ -106,7 +105,7 @@ def main() -> None:
                 "temperature": args.temperature,
             }
             if args.planning:
-                planner = PlanningPolicy(client, Planning(learning=True), **settings)
+                planner = PlanningPolicy(client, Planning(learning=True), mind_of, **settings)
             policy = planner if args.planning else LLMPolicy(client, **settings)
             counts = validity(policy, label, args.replies)
             for kind in kinds:

@@ -54,7 +54,7 @@ class Ask:
 
 
 @dataclass
-class Reply:
+class Sampled:
     """One reply. Log-probabilities are the model's own, before temperature and constraints."""
 
     tokens_in: int
@@ -76,9 +76,9 @@ class TinyLM:
         self.llama = Llama(Path(folder))
         self._prefixes: OrderedDict[str, tuple[int, Cache]] = OrderedDict()
 
-    def generate(self, asks: Sequence[Ask]) -> list[Reply]:
+    def generate(self, asks: Sequence[Ask]) -> list[Sampled]:
         """Return one reply for each ask, in order."""
-        replies: list[Reply] = []
+        replies: list[Sampled] = []
         rows: dict[int, list[_Row]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}
         for ask in asks:
@@ -86,7 +86,7 @@ class TinyLM:
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             reply = min(ask.max_tokens, self.llama.limit // 4)  # of a long prompt, the end is read
             ids = ids[-max(1, self.llama.limit - start - reply) :]
-            replies.append(Reply(start + len(ids)))
+            replies.append(Sampled(start + len(ids)))
             key = (ask.prefix, ask.prompt)
             if key not in read:
                 read[key] = self.llama.read(ids, start, before)
@@ -143,7 +143,7 @@ class _Row:
     """
 
     ask: Ask
-    reply: Reply
+    reply: Sampled
     start: int
     before: Cache
     length: int
@@ -176,12 +176,18 @@ class _Row:
             reply.text = model.tokenizer.decode(reply.tokens)
 
     def _allowed(self, model: Llama, scores: Any) -> int:
-        assert self.ask.allows is not None
+        allows, text = self.ask.allows, self.reply.text
+        assert allows is not None
+        first: dict[str, bool] = {}  # most pieces are wrong from their first letter on
         for token in np.argsort(-scores).tolist():
             piece = model.pieces[token]
-            if piece and "\ufffd" not in piece and self.ask.allows(self.reply.text + piece):
-                return token
-        raise TinyModelError(f"no token of the model may follow {self.reply.text!r}")
+            if piece and "\ufffd" not in piece:
+                letter = piece[0]
+                if letter not in first:
+                    first[letter] = allows(text + letter)
+                if first[letter] and (piece == letter or allows(text + piece)):
+                    return token
+        raise TinyModelError(f"no token of the model may follow {text!r}")
 
     def _add(self, model: Llama, token: int, logits: Floats) -> None:
         ask, reply = self.ask, self.reply

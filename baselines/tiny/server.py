@@ -18,9 +18,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from llm_games.baselines.tiny.chat import render
-from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, whole
-from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Reply, TinyLM
-from llm_games.baselines.tiny.schemas import schema_allows
+from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, schema_allows, whole
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
 from llm_games.errors import BadParameter, LLMGamesError
 
 NAME = "tiny"
@@ -205,7 +204,7 @@ def _error(error: ValueError) -> dict[str, Any]:
     return {"error": body}
 
 
-def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Reply]) -> dict[str, Any]:
+def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> dict[str, Any]:
     choices = [
         {
             "index": i,
@@ -228,12 +227,12 @@ def _envelope(wanted: ChatRequest, kind: str) -> dict[str, Any]:
     }
 
 
-def _usage(replies: list[Reply]) -> dict[str, int]:
+def _usage(replies: list[Sampled]) -> dict[str, int]:
     prompt, made = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
     return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
 
 
-def _logprobs(model: TinyLM, reply: Reply) -> dict[str, Any]:
+def _logprobs(model: TinyLM, reply: Sampled) -> dict[str, Any]:
     def entry(token: int, logprob: float) -> dict[str, Any]:
         text = model.llama.pieces[token]
         return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
@@ -246,7 +245,7 @@ def _logprobs(model: TinyLM, reply: Reply) -> dict[str, Any]:
     return {"content": content, "refusal": None}
 
 
-async def _stream(model: TinyLM, wanted: ChatRequest, replies: list[Reply]) -> AsyncIterator[str]:
+async def _stream(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> AsyncIterator[str]:
     """Send finished replies as server-sent events, one event a token."""
     frame = _envelope(wanted, "chat.completion.chunk")
 
@@ -264,7 +263,7 @@ async def _stream(model: TinyLM, wanted: ChatRequest, replies: list[Reply]) -> A
     yield "data: [DONE]\n\n"
 
 
-def _pieces(model: TinyLM, reply: Reply) -> list[str]:
+def _pieces(model: TinyLM, reply: Sampled) -> list[str]:
     pieces = [model.llama.pieces[token] for token in reply.tokens]
     # A stop text or bytes that are no letter alone: the text as a whole is right.
     return pieces if "".join(pieces) == reply.text else [reply.text]

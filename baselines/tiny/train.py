@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.games.english_auction.thoughts import drills, thoughts
 from llm_games.baselines.tiny.chat import END, SPECIAL, TEMPLATE
 from llm_games.baselines.tiny.data import Sample, prompts_hash, samples
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.baselines.tiny.thoughts import drills, thoughts
 
 
 @dataclass(frozen=True)

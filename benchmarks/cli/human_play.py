@@ -10,9 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import DEVIATIONS, deviation
+from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, players_for
-from llm_games.benchmarks.runs.config import ConfigError, Game, Server, Talk, checked
+from llm_games.benchmarks.runs.config import (
+    ConfigError,
+    GameSection,
+    PlayerSection,
+    ServerSection,
+    checked,
+)
 from llm_games.benchmarks.runs.plan import check, is_model, params_of
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
@@ -21,7 +27,7 @@ from llm_games.words import Prompts
 from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import Episode, Step, play_table
+from llm_games.wrappers.seats import Episode, Step, play_table
 
 MAX_STEPS = 1000
 """Where a game itself may never end."""
@@ -58,7 +64,7 @@ def parameters(game: str, given: Sequence[str]) -> dict[str, Any]:
             found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             found[key.strip()] = value.strip()
-    return params_of(checked(Game, {"game": game, "params": found}, "--params"))
+    return params_of(checked(GameSection, {"game": game, "params": found}, "--params"))
 
 
 def opponents(game: Rulebook, specs: Sequence[str], settings: Mapping[str, Any]) -> list[Policy]:
@@ -76,21 +82,25 @@ def opponents(game: Rulebook, specs: Sequence[str], settings: Mapping[str, Any])
             f"{game.name} has {others} other seats, but --against names {len(specs)} players; "
             f"give one for all of them, or {others}"
         )
-    checked(Talk, {k: v for k, v in settings.items() if k in Talk.model_fields}, "command line")
+    checked(
+        PlayerSection,
+        {k: v for k, v in settings.items() if k in PlayerSection.model_fields},
+        "command line",
+    )
     specs = [*specs] * others if len(specs) == 1 else specs
     return [_opponent(game, spec, settings) for spec in specs]
 
 
 def _opponent(game: Rulebook, spec: str, settings: Mapping[str, Any]) -> Policy:
     mine = settings if is_model(spec) else {}
-    client = {k: v for k, v in mine.items() if k in Server.model_fields}
+    client = {k: v for k, v in mine.items() if k in ServerSection.model_fields}
     if not spec.startswith("openai:"):
         client = {}
-    talk = {k: v for k, v in mine.items() if k in Talk.model_fields}
+    talk = {k: v for k, v in mine.items() if k in PlayerSection.model_fields}
     return make_player(spec, game, client, **talk)
 
 
-class Table:
+class PersonsGame:
     """One person's game.
 
     Args:
@@ -150,7 +160,7 @@ class Table:
         if self.seat not in step.decisions:
             return
         regret = None
-        if self.game.name in DEVIATIONS:
+        if has_deviation(self.game.name):
             record = {name: np.asarray(value) for name, value in step.outcome.record.items()}
             regret = float(deviation(self.game, record).regret[self.seat])
         self.moves.append(Move(step.number, *self.advised.last, regret))

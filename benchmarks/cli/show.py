@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.noise import Noise
 from llm_games.questions import Question
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
@@ -51,7 +52,7 @@ def sample(game: str, version: str = "v1") -> list[tuple[str, str]]:
     """
     rules = rulebook(game)
     prompts = Prompts(rules.name, version)
-    state = rules.reset(np.random.default_rng(0))
+    state = rules.reset(0)
     seat = int(np.flatnonzero(rules.asked(state))[0])
     view = View.of(rules, state, seat)
     question = view.question
@@ -59,7 +60,7 @@ def sample(game: str, version: str = "v1") -> list[tuple[str, str]]:
     return [
         ("system", prompts.rules(rules, seat)),
         ("user", "\n\n".join(filter(None, (prompts.report(view), prompts.request(view))))),
-        ("a legal reply", question.reply(question.sample(np.random.default_rng(0)))),
+        ("a legal reply", question.reply(question.sample(Noise(0)))),
     ]
 
 

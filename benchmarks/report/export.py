@@ -12,7 +12,7 @@ from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
 from llm_games.benchmarks.runs.paper import action, editions, score
 from llm_games.benchmarks.runs.reader import Run
-from llm_games.wrappers.policy import ReplyOutcome
+from llm_games.replies import ReplyOutcome
 
 
 class Files:

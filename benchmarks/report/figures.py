@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import DEVIATIONS
+from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import Picture, line, paths
 from llm_games.benchmarks.runs.paper import HALF, THIRD, Draw, Sketch, action, papers
@@ -45,7 +45,7 @@ def moves(game: Game, all_of_them: bool = True) -> list[Sketch]:
         draws.insert(1, ("By player", _by_player))
     if all_of_them:
         draws.append(("Payoffs", _payoffs))
-        draws += [("Regret", _regret)] if game.name in DEVIATIONS else []
+        draws += [("Regret", _regret)] if has_deviation(game.name) else []
     size = HALF if len(draws) > 3 else THIRD
     return [Sketch(title, partial(draw, game=game), size) for title, draw in draws]
 
@@ -76,7 +76,7 @@ def thin(game: Game) -> str:
 
 def _moves(axes: Axes, game: Game) -> str:
     """Draw the moves of a game that has no plot of its own."""
-    state = game.rules.reset(np.random.default_rng(0))
+    state = game.rules.reset(0)
     questions = (game.rules.question(state, seat) for seat in range(game.rules.players))
     question = next((q for q in questions if q is not None), None)
     if isinstance(question, Choice):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from llm_games.baselines.deviation import DEVIATIONS
+from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import Comparison, Difference
 from llm_games.benchmarks.runs.grid import Grid, Label, Value
 from llm_games.benchmarks.runs.paper import editions, scores
@@ -50,7 +50,7 @@ def _score_row(game: Game, edition: str, scored: bool, columns: bool) -> list[Va
     marks = [_mean(own), bootstrap([own]), _mean(beside)] if columns else []
     done = [f"{game.states['done']} of {len(game.rows)}"]
     done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-    regret = game.done if game.name in DEVIATIONS else []
+    regret = game.done if has_deviation(game.name) else []
     return [
         Label(game.label, marked=game.filled > MARK),
         ", ".join(done),

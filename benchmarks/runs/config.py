@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
 from llm_games.errors import LLMGamesError
+from llm_games.wrappers.clients.base import Sampling
 
 PAPERS = Path(__file__).parents[1] / "papers"
-Edition = Literal["corrected", "published", "v4", "v2"]
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
 
 
@@ -28,7 +29,15 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Talk(Section):
+_DRAWN: dict[str, Any] = {
+    one.name: (get_type_hints(Sampling)[one.name], Field(default=None, **one.metadata["limits"]))
+    for one in fields(Sampling)
+}
+Drawn = create_model("Drawn", __base__=Section, **_DRAWN)
+"""How replies are drawn, see `Sampling`."""
+
+
+class PlayerSection(Drawn):  # type: ignore[misc,valid-type]
     """How a player that asks a language model is asked; see `LLMPolicy`. None: its default."""
 
     prompts: str | None = None
@@ -41,9 +50,6 @@ class Talk(Section):
     memory: Any = None
     """past decisions in the dialogue: ``full``, ``none`` or a number"""
     reading: str | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
     max_attempts: int | None = Field(default=None, ge=1, le=100)
     structured: bool | None = None
     tools: list[str] | None = None
@@ -74,7 +80,7 @@ class Talk(Section):
         return self.model_dump(exclude_none=True)
 
 
-class Server(Section):
+class ServerSection(Section):
     """Where a language model is and how it is called. None: the client's default."""
 
     base_url: str | None = None
@@ -110,14 +116,14 @@ class Server(Section):
         return value
 
 
-class Model(Server, Talk):
+class ModelSection(ServerSection, PlayerSection):
     """``[models.NAME]``: a model that seats refer to as ``openai:NAME``."""
 
     model: str | None = None
     """the model's name at the server; NAME by default"""
 
 
-class Seat(Server, Talk):
+class SeatSection(ServerSection, PlayerSection):
     """One player: a spec such as ``"tiny"``, or a table with `player` and settings."""
 
     player: str = Field(min_length=1)
@@ -129,14 +135,14 @@ class Seat(Server, Talk):
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Price(Section):
+class PriceSection(Section):
     """``[prices."MODEL"]``: a million tokens of this model, by its name at the server."""
 
     input: Money = 0.0
     output: Money = 0.0
 
 
-class Budget(Section):
+class BudgetSection(Section):
     """``[budget]``: the most that a run may spend, and each seat over all its episodes."""
 
     calls: int | None = Field(default=None, ge=1)
@@ -156,14 +162,14 @@ def _as_table(value: Any) -> Any:
     return {"player": value} if isinstance(value, str) else value
 
 
-class Game(Section):
+class GameSection(Section):
     """``[[games]]``: one game at one setting."""
 
     game: str
     label: str | None = Field(default=None, min_length=1)
     """how it is called in this run; the game's name by default"""
     params: dict[str, Any] = {}
-    seats: list[Seat] | None = Field(default=None, min_length=1)
+    seats: list[SeatSection] | None = Field(default=None, min_length=1)
     episodes: int | None = Field(default=None, ge=1, le=100_000)
     max_steps: int | None = Field(default=None, ge=1)
     """stops an episode that has no end; such an episode is void"""
@@ -185,31 +191,43 @@ class Config(Section):
     episodes: int = Field(default=1, ge=1, le=100_000)
     """of each game"""
     seed: int = Field(default=1, ge=0, lt=2**63)
-    """all randomness comes from it; episode i of a game has the same seed whoever plays"""
-    seats: list[Seat] = Field(default=[Seat(player="tiny")], min_length=1)
+    """all randomness comes from it; episode i of a label has the same seed whoever plays"""
+    common_chance: bool = False
+    """labels of one game share their episodes' seeds, so that settings meet the same chance"""
+    seats: list[SeatSection] = Field(default=[SeatSection(player="tiny")], min_length=1)
     """one player for all seats, or one for each"""
     failed_reply: str = "fallback"
     """for games that do not say otherwise: ``fallback`` or ``void_run``"""
-    scoring: Edition = "corrected"
-    """formulas of the scores that are shown, see `scores.EDITIONS`"""
+    scoring: str = "corrected"
+    """which edition of the papers' formulas the scores that are shown have"""
     max_attempts: int = Field(default=3, ge=1, le=100)
     """completions asked for one decision, at most"""
     max_tables: int = Field(default=64, ge=1, le=10_000)
     """episodes played at the same time"""
     max_failures: int = Field(default=25, ge=1)
     """so many calls in a row without a completion stop the run, to be resumed"""
-    player: Talk = Talk()
+    player: PlayerSection = PlayerSection()
     """for all players that ask a language model"""
     cache: str | None = Field(default=None, min_length=1)
     """a file in which replies are kept, see `Server`; several runs may share it"""
-    budget: Budget = Budget()
-    prices: dict[str, Price] = {}
-    models: dict[str, Model] = {}
-    vary: list[Talk] = []
+    budget: BudgetSection = BudgetSection()
+    prices: dict[str, PriceSection] = {}
+    models: dict[str, ModelSection] = {}
+    vary: list[PlayerSection] = []
     """each game is played once with each of these, which win over all other settings"""
-    games: list[Game] = Field(min_length=1)
+    games: list[GameSection] = Field(min_length=1)
 
-    _tables = field_validator("seats", mode="before")(Game._tables.__func__)  # type: ignore[attr-defined]
+    _tables = field_validator("seats", mode="before")(GameSection._tables.__func__)  # type: ignore[attr-defined]
+
+    @field_validator("scoring")
+    @classmethod
+    def _edition(cls, value: str) -> str:
+        from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS
+
+        if value not in EDITIONS:
+            *first, last = map(repr, EDITIONS)
+            raise ValueError(f"it should be {', '.join(first)} or {last}")
+        return value
 
 
 def experiments() -> dict[str, list[str]]:
@@ -244,14 +262,16 @@ def named(name: str) -> Path | None:
 
 
 def load(source: str) -> dict[str, Any]:
-    """Return the raw content of the file that `source` means.
+    """Return the raw content of the file that `source` means, or of `source` if it is TOML.
 
     Raises:
         ConfigError: there is no such file, or it is not TOML.
     """
+    if "\n" in source:
+        return _toml(source, "configuration")
     path = named(source) or Path(source)
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return _toml(path.read_text("utf-8"), source)
     except FileNotFoundError:
         known = list(experiments())
         near = _nearest(source, known)
@@ -260,6 +280,11 @@ def load(source: str) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{source} cannot be read: {error}") from None
+
+
+def _toml(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source} is not valid TOML: {error}") from None
 
@@ -278,17 +303,17 @@ def checked(section: type[S], raw: Mapping[str, Any], source: str | Path) -> S:
     try:
         return section.model_validate(raw)
     except ValidationError as error:
-        problems = [_problem(dict(found)) for found in error.errors(include_url=False)]
+        problems = [_problem(dict(found), section) for found in error.errors(include_url=False)]
         raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems)) from None
 
 
-def _problem(found: dict[str, Any]) -> str:
+def _problem(found: dict[str, Any], section: type[Section]) -> str:
     where, value = found["loc"], found["input"]
     path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
     if found["type"] == "extra_forbidden":
         if "key" in str(where[-1]).lower() and "api" in str(where[-1]).lower():
             return f"{path} cannot be set here; {KEYS}"
-        keys = _keys(where[:-1])
+        keys = _keys(where[:-1], section)
         return (
             f"there is no key {path};{_nearest(str(where[-1]), keys)} known here: {', '.join(keys)}"
         )
@@ -298,13 +323,18 @@ def _problem(found: dict[str, Any]) -> str:
     return f"{path} = {_short(value)}: {said}"
 
 
-def _keys(where: tuple[Any, ...]) -> list[str]:
+def _keys(where: tuple[Any, ...], whole: type[Section]) -> list[str]:
     """Return the keys that a section may have."""
     sections: dict[Any, type[BaseModel]] = {
-        "player": Talk, "vary": Talk, "models": Model, "seats": Seat, "games": Game,
-        "budget": Budget, "prices": Price,
-    }  # fmt: skip
-    section = next((sections[key] for key in reversed(where) if key in sections), Config)
+        "player": PlayerSection,
+        "vary": PlayerSection,
+        "models": ModelSection,
+        "seats": SeatSection,
+        "games": GameSection,
+        "budget": BudgetSection,
+        "prices": PriceSection,
+    }
+    section = next((sections[key] for key in reversed(where) if key in sections), whole)
     return list(section.model_fields)
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from llm_games.benchmarks.runs.rows import OLDEST, SCHEMA
 from llm_games.errors import LLMGamesError
 
-SCHEMA = 2
-"""Number of the schema, in PRAGMA user_version."""
 APPLICATION = 0x6C6C6D67
 """What marks a SQLite file as one of ours, in PRAGMA application_id ("llmg")."""
 
@@ -94,9 +93,9 @@ def check_schema(path: str | Path, database: sqlite3.Connection) -> None:
             f"{path} was made by a newer llm-games (schema {schema}, this one knows up to "
             f"{SCHEMA}); upgrade with: pip install --upgrade llm-games"
         )
-    if schema < SCHEMA:
+    if schema < OLDEST:
         raise NotARun(
-            f"{path} was made by an older llm-games (schema {schema}, this one reads {SCHEMA}); "
+            f"{path} was made by an older llm-games (schema {schema}, this one reads {OLDEST}); "
             "use the version that made it"
         )
 

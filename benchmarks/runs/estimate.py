@@ -9,22 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.runs.plan import Plan
+from llm_games.benchmarks.runs.plan import RunPlan
 from llm_games.questions import MISSING, NO_BID, Bid
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.table import play
+from llm_games.wrappers.seats import play
 
 REPLY = 20
 THOUGHT = 200
 """Tokens of a reply, without and with an explanation, for the estimate."""
 
-LONGEST: dict[str, dict[str, Any]] = {"water_allocation": {"hp_start": 10**6, "hp_max": 10**6}}
-"""Parameters that keep a game of mute players going."""
 STAYS = 0.95
 """Chance to bid on in an auction."""
 
@@ -44,7 +42,7 @@ class Estimate:
     tokens_out: int
 
 
-def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
+def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
     """Estimate decisions, calls and tokens of each game, all episodes together.
 
     One table of each game is played by players who make it long: mute ones, who in water
@@ -55,8 +53,8 @@ def estimate(plan: Plan, made: Mapping[str, Policy]) -> list[Estimate]:
     for game in plan.games:
         meter = _Meter()
         seats = [_muted(made[seat.key], meter) for seat in game.seats]
-        longest = LONGEST.get(game.game, {})
-        rules = rulebook(game.game, **(game.params | longest | {"failed_reply": "fallback"}))
+        lasting = dict(game_class(game.game).lasting)
+        rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
         episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps)
         count = len(game.seeds)
         decisions = sum(len(step.decisions) for step in episode.steps)

@@ -15,6 +15,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from llm_games.benchmarks.runs.rows import TABLES, LockRow
+
 BEAT = 10.0
 """Seconds between two signs of life."""
 PATIENCE = 60.0
@@ -57,10 +59,9 @@ class RunLock:
         other = holder(database)
         if other is not None:
             return other
-        now = time.time()
-        me = (self.token, this_host(), os.getpid(), born(os.getpid()) or "", now)
-        database.execute("INSERT OR REPLACE INTO lock VALUES (1, ?, ?, ?, ?, ?)", me)
-        self._beat = now
+        self._beat, pid = time.time(), os.getpid()
+        me = LockRow(self.token, this_host(), pid, born(pid) or "", self._beat)
+        database.execute(*TABLES[LockRow].insert(me, again=True))
         return None
 
     def keep(self, database: sqlite3.Connection) -> bool:

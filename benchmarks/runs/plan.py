@@ -8,31 +8,33 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
-from llm_games.baselines.players import PLAYERS, Entry, make_player
+from llm_games.baselines.players import PLAYERS, Kind, make_player
 from llm_games.benchmarks.runs.config import (
-    Budget,
+    BudgetSection,
     Config,
     ConfigError,
-    Edition,
-    Game,
-    Model,
-    Price,
-    Seat,
+    GameSection,
+    ModelSection,
+    PlayerSection,
+    PriceSection,
+    SeatSection,
     Section,
-    Server,
-    Talk,
+    ServerSection,
     checked,
+    load,
+    parse,
 )
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients import budget as books
-from llm_games.wrappers.clients.base import Client, ClientError, Request
+from llm_games.wrappers.clients.base import Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared
@@ -50,7 +52,7 @@ def _recorded(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]
 
 
 # Runs are known on this floor only, so that this kind of player joins the others here.
-PLAYERS["recorded"] = Entry(
+PLAYERS["recorded"] = Kind(
     "gives the completions of a recorded run again",
     model=_recorded,
     value="<file.db>",
@@ -102,29 +104,30 @@ class PlannedGame(Section):
         return [int(place) for place in places]
 
 
-class Plan(Section):
+class RunPlan(Section):
     """A run, ready to be played or written down; holds no keys."""
 
     title: str
     seed: int
     max_tables: int
     max_failures: int
-    scoring: Edition = "corrected"
+    scoring: str = "corrected"
     cache: str | None = None
-    budget: Budget = Budget()
-    prices: dict[str, Price] = Field(default_factory=dict)
+    budget: BudgetSection = BudgetSection()
+    prices: dict[str, PriceSection] = Field(default_factory=dict)
     games: list[PlannedGame]
 
-    def with_budget(self, **limits: Any) -> Plan:
-        """Return the plan with other limits, such as ``calls=2000``, to resume a run with.
+    def with_costs(self, overrides: Overrides) -> RunPlan:
+        """Return the plan with the cache and the limits of the budget that are given.
 
         Raises:
             ConfigError: there is no such limit, or it cannot be that.
         """
-        given = self.budget.model_dump() | limits
-        return self.model_copy(update={"budget": checked(Budget, given, "budget")})
+        limits = checked(BudgetSection, self.budget.model_dump() | dict(overrides.budget), "budget")
+        cache = str(overrides.cache) if overrides.cache else self.cache
+        return self.model_copy(update={"budget": limits, "cache": cache})
 
-    def without_keys(self) -> Plan:
+    def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
         plan = self.model_copy(deep=True)
         for seat in (seat for game in plan.games for seat in game.seats):
@@ -155,7 +158,7 @@ class Plan(Section):
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line says instead of the file. Empty or None: nothing.
+    """What is given beside a file and wins over it. Empty or None: nothing.
 
     Attributes:
         seats: player specs, one for all seats or one for each. They also replace a game's own
@@ -165,6 +168,8 @@ class Overrides:
         seed: of the run.
         settings: of all players that ask a language model; ``base_url`` of those at a server.
         scoring: which formulas the scores are computed by.
+        cache: a file in which replies are kept.
+        budget: limits, such as ``calls``.
     """
 
     seats: Sequence[str] = ()
@@ -173,6 +178,18 @@ class Overrides:
     seed: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     scoring: str | None = None
+    cache: str | None = None
+    budget: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, **given: Any) -> Overrides:
+        """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
+        given = {name: value for name, value in given.items() if value is not None}
+        own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
+        limits = [name for name in given if name.startswith("budget_")]
+        budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
+        mine = {name: given.pop(name) for name in own & given.keys()}
+        return cls(**mine, settings=given, budget=budget)
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return a raw configuration with what is given replaced."""
@@ -189,25 +206,37 @@ class Overrides:
         return changed
 
 
-def resolve(config: Config, source: str, overrides: Overrides | None = None) -> Plan:
+def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
+    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    overrides, name = overrides or Overrides(), str(source)
+    raw = source if isinstance(source, Mapping) else load(name)
+    name = "configuration" if raw is source or "\n" in name else name
+    return resolve(parse(overrides.apply(raw), name), name, overrides)
+
+
+def resolve(config: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
     """Build every game and look up every player's settings.
 
     Raises:
         ConfigError: a game, parameter, label or number of seats that cannot be.
     """
     overrides = overrides or Overrides()
-    checked(Model, overrides.settings, "command line")
+    checked(ModelSection, overrides.settings, "command line")
     games = [
         _game(config, f"{source}: games[{i}] ({game.game})", game, change, overrides.settings)
         for i, game in _chosen(config.games, overrides.games)
-        for change in config.vary or [Talk()]
+        for change in config.vary or [PlayerSection()]
     ]
     _check_heard(games, overrides.settings, source)
     labels = [game.label for game in games]
     double = next((label for label in labels if labels.count(label) > 1), None)
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
-    return Plan(
+    return RunPlan(
         title=config.title,
         seed=config.seed,
         max_tables=config.max_tables,
@@ -217,7 +246,7 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
         budget=config.budget,
         prices=config.prices,
         games=games,
-    )
+    ).with_costs(overrides)
 
 
 def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
@@ -236,12 +265,12 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
             )
 
 
-def episode_seed(run: int, game: str, number: int) -> int:
-    """Return the seed of an episode: the same for all players and parameters of a game.
+def episode_seed(run: int, label: str, number: int) -> int:
+    """Return the seed of an episode: the same for all players, another for each label.
 
-    So whoever is compared meets the same chance (common random numbers).
+    So whoever is compared under one label meets the same chance (common random numbers).
     """
-    sequence = np.random.SeedSequence([run, number, *game.encode()])
+    sequence = np.random.SeedSequence([run, number, *label.encode()])
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -251,7 +280,7 @@ def is_model(player: str) -> bool:
     return entry is not None and entry.model is not None
 
 
-def players(plan: Plan, shared: Shared | None = None) -> dict[str, Policy]:
+def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
 
     Players that call a model have the ledger, the cache and the gates of `shared` in common, by
@@ -288,7 +317,7 @@ async def check(made: Mapping[str, Policy]) -> None:
     """
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
-    hello = Request(({"role": "user", "content": "Say hello."},), max_tokens=16)
+    hello = Request(({"role": "user", "content": "Say hello."},), sampling=Sampling(max_tokens=16))
 
     async def ask(client: Client) -> None:
         try:
@@ -299,7 +328,7 @@ async def check(made: Mapping[str, Policy]) -> None:
     await asyncio.gather(*map(ask, clients.values()))
 
 
-def _chosen(games: Sequence[Game], wanted: Sequence[str]) -> list[tuple[int, Game]]:
+def _chosen(games: Sequence[GameSection], wanted: Sequence[str]) -> list[tuple[int, GameSection]]:
     """Return the games to play with their places in the file."""
     called = [{game.label or game.game, game.game} for game in games]
     known = set().union(*called)
@@ -310,7 +339,11 @@ def _chosen(games: Sequence[Game], wanted: Sequence[str]) -> list[tuple[int, Gam
 
 
 def _game(
-    config: Config, where: str, game: Game, change: Talk, settings: Mapping[str, Any]
+    config: Config,
+    where: str,
+    game: GameSection,
+    change: PlayerSection,
+    settings: Mapping[str, Any],
 ) -> PlannedGame:
     params = params_of(game)
     if config.failed_reply != "fallback":
@@ -328,12 +361,14 @@ def _game(
     seats = [_seat(config, seat, last) for seat in _seats(config, game, rules.players, where)]
     episodes = config.episodes if game.episodes is None else game.episodes
     varied = (f"{key} {value}" for key, value in change.given().items())
+    label = ", ".join((game.label or game.game, *varied))
+    chance = rules.name if config.common_chance else label
     return PlannedGame(
-        label=", ".join((game.label or game.game, *varied)),
+        label=label,
         game=rules.name,
         params=params,
         seats=seats,
-        seeds=[episode_seed(config.seed, rules.name, number) for number in range(episodes)],
+        seeds=[episode_seed(config.seed, chance, number) for number in range(episodes)],
         max_steps=game.max_steps,
         change=change.given(),
         order=game.order,
@@ -341,7 +376,7 @@ def _game(
     )
 
 
-def _seats(config: Config, game: Game, players: int, where: str) -> list[Seat]:
+def _seats(config: Config, game: GameSection, players: int, where: str) -> list[SeatSection]:
     """Return one seat for each player, with the run's in place of ``default``."""
     own = _for_each(game.seats or config.seats, players, where)
     if all(seat.player != DEFAULT for seat in own):
@@ -355,7 +390,7 @@ def _seats(config: Config, game: Game, players: int, where: str) -> list[Seat]:
     ]
 
 
-def _for_each(seats: Sequence[Seat], players: int, where: str) -> list[Seat]:
+def _for_each(seats: Sequence[SeatSection], players: int, where: str) -> list[SeatSection]:
     if len(seats) not in (1, players):
         raise ConfigError(
             f"{where} has {players} seats, but seats lists {len(seats)} players; "
@@ -364,7 +399,7 @@ def _for_each(seats: Sequence[Seat], players: int, where: str) -> list[Seat]:
     return [*seats] * players if len(seats) == 1 else [*seats]
 
 
-def params_of(game: Game) -> dict[str, Any]:
+def params_of(game: GameSection) -> dict[str, Any]:
     """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
     if game.game not in GAMES:
         return dict(game.params)
@@ -372,7 +407,7 @@ def params_of(game: Game) -> dict[str, Any]:
     return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
 
 
-def _seat(config: Config, seat: Seat, last: dict[str, Any]) -> PlannedSeat:
+def _seat(config: Config, seat: SeatSection, last: dict[str, Any]) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, and those that come last."""
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
@@ -387,8 +422,8 @@ def _seat(config: Config, seat: Seat, last: dict[str, Any]) -> PlannedSeat:
     return PlannedSeat(
         player=player,
         name=seat.name or seat.player,
-        client={k: v for k, v in merged.items() if k in Server.model_fields},
-        settings={k: v for k, v in merged.items() if k in Talk.model_fields},
+        client={k: v for k, v in merged.items() if k in ServerSection.model_fields},
+        settings={k: v for k, v in merged.items() if k in PlayerSection.model_fields},
     )
 
 

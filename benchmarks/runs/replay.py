@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.baselines.players import llm_player
-from llm_games.benchmarks.runs.plan import Plan, PlannedGame, PlannedSeat, is_model
+from llm_games.benchmarks.runs.editions import check_editions
+from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan, is_model
+from llm_games.benchmarks.runs.rows import TABLES, StepRow
 from llm_games.benchmarks.runs.run import (
     planned,
     recalled,
@@ -32,12 +34,11 @@ from llm_games.benchmarks.runs.store import (
     StoreError,
 )
 from llm_games.errors import LLMGamesError
-from llm_games.questions import MISSING
-from llm_games.questions import Plan as Shares
+from llm_games.questions import MISSING, Shares
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.table import Place, Step, place, play_table
+from llm_games.wrappers.seats import Place, Step, play_table
 
 AROUND = 30
 """Characters that are shown on each side of where two texts part."""
@@ -89,8 +90,10 @@ def replay(records: Records) -> Replay:
     build upon it.
 
     Raises:
+        OtherEdition: what it hangs on has changed.
         StoreError: the file or its configuration cannot be read at all.
     """
+    check_editions(records)
     plan, done = planned(records), Replay()
     found = [*_messages(records), *_games(records, plan)]
     games = {game.label: game for game in plan.games}
@@ -112,13 +115,13 @@ def replay(records: Records) -> Replay:
 
 def _messages(records: Records) -> Iterator[Difference]:
     """Check each message against its hash."""
-    for number, digest, role, content in records.pool():
-        right = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
-        if digest != right:
-            yield Difference(f"message {number}", "hash", right.hex(), digest.hex())
+    for row in records.pool():
+        right = hashlib.sha256(f"{row.role}\0{row.content}".encode()).digest()[:16]
+        if row.hash != right:
+            yield Difference(f"message {row.id}", "hash", right.hex(), row.hash.hex())
 
 
-def _games(records: Records, plan: Plan) -> Iterator[Difference]:
+def _games(records: Records, plan: RunPlan) -> Iterator[Difference]:
     """Check the table of games, and the episodes' seeds, against the configuration."""
     rows, episodes = {row.label: row for row in records.games()}, records.episodes()
     for game in plan.games:
@@ -161,7 +164,7 @@ class _Episode:
 
     def __init__(self, records: Records, row: EpisodeRow, game: PlannedGame) -> None:
         self.row, self.game = row, game
-        self.steps, self.texts = records.steps(row.id), records.texts(row.id)
+        self.steps, self.written = records.steps(row.id), records.written(row.id)
         self.decisions = {Place(d.step, d.seat): d for d in records.decisions(row.id)}
         self.calls: dict[Place, list[AttemptRow]] = {}
         for call in records.attempts(row.id):
@@ -170,7 +173,7 @@ class _Episode:
         for note in records.notes(row.id):
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
         self.recalled = recalled(records, row) if game.series else None
-        self.messages = {number: [role, text] for number, _, role, text in records.pool()}
+        self.messages = records.messages
         self.found: list[Difference] = []
         self.reached = self.read = 0
 
@@ -237,8 +240,8 @@ class _Episode:
         for key in {**row.record, **found.record}:
             self._compare(f"record {key}", row.record.get(key), found.record.get(key), step)
         if not self.found:  # equal values can be written in several ways
-            for what, text in self.texts[step.number].items():
-                self._compare(f"{what} (as text)", json.dumps(getattr(row, what)), text, step)
+            for what, text in TABLES[StepRow].written(row.thin()).items():
+                self._compare(f"{what} (as text)", text, self.written[step.number][what], step)
         for made in decisions:
             self._decision(made, step.decisions[made.seat])
         for at in (*self.decisions, *self.calls):
@@ -273,7 +276,8 @@ class _Episode:
         Raises:
             _Unrecorded: there is none.
         """
-        at, calls = place.get(), self.calls.get(place.get(), [])
+        at = Place(request.who.step, request.who.seat)
+        calls = self.calls.get(at, [])
         if number >= len(calls):
             self.note(f"completion {number}", "one", "none", at)
             raise _Unrecorded
@@ -281,7 +285,7 @@ class _Episode:
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
         chat = [[message["role"], message["content"]] for message in request.messages]
-        found = [self.messages.get(i, ["", f"(no message {i})"]) for i in call.prompt]
+        found = [[m["role"], m["content"]] for m in self.messages(call.prompt)]
         self._compare(f"{name}, number of messages", len(chat), len(found), at)
         for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
             for what, expected, said in zip(("role", "content"), mine, other, strict=True):
@@ -321,7 +325,7 @@ class _Seated(Policy):
         Raises:
             _Stop: there is none, or the game cannot take it.
         """
-        at = place.get()
+        at = Place(view.who.step, view.who.seat)
         if at not in self.episode.decisions:
             self.episode.note("decision", "one", "none", at)
             raise _Stop
@@ -356,8 +360,9 @@ class _Asked(Policy):
 
     async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """Decide as the player itself, from what is recorded."""
-        if place.get() not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", place.get())
+        at = Place(view.who.step, view.who.seat)
+        if at not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", at)
             raise _Stop
         self.client.number = -1
         try:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 
 from llm_games.benchmarks.runs.garbage import searched_rarely
 from llm_games.benchmarks.runs.lock import BEAT
-from llm_games.benchmarks.runs.plan import Plan, PlannedGame, check
+from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.runs.store import (
     AttemptRow,
     DecisionRow,
@@ -38,13 +39,14 @@ from llm_games.benchmarks.runs.store import (
 )
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
+from llm_games.view import Who
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
 from llm_games.wrappers.clients.budget import BudgetExceeded, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.table import Episode, Place, Step, place, plain, play_table
+from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
 
 
 class RunStopped(LLMGamesError):
@@ -77,7 +79,7 @@ class Counters:
 Watcher = Callable[[Counters], None]
 
 
-def start(plan: Plan, path: str | Path) -> Store:
+def start(plan: RunPlan, path: str | Path) -> Store:
     """Make the file of a new run.
 
     Raises:
@@ -92,18 +94,35 @@ def start(plan: Plan, path: str | Path) -> Store:
     return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings)
 
 
-def planned(run: Records) -> Plan:
+def fresh(source: str) -> Path:
+    """Return a new file in this folder, named after what is run and when."""
+    stem = Path(source if Path(source).exists() else source.replace("/", "-")).stem
+    return Path(f"{stem}-{datetime.now():%Y%m%d-%H%M%S}.db")
+
+
+@contextmanager
+def seated_players(plan: RunPlan, use_cache: bool = True) -> Iterator[dict[str, Policy]]:
+    """Give a plan's players, see `plan.players`; close the cache of replies afterwards."""
+    shared = plan.shared(use_cache)
+    try:
+        yield players(plan, shared)
+    finally:
+        if shared.replies is not None:
+            shared.replies.close()
+
+
+def planned(run: Records) -> RunPlan:
     """Return the plan that a run was started with."""
     try:
-        return Plan.model_validate(run.config)
+        return RunPlan.model_validate(run.config)
     except ValidationError as error:
         raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
 
 
 def play_run(
     open_store: Callable[[], Store],
-    plan: Plan,
-    players: Mapping[str, Policy],
+    plan: RunPlan,
+    made: Mapping[str, Policy],
     watch: Watcher = lambda _: None,
     resumed: bool = False,
 ) -> None:
@@ -112,7 +131,7 @@ def play_run(
     Args:
         open_store: opens the run's file, once all models have been seen to answer.
         plan: what to play.
-        players: by `PlannedSeat.key`, see `plan.players`.
+        made: the players by `PlannedSeat.key`, see `plan.players`.
         watch: called after every step.
         resumed: open the file first, so that what was spent is known before a model is asked.
 
@@ -126,17 +145,17 @@ def play_run(
     async def main() -> None:
         try:
             if not resumed:
-                await check(players)
+                await check(made)
             with open_store() as store:
-                run = _Run(store, plan, players, watch)
+                run = _Run(store, plan, made, watch)
                 if resumed:
-                    await check(players)
+                    await check(made)
                 await run.play()
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             raise RunStopped(f"{error} (with {flag})", f"{flag} MORE") from None
         finally:
-            for policy in players.values():
+            for policy in made.values():
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
 
@@ -177,13 +196,15 @@ class _Books:
 
 class _Run:
     def __init__(
-        self, store: Store, plan: Plan, players: Mapping[str, Policy], watch: Watcher
+        self, store: Store, plan: RunPlan, players: Mapping[str, Policy], watch: Watcher
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.counters = Counters()
         self.failed: list[tuple[int, int, int, int]] = []
         """the calls in a row that failed last: episode, step, seat, number"""
-        self.players = {key: _recording(policy) for key, policy in players.items()}
+        self.records: dict[int, _Record] = {}
+        """of the episodes that are being played, by number"""
+        self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
         self.games = {game.label: game for game in plan.games}
         self._rules: dict[str, Rulebook] = {}
@@ -230,8 +251,7 @@ class _Run:
 
     async def _table(self, row: EpisodeRow) -> None:
         game = self.games[row.game.label]
-        record = _Record(self, row)
-        _record.set(record)
+        record = self.records[row.id] = _Record(self, row)
         self.store.begin(row.id)
         episode = await play_table(
             self._seated_rules(game, row),
@@ -240,7 +260,9 @@ class _Run:
             on_step=record.add,
             max_steps=game.max_steps,
             recalled=recalled(self.store, row) if game.series else None,
+            who=Who(game.game, row.id),
         )
+        del self.records[row.id]
         record.look_back(episode)
         self.store.end(row.id, void_reason(episode, game))
         await self.store.durable()
@@ -291,7 +313,7 @@ class _Record:
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
-        where = place.get()
+        where = Place(request.who.step, request.who.seat)
         number = self.made.get(where.seat, 0)
         self.made[where.seat] = number + 1
         prompt = self.store.prompt(request.messages)
@@ -309,7 +331,7 @@ class _Record:
         return recorded_completion(row)
 
     async def _live(
-        self, client: Client, request: Request, where: Place, number: int, prompt: list[int]
+        self, client: Client, request: Request, where: Place, number: int, prompt: int
     ) -> AttemptRow:
         began, finish, error = time.perf_counter(), "", ""
         self.run.counters.in_flight += 1
@@ -378,28 +400,25 @@ class _Record:
         )
 
 
-_record: ContextVar[_Record] = ContextVar("record")
-
-
 class _RecordingClient:
     """A client behind the record of the episode that is being played."""
 
-    def __init__(self, client: Client) -> None:
-        self.client, self.name = client, client.name
+    def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
+        self.client, self.name, self.records = client, client.name, records
 
     async def complete(self, request: Request) -> Completion:
-        return await _record.get().call(self.client, request)
+        return await self.records[request.who.episode].call(self.client, request)
 
     async def close(self) -> None:
         await self.client.close()
 
 
-def _recording(policy: Policy) -> Policy:
+def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     """Return the policy with its client, if it has one, behind the record."""
     if not isinstance(policy, LLMPolicy):
         return policy
     policy = copy.copy(policy)
-    policy.client = _RecordingClient(policy.client)
+    policy.client = _RecordingClient(policy.client, records)
     return policy
 
 

@@ -35,10 +35,10 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
         if label and label not in labels:
             raise unknown(f"game in {path} called", label, labels)
         chosen = [episode for episode in records.episodes() if label in ("", episode.game.label)]
-        known: dict[tuple[tuple[int, ...], int], tuple[str, AttemptRow]] = {}
+        known: dict[tuple[str, int], tuple[str, AttemptRow]] = {}
         for episode in chosen:
             for row in records.attempts(episode.id):
-                key = tuple(row.prompt), row.seed
+                key = str(row.prompt), row.seed
                 where, first = known.setdefault(key, (episode.game.label, row))
                 if (first.text, first.finish) != (row.text, row.finish):
                     raise BadParameter(
@@ -51,9 +51,8 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
 
 
 def _rows(records: Records, found: list[AttemptRow]) -> Iterator[Row]:
-    messages = {number: {"role": r, "content": text} for number, _, r, text in records.pool()}
     for row in found:
-        yield [messages[number] for number in row.prompt], row.seed, _completion(row)
+        yield records.messages(row.prompt), row.seed, _completion(row)
 
 
 def _completion(row: AttemptRow) -> Completion | ClientError:

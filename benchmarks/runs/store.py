@@ -1,45 +1,49 @@
 """One run in one SQLite file: everything that happened, written as it happens.
 
-The tables are described in ``schema.sql``. `Records` reads a run, also while it is going on;
-`Store` writes one.
+The tables are declared in `rows`. `Records` reads a run, also while it is going on; `Store`
+writes one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from llm_games import __version__
 from llm_games.benchmarks.runs.database import (
     APPLICATION,
-    SCHEMA,
     NewerSchema,
     NotARun,
     RunExists,
     RunLocked,
     StoreError,
     Unwritable,
-    check_file,
-    check_schema,
     opened,
     transaction,
     tune,
 )
+from llm_games.benchmarks.runs.editions import check_editions, editions
 from llm_games.benchmarks.runs.lock import RunLock
-from llm_games.benchmarks.runs.records import (
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import (
+    SCHEMA,
+    TABLES,
     AttemptRow,
     DecisionRow,
     EpisodeRow,
     GameRow,
     LimitRow,
+    MessageRow,
     NoteRow,
     Plain,
-    Records,
+    PromptRow,
+    RunRow,
+    SpentRow,
     StepRow,
 )
 from llm_games.benchmarks.runs.writer import Writer
@@ -69,7 +73,7 @@ __all__ = [
 ]
 
 MOST_IDS = 20_000
-"""Messages whose ids are kept in memory; others are looked up in the file."""
+"""Messages, and prompts, whose ids are kept in memory; others are looked up in the file."""
 
 
 class Store(Records):
@@ -83,9 +87,7 @@ class Store(Records):
         with opened(path, "ro") as reading:  # of its own: it never waits for a commit
             super().__init__(path, reading)
         self._writer = Writer(path, database, lock)
-        self._ids: dict[bytes, int] = {}
-        """of messages, by hash: those not yet written, and many that were used of late"""
-        self._messages: int = self._rows("SELECT coalesce(max(id), 0) FROM messages")[0][0]
+        self._messages, self._prompts = _Ids(self, MessageRow), _Ids(self, PromptRow)
 
     @classmethod
     def create(
@@ -128,13 +130,12 @@ class Store(Records):
         """Open a run to go on with it.
 
         Raises:
-            NotARun, NewerSchema, RunLocked, Unwritable: see there.
+            NotARun, NewerSchema, OtherEdition, RunLocked, Unwritable: see there.
         """
-        path = Path(path)
-        check_file(path)
-        lock = RunLock()
+        path, lock = Path(path), RunLock()
+        with Records.open_readonly(path) as records:
+            check_editions(records)
         with opened(path, "rw") as database:
-            check_schema(path, database)
             with transaction(database):
                 holder = lock.take(database)
                 if holder is not None:
@@ -168,12 +169,7 @@ class Store(Records):
 
     def attempt(self, episode: int, row: AttemptRow) -> None:
         """Add a completion as it arrives."""
-        values = (
-            *(episode, row.step, row.seat, row.number, json.dumps(row.prompt), row.text),
-            *(row.finish, row.error, row.outcome, row.why, row.tokens_in, row.tokens_out),
-            *(row.latency, row.seed, row.model, row.detail, row.kind),
-        )
-        self._add(f"INSERT INTO attempts VALUES ({', '.join('?' * 17)})", values)
+        self._insert(row, episode)
 
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
@@ -185,8 +181,7 @@ class Store(Records):
 
     def note(self, episode: int, row: NoteRow) -> None:
         """Add what a player wrote down."""
-        values = (episode, row.step, row.seat, row.number, row.kind, json.dumps(row.content))
-        self._add("INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._insert(row, episode)
 
     def undo(self, calls: Sequence[tuple[int, int, int, int]]) -> None:
         """Take back calls (episode, step, seat, number) and all that was built upon them."""
@@ -205,50 +200,39 @@ class Store(Records):
 
     def step(self, episode: int, row: StepRow, decisions: Sequence[DecisionRow]) -> None:
         """Add a step with the decisions that made it."""
-        plain = (row.asked, row.record, row.rewards, row.finished)
-        texts = (json.dumps(value, default=str) for value in plain)  # a ratio as "2/3"
-        self._add(
-            "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)",
-            (episode, row.step, *texts),
-        )
-        for made in decisions:
-            action = json.dumps(made.action)
-            values = (episode, made.step, made.seat, action, made.outcome, made.broke, made.reward)
-            self._add("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        for made in (row.thin(), *decisions):
+            self._insert(made, episode)
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""
-        values = (model, seat, *usage.plain().values())
-        self._add("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        spent: Plain = dict(usage.plain())
+        self._insert(SpentRow(model, seat, **spent), again=True)
 
     def limit(self, row: LimitRow) -> None:
         """Note how many calls at a time a server has borne so far."""
-        values = (row.began, row.number, row.model, row.server, json.dumps(row.history))
-        self._add("INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?, ?)", values)
+        self._insert(row, again=True)
 
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Return the ids of a prompt's messages, adding those that are new."""
-        return [self._message(message["role"], message["content"]) for message in messages]
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
+        """Return the id of a prompt, adding what is new of it."""
+        prompt = 0
+        for message in messages:
+            role, content = message["role"], message["content"]
+            digest = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
+            prompt = self._prompts.of(prompt, self._messages.of(digest, also=(role, content)))
+        return prompt
 
-    def _message(self, role: str, content: str) -> int:
-        digest = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
-        if digest not in self._ids:
-            found = self._rows("SELECT id FROM messages WHERE hash = ?", digest)
-            if not found:
-                self._messages += 1
-                values = (self._messages, digest, role, content)
-                self._add("INSERT INTO messages VALUES (?, ?, ?, ?)", values)
-            self._ids[digest] = found[0][0] if found else self._messages
-        return self._ids[digest]
+    def _insert(self, row: Any, *episode: int, again: bool = False) -> None:
+        self._add(*TABLES[type(row)].insert(row, *episode, again=again))
 
     def _add(self, statement: str, values: Sequence[Any]) -> None:
         self._writer.add(statement, values)
 
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `flush` raises."""
-        last = self._messages
+        last = self._messages.last, self._prompts.last
         await self._writer.durable()
-        self._forget(last)
+        self._messages.forget(last[0])
+        self._prompts.forget(last[1])
 
     def flush(self) -> None:
         """Write all that was added, and wait for it.
@@ -258,12 +242,32 @@ class Store(Records):
             RunLocked: another process has taken the run over.
         """
         self._writer.flush()
-        self._forget(self._messages)
 
-    def _forget(self, last: int) -> None:
-        """Drop the ids of messages up to `last`, which are in the file, if they are too many."""
-        if len(self._ids) > MOST_IDS:
-            self._ids = {digest: i for digest, i in self._ids.items() if i > last}
+
+class _Ids:
+    """Ids of rows that are named by what they hold: of those not yet written, and many others."""
+
+    def __init__(self, store: Store, row: type) -> None:
+        self._store, self._row, table = store, row, TABLES[row]
+        marks = ", ".join("?" for _ in table.unique.split(","))
+        self._query = f"SELECT id FROM {table.name} WHERE ({table.unique}) = ({marks})"
+        self._known: dict[tuple[Any, ...], int] = {}
+        self.last: int = store._rows(f"SELECT coalesce(max(id), 0) FROM {table.name}")[0][0]
+
+    def of(self, *name: Any, also: Sequence[Any] = ()) -> int:
+        """Return the id of a row, adding it if it is new."""
+        if name not in self._known:
+            found = self._store._rows(self._query, *name)
+            if not found:
+                self.last += 1
+                self._store._insert(self._row(self.last, *name, *also))
+            self._known[name] = found[0][0] if found else self.last
+        return self._known[name]
+
+    def forget(self, last: int) -> None:
+        """Drop ids up to `last`, whose rows are in the file, if they are too many."""
+        if len(self._known) > MOST_IDS:
+            self._known = {name: i for name, i in self._known.items() if i > last}
 
 
 def check_free(path: Path) -> None:
@@ -282,10 +286,12 @@ def check_free(path: Path) -> None:
         raise Unwritable(f"there is no folder {path.parent}; make it, or choose another --db")
 
 
-def plain_action(action: Action) -> int | list[int] | None:
+def plain_action(action: Action) -> int | list[int] | str | None:
     """Return an action as JSON holds it: a plan as a list, a missing one as None."""
     if isinstance(action, tuple):
         return [int(share) for share in action]
+    if isinstance(action, str):
+        return action
     return None if action == MISSING else int(action)
 
 
@@ -300,22 +306,20 @@ def _fill(
     """Write the schema and the rows that a run starts with, inside a transaction."""
     database.execute(f"PRAGMA application_id = {APPLICATION}")
     database.execute(f"PRAGMA user_version = {SCHEMA}")
-    for statement in (Path(__file__).parent / "schema.sql").read_text("utf-8").split(";\n"):
-        database.execute(statement)
-    row = (title, __version__, json.dumps(config), now())
-    database.execute("INSERT INTO run VALUES (1, ?, ?, ?, ?)", row)
-    for i, (label, name, params, seats) in enumerate(games, start=1):
-        values = (i, label, name, json.dumps(params), json.dumps(list(seats)))
-        database.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?)", values)
-        listed = [list(range(len(seats)))] * len(seeds[i - 1])
-        order = seatings[i - 1] if seatings else listed
-        database.executemany(
-            "INSERT INTO episodes (game, number, seed, seating) VALUES (?, ?, ?, ?)",
-            [
-                (i, number, seed, json.dumps(list(order[number])))
-                for number, seed in enumerate(seeds[i - 1])
-            ],
-        )
+    for table in TABLES.values():
+        database.execute(table.sql)
+    rows: list[Any] = [RunRow(title, __version__, config, now())]
+    episode = count(1)
+    for i, (label, name, params, seats) in enumerate(games):
+        game = GameRow(i + 1, label, name, params, list(seats))
+        rows.append(game)
+        for number, seed in enumerate(seeds[i]):
+            seating = list(seatings[i][number] if seatings else range(len(seats)))
+            about: Plain = dict.fromkeys(("reason", "started", "ended"))
+            about |= {"status": "pending", "edition": editions(name)}
+            rows.append(EpisodeRow(next(episode), game, number, seed, seating, **about))
+    for row in rows:
+        database.execute(*TABLES[type(row)].insert(row))
 
 
 def now() -> str:

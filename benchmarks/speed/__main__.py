@@ -1,200 +1,138 @@
-"""Print all speed figures: ``OMP_NUM_THREADS=1 python -m llm_games.benchmarks.speed``.
+"""Print speed figures: ``OMP_NUM_THREADS=1 python -m llm_games.benchmarks.speed [--json FILE]``.
 
-Peers are measured in the same run if the extra ``peers`` is installed. All rates are per second of
-CPU time, medians of `RUNS` runs that alternate with their peer's.
+Rates are decisions per second of CPU time over whole episodes with varied actions, medians of
+`RUNS` runs that alternate with the peer's where there is one: with as many players as it has, and
+with replies that are read where it reads them. ``pip install "llm-games[peers]"`` installs peers.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import argparse
+import json
 import statistics
-import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import llm_games
-from llm_games.baselines.players import make_player
-from llm_games.registry import GAMES, rulebook
-from llm_games.view import Sight
+from llm_games.benchmarks.speed.episodes import RUNS, Work, rate, table, works
+from llm_games.registry import GAMES, make
 
-RUNS = 7
-SECONDS = 0.4
-BATCH = 4096
+ROUNDS = 20
 
 
-def rate(work: Callable[[], int]) -> float:
-    """Return how many units `work` does in a second of CPU time."""
-    done, start = 0, time.process_time()
-    while time.process_time() - start < SECONDS:
-        done += work()
-    return done / (time.process_time() - start)
+class Figure(NamedTuple):
+    """One rate; `ratio` to the peer's in the same run, None where there is none."""
+
+    what: str
+    rate: float
+    peer: str = ""
+    ratio: float | None = None
 
 
-def paired(work: Callable[[], int], peer: Callable[[], int] | None) -> tuple[float, float | None]:
-    """Return the median rate, and the median ratio to the peer's in the run beside it."""
-    pairs = [(rate(work), rate(peer) if peer else None) for _ in range(RUNS)]
-    ratios = [ours / theirs for ours, theirs in pairs if theirs]
-    ours = statistics.median(ours for ours, _ in pairs)
-    return ours, statistics.median(ratios) if ratios else None
+def replies(players: int) -> Work:
+    """Return the work of an episode of public goods in words, replies read as a model's are."""
+    env: Any = make("public_goods", players=players, rounds=ROUNDS, actions="text")
+    amounts = np.random.default_rng(1).integers(0, 21, (ROUNDS, players)).tolist()
+
+    def work() -> int:
+        env.reset(seed=1)
+        for row in amounts:
+            said = (f'{{"tokens_contributed": {amount}}}' for amount in row)
+            env.step(dict(zip(env.agents, said, strict=True)))
+        return ROUNDS * players
+
+    return work
 
 
-def table_steps(players: int, obs_mode: str) -> Callable[[], int]:
-    """Return the work of one episode of public goods; its unit is a joint step."""
-    env: Any = llm_games.make("public_goods-v0", players=players, obs_mode=obs_mode)
-    rng = np.random.default_rng(1)
-    rounds = env.game.rounds
-    plays = [dict(zip(env.possible_agents, row, strict=True))
-             for row in rng.integers(0, 21, (rounds, players)).tolist()]  # fmt: skip
-
-    def episode() -> int:
-        env.reset()
-        for actions in plays:
-            env.step(actions)
-        return rounds
-
-    return episode
-
-
-def agent_steps(players: int) -> Callable[[], int]:
-    """Return the work of one numeric episode; its unit is one agent's step."""
-    episode = table_steps(players, "numeric")
-    return lambda: players * episode()
-
-
-def textarena() -> Callable[[], int] | None:
-    """Return TextArena's public goods with 4 players, without talk; its unit is a joint step."""
-    if importlib.util.find_spec("textarena") is None:
-        return None
+def text_arena() -> Work:
+    """Return TextArena's public goods with 4 players, without talk; it reads replies too."""
     from textarena.envs.PublicGoodsGame.env import PublicGoodsGameEnv
     from textarena.wrappers import LLMObservationWrapper
 
-    def episode() -> int:
-        env = LLMObservationWrapper(PublicGoodsGameEnv(num_rounds=20, communication_turns=0))
+    amounts = np.random.default_rng(1).integers(0, 21, 4 * ROUNDS).tolist()
+
+    def work() -> int:
+        env = LLMObservationWrapper(PublicGoodsGameEnv(num_rounds=ROUNDS, communication_turns=0))
         env.reset(num_players=4, seed=1)
-        done = False
-        while not done:
+        for amount in amounts:
             env.get_observation()
-            done, _ = env.step("[5]")
-        return 20
+            env.step(f"[{amount}]")
+        return len(amounts)
 
-    return episode
+    return work
 
 
-def rock_paper_scissors() -> Callable[[], int] | None:
-    """Return PettingZoo's rps_v2 in its parallel form; its unit is one agent's step."""
-    if importlib.util.find_spec("pygame") is None:
-        return None
+def rock_paper_scissors() -> Work:
+    """Return PettingZoo's rps_v2 of two players in its parallel form."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from pettingzoo.classic import rps_v2
-    env = rps_v2.parallel_env(max_cycles=20)
+    env = rps_v2.parallel_env(max_cycles=ROUNDS)
+    moves = np.random.default_rng(1).integers(0, 3, (ROUNDS, 2)).tolist()
 
-    def episode() -> int:
-        env.reset()
-        steps = 0
-        while env.agents:
-            env.step(dict.fromkeys(env.agents, 1))
-            steps += 2
-        return steps
+    def work() -> int:
+        env.reset(seed=1)
+        for row in moves:
+            env.step(dict(zip(env.agents, row, strict=True)))
+        return ROUNDS * 2
 
-    return episode
-
-
-def batched(name: str) -> Callable[[], int]:
-    """Return one step of a batch under the pure rules; its unit is a player's action."""
-    game = rulebook(name)
-    rng = np.random.default_rng(1)
-    state = game.reset(rng, (BATCH,))
-    low, high = game.legal(state)
-    actions = rng.integers(low, high, endpoint=True)
-
-    def step() -> int:
-        game.step(state, actions, rng)
-        return actions.size
-
-    return step
+    return work
 
 
-def ruled(name: str, player: str) -> Callable[[], int]:
-    """Return one episode of a batch of rule players; its unit is a seat's decision."""
-    game = rulebook(name)
-    policy = make_player(player, game)
-
-    def episode() -> int:
-        rng = np.random.default_rng(1)
-        state, decisions = game.reset(rng, (BATCH,)), 0
-        memories = [policy.start(game, seat, seat) for seat in range(game.players)]
-        while not state.over.all():
-            asked, sight = game.asked(state), Sight(game, state)
-            actions = np.zeros(asked.shape, np.int64)
-            for seat in np.flatnonzero(asked.any(axis=1)).tolist():
-                decision, memories[seat] = policy.act(sight.view(seat), memories[seat])
-                actions[seat] = decision.action
-            state, _ = game.step(state, actions, rng)
-            decisions += int(asked.sum())
-        return decisions
-
-    return episode
+PEERS: tuple[tuple[str, Callable[[], Work], str, str, Callable[[], Work]], ...] = (
+    ("public goods, 4 players, replies", lambda: replies(4), "TextArena", "textarena", text_arena),
+    (
+        "public goods, 2 players, numbers",
+        lambda: table("public_goods", "numeric", players=2, rounds=ROUNDS),
+        "rps_v2",
+        "pygame",
+        rock_paper_scissors,
+    ),
+)
+"""What is measured beside a peer: our work, the peer, the package it needs, its work."""
 
 
-def single(name: str, move: int) -> Callable[[], int]:
-    """Return one numeric episode in which all always do the same; its unit is a decision."""
-    env: Any = llm_games.make(f"{name}-v0", obs_mode="numeric", form="parallel")
-
-    def episode() -> int:
-        decisions = 0
-        _, infos = env.reset(seed=1)
-        while env.agents:
-            moves = {agent: move for agent in env.agents if infos[agent]["asked"]}
-            _, _, _, _, infos = env.step(moves)
-            decisions += len(moves)
-        return decisions
-
-    return episode
+def beside_peers() -> list[Figure]:
+    """Measure what peers do as well."""
+    figures = []
+    for what, ours, peer, package, theirs in PEERS:
+        mine = ours()
+        other = theirs() if find_spec(package) else None
+        pairs = [(rate(mine), rate(other) if other else 0.0) for _ in range(RUNS)]
+        ratio = statistics.median(a / b for a, b in pairs) if other else None
+        figures.append(Figure(what, statistics.median(a for a, _ in pairs), peer, ratio))
+    return figures
 
 
-RULED = (("water_allocation", "even"), ("english_auction", "rule:4"), ("english_auction", "naive"))
-SINGLE = (("water_allocation", 60, "bid 60"), ("english_auction", -1, "withdraw"))
-
-
-def challenges(table: Table) -> None:
-    """Add the rows of the water allocation challenge and the English auction."""
-    for name, player in RULED:
-        ours, _ = paired(ruled(name, player), None)
-        what = f"{name}, batch of {BATCH}, {player}"
-        table.add_row(what, "decisions", f"{ours / 1e6:,.2f} M", "-", "-", "1 M")
-    for name, move, meaning in SINGLE:
-        ours, _ = paired(single(name, move), None)
-        what = f"{name}, one table, numeric, all {meaning}"
-        table.add_row(what, "decisions", f"{ours:,.0f}", "-", "-", "20,000")
+def alone() -> list[Figure]:
+    """Measure whole episodes of all games."""
+    return [
+        Figure(f"{name}, {way}", statistics.median(rate(work) for _ in range(RUNS)))
+        for name in GAMES
+        for way, work in works(name).items()
+    ]
 
 
 def main() -> None:
     """Measure and print."""
-    table = Table("what", "unit per CPU second", "rate", "peer", "ratio to it", "wanted")
-    env_rows = (
-        ("public goods, 4 players, text", "joint steps", table_steps(4, "text"), "TextArena 0.7.4",
-         textarena(), "2"),
-        ("public goods, 10 players, numeric", "agent steps", agent_steps(10), "rps_v2",
-         rock_paper_scissors(), "5"),
-    )  # fmt: skip
-    for what, unit, work, name, peer, wanted in env_rows:
-        ours, ratio = paired(work, peer)
-        shown = f"{ratio:.1f}" if ratio else "not installed"
-        table.add_row(what, unit, f"{ours:,.0f}", name, shown, wanted)
-    for name in GAMES:
-        if not rulebook(name).turns:
-            ours, _ = paired(batched(name), None)
-            wanted = "100 M" if name in ("beauty_contest", "public_goods") else "20 M"
-            what = f"{name}, batch of {BATCH}"
-            table.add_row(what, "player actions", f"{ours / 1e6:,.0f} M", "-", "-", wanted)
-    challenges(table)
-    Console(width=130).print(table)
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
+    path = parser.parse_args().json
+    figures = [*beside_peers(), *alone()]
+    shown = Table("whole episodes", "decisions per CPU second", "peer", "ratio to it")
+    for figure in figures:
+        ratio = f"{figure.ratio:.1f}" if figure.ratio else "peer not installed" * bool(figure.peer)
+        shown.add_row(figure.what, f"{figure.rate:,.0f}", figure.peer, ratio)
+    Console().print(shown)
+    if path:
+        plain = [figure._asdict() for figure in figures]
+        path.write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

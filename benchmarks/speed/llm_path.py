@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.records import Records
@@ -125,7 +125,7 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
 
 def main() -> None:
     """Measure and print."""
-    PLAYERS["at_once"] = Entry(
+    PLAYERS["at_once"] = Kind(
         "answers at once",
         value="<model>",
         model=lambda _, layers, more: LLMPolicy(dress(_AtOnce(), **layers), **more),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import llm_games
-from llm_games.baselines.players import PLAYERS, Entry
+from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.run import play_run, start
@@ -81,7 +81,7 @@ def main(way: str, episodes: int) -> None:
         client = ScriptedClient(lambda request: f'{{"tokens_contributed": {request.seed % 21}}}')
         return LLMPolicy(dress(client, **layers), **more)
 
-    PLAYERS["memory"] = Entry("asks for memory", value="<model>", model=model)
+    PLAYERS["memory"] = Kind("asks for memory", value="<model>", model=model)
     few, many = WAYS[way](episodes)
     print(f"{way}: {few:.1f} MiB at {episodes // 10}, {many:.1f} MiB at {episodes} episodes")
 

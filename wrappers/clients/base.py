@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+import operator
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any, Protocol, runtime_checkable
 
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.questions import Question
+from llm_games.replies import Finish
+from llm_games.view import NOBODY, Who
 
 Message = dict[str, str]
+
+
+def _setting(default: Any, allowed: str, **limits: float) -> Any:
+    """Declare a setting: what it may be, in words and as limits with pydantic's names."""
+    return field(default=default, metadata={"allowed": allowed, "limits": limits})
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a reply is drawn; None leaves a setting to the server.
+
+    A further setting is a field here and whatever sends it in a client: policies, the cache's key,
+    attempts and experiment files take all fields as they are.
+
+    Raises:
+        BadParameter: a value is out of its limits.
+    """
+
+    temperature: float | None = _setting(1.0, "a number from 0 to 2", ge=0, le=2)
+    top_p: float | None = _setting(None, "a number above 0 and at most 1", gt=0, le=1)
+    max_tokens: int | None = _setting(None, "an integer of at least 1", ge=1)
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for one in fields(self):
+            value, kind = getattr(self, one.name), Integral if "int" in str(one.type) else Real
+            plain = isinstance(value, kind) and not isinstance(value, bool)
+            limits: dict[str, Any] = dict(one.metadata["limits"])
+            held = plain and all(getattr(operator, how)(value, limits[how]) for how in limits)
+            if value is not None and not held:
+                raise BadParameter(f"{one.name} must be {one.metadata['allowed']}, got {value!r}")
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are not left to the server."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+USUAL = Sampling()
+"""How replies are drawn unless somebody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -19,21 +62,19 @@ class Request:
         messages: each ``{"role": "system" | "user" | "assistant", "content": …}``.
         question: what is asked, for clients that can constrain their answers; None for free text.
         reasoning: the reply may hold an explanation first.
-        temperature, top_p, max_tokens: sampling; None leaves it to the server.
+        sampling: how the reply is drawn.
         seed: sampling seed, for servers that take one.
-        seat: who asks, such as ``"public_goods/3/player_0"``; for logs and scripted clients.
+        who: who asks; for logs, books and scripted clients.
         kind: what for, see `Attempt`.
     """
 
     messages: tuple[Message, ...]
     question: Question | None = None
     reasoning: bool = False
-    temperature: float | None = 1.0
-    max_tokens: int | None = None
+    sampling: Sampling = USUAL
     seed: int = 0
-    seat: str = ""
+    who: Who = NOBODY
     kind: str = "move"
-    top_p: float | None = None
 
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of a legal reply, if a question is known."""
@@ -45,7 +86,7 @@ class Completion:
     """One answer. `finish` is ``"length"`` when it was cut off, ``"refusal"`` when declined."""
 
     text: str
-    finish: Literal["stop", "length", "refusal"] = "stop"
+    finish: Finish = "stop"
     tokens_in: int = 0
     tokens_out: int = 0
     latency: float = 0.0

@@ -252,5 +252,5 @@ class Metered(Layer):
 
 def seat_of(request: Request) -> str:
     """Return who asks, without the episode: ``public_goods/player_0``; "" if nobody is named."""
-    game, _, rest = request.seat.partition("/")
-    return f"{game}/{rest.rpartition('/')[2]}" if rest else game
+    who = request.who
+    return f"{who.run}/player_{who.seat}" if who.run else ""

@@ -155,7 +155,7 @@ class Cache(Layer):
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion; raises what the client raises."""
-        if request.temperature != 0 and not self.always:
+        if request.sampling.temperature != 0 and not self.always:
             return await self.client.complete(request)
         key = self._key(request)
         place = asyncio.get_running_loop(), key
@@ -198,12 +198,9 @@ class Cache(Layer):
             "source": self.source,
             "messages": request.messages,
             "schema": request.schema(),
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            "seat": request.seat,
+            "sampling": request.sampling.given(),
+            "seat": [request.who.run, request.who.seat],
             "seed": request.seed,
         }
-        if request.top_p is not None:  # so that the keys of files from before stay what they are
-            asked["top_p"] = request.top_p
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).digest()

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from llm_games.rulebook import check_integer
+from llm_games.facts import check_integer
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
 from llm_games.wrappers.clients.retry import LONGEST_PAUSE
 from llm_games.wrappers.clients.tokens import Estimator

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from llm_games.errors import BadParameter
-from llm_games.rulebook import check_choice, check_number
+from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.connections import Connections
 from llm_games.wrappers.clients.secrets import Secret
@@ -33,7 +33,7 @@ MOST_TOKENS = 10**9
 
 # What a server may refuse by name, so that it is left out from then on, and the words for it.
 _OPTIONAL = {
-    "response_format": re.compile(r"response_format|json_schema|structured.?output|guided", re.I),
+    "response_format": re.compile(r"response_format|json.?schema|structured.?output|guided", re.I),
     "seed": re.compile(r"\bseed\b", re.I),
     "max_tokens": re.compile(r"\bmax_tokens\b"),
     "max_completion_tokens": re.compile(r"\bmax_completion_tokens\b"),
@@ -145,10 +145,10 @@ class OpenAIClient:
         arguments: dict[str, Any] = {
             "model": self.model,
             "messages": list(request.messages),
-            "temperature": request.temperature,
-            "top_p": request.top_p,
+            "temperature": request.sampling.temperature,
+            "top_p": request.sampling.top_p,
             "seed": request.seed,
-            self._limit(): request.max_tokens,
+            self._limit(): request.sampling.max_tokens,
         }
         if self.structured != "never" and _form(request) not in self._refused | {None}:
             form = {"name": "reply", "strict": True, "schema": request.schema()}

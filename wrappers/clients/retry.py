@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from llm_games.rulebook import check_integer
+from llm_games.facts import check_integer
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
 
 LONGEST_PAUSE = 120.0

@@ -24,14 +24,14 @@ class Estimator:
 
     def tokens_out(self, request: Request) -> int:
         """Return how many tokens the reply has at most."""
-        return request.max_tokens or self._longest
+        return request.sampling.max_tokens or self._longest
 
     def learn(self, request: Request, completion: Completion) -> None:
         """Take the server's counts into account; a server that counts nothing teaches nothing."""
         if completion.tokens_in:
             seen = 1.1 * completion.tokens_in / _size(request)
             self._rate = max(seen, 0.95 * self._rate)
-        if request.max_tokens is None:
+        if request.sampling.max_tokens is None:
             self._longest = max(self._longest, completion.tokens_out)
 
 

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from llm_games.rulebook import check_integer
-from llm_games.wrappers.clients.base import ClientError, Completion, Message, Request
+from llm_games.facts import check_integer
+from llm_games.wrappers.clients.base import ClientError, Completion, Message, Request, Sampling
 
 GATHER = 0.005  # seconds that a batch waits for company
 _NEEDED = {
@@ -23,8 +23,8 @@ _NEEDED = {
 }
 _Job = tuple[Request, "Future[Completion]"]
 
-Draw = tuple[int, float | None, float | None]
-"""A row's seed, temperature and top-p."""
+Draw = tuple[int, Sampling]
+"""A row's seed, and how else it is drawn."""
 
 
 class TransformersClient:
@@ -143,7 +143,7 @@ class TransformersClient:
             model,
             [ids for _, ids, _ in rows],
             [limit for *_, limit in rows],
-            [(job[0].seed, job[0].temperature, job[0].top_p) for job, *_ in rows],
+            [(job[0].seed, job[0].sampling) for job, *_ in rows],
         )
         ends, latency = _end_tokens(model, tokenizer), time.perf_counter() - began
         for ((_, future), ids, limit), tokens in zip(rows, replies, strict=True):
@@ -162,7 +162,7 @@ class TransformersClient:
                 f"{self.name}: the chat has {len(ids)} tokens and the model reads at most {most}: "
                 "give the policy a smaller memory"
             )
-        return min(request.max_tokens or self.max_tokens, most - len(ids))
+        return min(request.sampling.max_tokens or self.max_tokens, most - len(ids))
 
 
 def _model_path(path: str | Path) -> str:
@@ -258,9 +258,9 @@ def _noise(draws: list[Draw]) -> Any:
     import torch
     from transformers import LogitsProcessor
 
-    heat = [1.0 if temperature is None else float(temperature) for _, temperature, _ in draws]
-    sources = [torch.Generator().manual_seed(seed) for seed, *_ in draws]
-    nuclei = [1.0 if top_p is None else float(top_p) for *_, top_p in draws]
+    heat = [1.0 if how.temperature is None else float(how.temperature) for _, how in draws]
+    sources = [torch.Generator().manual_seed(seed) for seed, _ in draws]
+    nuclei = [1.0 if how.top_p is None else float(how.top_p) for _, how in draws]
 
     class RowNoise(LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:

@@ -1,7 +1,7 @@
 """Guess a fraction of the average: winners, best replies and pure equilibria, in exact integers.
 
-Numbers have shape ``(players, *batch)``, int64. A domain of decimals is the same game in units of
-its last digit. The target is ``ratio`` times the mean, the own number included.
+A domain of decimals is the same game in units of its last digit. The target is ``ratio`` times the
+mean, the own number included.
 
 For ``ratio < players`` a seat can always be among the winners, so in every pure equilibrium of
 the prize rules that pay shared wins everybody wins. With ``split`` (3 or more players,
@@ -12,13 +12,16 @@ Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
+from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
 PRIZES: dict[str, Callable[[Array], Array]] = {
@@ -47,15 +50,23 @@ class Contest:
     prize_rule: str = "each_winner"
     first_number: bool = False
 
-    def pay(self, wins: Array) -> Array:
-        """Return what each seat gets in prizes, float64 ``(players, *batch)``."""
+    @classmethod
+    def of(cls, game: Any) -> Contest:
+        """Return a game's contest in units of actions."""
+        first = game.tie_rule == "first_number"
+        bounds = (int(game.min * game.unit), int(game.max * game.unit))
+        low, high = bounds if game.bounds_check == "none" else game.bounds()
+        return cls(game.players, game.ratio, low, high, game.prize_rule, first)
+
+    def pay(self, wins: PerSeat) -> PerSeat:
+        """Return what each seat gets in prizes."""
         return wins * PRIZES[self.prize_rule](np.maximum(wins.sum(axis=0), 1).astype(float))
 
 
 def winners(
-    numbers: Array, contest: Contest, valid: Array | None = None, counted: Array | None = None
-) -> Array:
-    """Return who wins, bool ``(players, *batch)``.
+    numbers: PerSeat, contest: Contest, valid: PerSeat | None = None, counted: PerSeat | None = None
+) -> PerSeat:
+    """Return who wins.
 
     Only seats that are `valid` can. The mean is of those that are `counted`, else of the valid.
     """
@@ -90,12 +101,9 @@ def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
 
 
 def best_response(
-    numbers: Array, contest: Contest, valid: Array | None = None, counted: Array | None = None
-) -> tuple[Array, Array]:
-    """Return each seat's best reply to the others and its payoff in prizes.
-
-    Both ``(players, *batch)``; the reply is exact for every prize rule and ratio.
-    """
+    numbers: PerSeat, contest: Contest, valid: PerSeat | None = None, counted: PerSeat | None = None
+) -> tuple[PerSeat, PerSeat]:
+    """Return each seat's best reply and its payoff in prizes, exact for all rules and ratios."""
     numbers = np.asarray(numbers)
     valid = np.ones(numbers.shape, bool) if valid is None else valid
     counted = valid if counted is None else counted
@@ -115,20 +123,15 @@ def best_response(
 
 
 def regret(
-    numbers: Array, contest: Contest, valid: Array | None = None, counted: Array | None = None
-) -> Array:
+    numbers: PerSeat, contest: Contest, valid: PerSeat | None = None, counted: PerSeat | None = None
+) -> PerSeat:
     """Return what each seat could have gained by another number, in prizes."""
     _, best = best_response(numbers, contest, valid, counted)
     return best - contest.pay(winners(numbers, contest, valid, counted))
 
 
-def nash_conv(numbers: Array, contest: Contest) -> Array:
-    """Return the sum of the seats' regrets, in prizes, ``(*batch)``."""
-    return regret(numbers, contest).sum(axis=0)
-
-
-def is_nash(numbers: Array, contest: Contest) -> Array:
-    """Return whether no seat gains by another number, bool ``(*batch)``."""
+def is_nash(numbers: PerSeat, contest: Contest) -> PerTable:
+    """Return whether no seat gains by another number."""
     return (regret(numbers, contest) == 0).all(axis=0)
 
 
@@ -194,8 +197,8 @@ def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
     return np.abs(ordered[:, None] - t * each[:, None]).sum(axis=0).min(axis=0)
 
 
-def distance(numbers: Array, contest: Contest) -> Array:
-    """Return the L1 distance to the nearest pure equilibrium, int64 ``(*batch)``.
+def distance(numbers: PerSeat, contest: Contest) -> PerTable:
+    """Return the L1 distance to the nearest pure equilibrium.
 
     The set is complete for 3 or more players, ``2 * ratio < players`` and all closest winning,
     except under ``exclusive``; otherwise it holds the all-equal equilibria and the profile itself
@@ -234,11 +237,7 @@ def level_k(level: int, contest: Contest) -> int:
 def reply_to_total(total: Array, contest: Contest) -> Array:
     """Return the number that is on target against others whose numbers add up to `total`.
 
-    It always wins for ``ratio < players``. Half is rounded down.
-
-    Args:
-        total: sum of the others' numbers, any shape, integer or float.
-        contest: the contest; the highest number is returned for ``ratio >= players``.
+    It always wins for ``ratio < players``; beyond, the highest number is. Half is rounded down.
     """
     total = np.asarray(total)
     if contest.ratio >= contest.players:
@@ -249,8 +248,38 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     return np.clip(number, contest.low, contest.high).astype(np.int64)
 
 
-def efficiency(numbers: Array, contest: Contest) -> Array:
-    """Return the prizes paid as a share of the most that can be paid, ``(*batch)``."""
+def efficiency(numbers: PerSeat, contest: Contest) -> PerTable:
+    """Return the prizes paid as a share of the most that can be paid."""
     most = {"split": 1, "exclusive": 1, "amplified": contest.players**2}
     paid = contest.pay(winners(numbers, contest)).sum(axis=0)
     return paid / most.get(contest.prize_rule, contest.players)
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round.
+
+    Seats that broke a rule are treated as the game does; their regret includes the fee.
+    """
+    contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
+    if "limit" not in record:
+        return _deviation(game, contest, actions, legal)
+    limit = record["limit"]  # drawn for each table
+    found, far = np.zeros(actions.shape), np.zeros(np.shape(limit))
+    for high in np.unique(limit):
+        at, table = limit == high, replace(contest, high=int(high))
+        found[:, at], far[at] = _deviation(game, table, actions[:, at], legal[:, at])
+    return found, far
+
+
+def _deviation(game: Any, contest: Contest, actions: PerSeat, legal: PerSeat) -> Measured:
+    low, high = (contest.low, contest.high) if game.bounds_check != "none" else game.bounds()
+    numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))
+    counted = actions != MISSING if game.rule_breaker == "include" else legal
+    lost = regret(numbers, replace(contest, low=low, high=high), legal, counted)
+    lost = lost * float(game.prize)
+    if game.rule_breaker == "void_round":  # whatever one does, nobody wins where others broke one
+        lost = lost * ((~legal).sum(axis=0) == ~legal)
+    far = distance(np.where(legal, actions, contest.low), contest)
+    share = far / (contest.players * (contest.high - contest.low))
+    defined = (far >= 0) & legal.all(axis=0)
+    return lost + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)

@@ -1,15 +1,18 @@
 """Diner's dilemma: the bill is shared equally, so the costly dish is dominant if many share it.
 
-Orders are 1 (costly) or 0 (cheap), ``(players, *batch)``. Background: Glance & Huberman 1994.
+Orders are 1 (costly) or 0 (cheap). Background: Glance & Huberman 1994.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.rulebook import Array
 
 
@@ -22,6 +25,12 @@ class Menu:
     cheap_utility: float | Fraction = 15
     costly_price: float | Fraction = 20
     costly_utility: float | Fraction = 20
+
+    @classmethod
+    def of(cls, game: Any) -> Menu:
+        """Return a game's menu."""
+        cheap, costly = game.cheap_price, game.costly_price
+        return cls(game.players, cheap, game.cheap_utility, costly, game.costly_utility)
 
     def scaled_gain(self) -> float | Fraction:
         """Return `players` times the gain of costly over cheap: exact for exact prices."""
@@ -38,19 +47,14 @@ def best_response(menu: Menu) -> int:
     return int(menu.scaled_gain() > 0)
 
 
-def regret(orders: Array, menu: Menu) -> Array:
-    """Return what each seat lost by its order, float64 ``(players, *batch)``."""
+def regret(orders: PerSeat, menu: Menu) -> PerSeat:
+    """Return what each seat lost by its order."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong * abs(menu.gain())
 
 
-def nash_conv(orders: Array, menu: Menu) -> Array:
-    """Return the sum of the seats' regrets, ``(*batch)``."""
-    return regret(orders, menu).sum(axis=0)
-
-
-def distance(orders: Array, menu: Menu) -> Array:
-    """Return how many seats must change their order to reach an equilibrium, ``(*batch)``."""
+def distance(orders: PerSeat, menu: Menu) -> PerTable:
+    """Return how many seats must change their order to reach an equilibrium."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong.sum(axis=0) if menu.scaled_gain() else np.zeros(wrong.shape[1:], np.int64)
 
@@ -61,8 +65,14 @@ def optimum(menu: Menu) -> int:
     return int(costly > cheap)
 
 
-def efficiency(orders: Array, menu: Menu) -> Array:
-    """Return welfare between the worst (0) and the best (1) possible, ``(*batch)``."""
+def efficiency(orders: PerSeat, menu: Menu) -> PerTable:
+    """Return welfare between the worst (0) and the best (1) possible."""
     cheap, costly = menu.cheap_utility - menu.cheap_price, menu.costly_utility - menu.costly_price
     right = (np.asarray(orders) == optimum(menu)).mean(axis=0)
     return right if cheap != costly else np.ones_like(right)
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round."""
+    orders, menu = record["actions"], Menu.of(game)
+    return regret(orders, menu), distance(orders, menu) / menu.players

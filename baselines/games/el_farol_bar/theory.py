@@ -1,18 +1,21 @@
 """El Farol bar: going pays if at most `capacity` go. Pure equilibria: exactly `capacity` goers.
 
-Decisions are 1 (go) or 0 (stay), ``(players, *batch)``. The symmetric mixed equilibrium makes
+Decisions are 1 (go) or 0 (stay). The symmetric mixed equilibrium makes
 everybody indifferent: P(at most ``capacity - 1`` of the others go) = (home - crowded) /
 (good - crowded). Background: Arthur 1994; market entry games, Selten & Güth 1982.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, lgamma, log, log1p
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.rulebook import Array
 
 
@@ -26,55 +29,38 @@ class Bar:
     home: float = 5
     good: float = 10
 
+    @classmethod
+    def of(cls, game: Any) -> Bar:
+        """Return a game's bar."""
+        capacity = sum(bool(game.good(goers)) for goers in range(1, game.players + 1))
+        return cls(game.players, capacity, float(game.min), float(game.home), float(game.max))
+
+    def if_i_go(self, others: Array) -> Array:
+        """Return what going is worth if so many others go."""
+        return np.where(others < self.capacity, self.good, self.crowded)
+
     def threshold(self) -> float:
         """Return the probability of a good bar at which going and staying are equally good."""
         return (self.home - self.crowded) / (self.good - self.crowded)
 
 
-def utilities(going: Array, bar: Bar) -> Array:
-    """Return each seat's utility, float64 ``(players, *batch)``."""
-    bar_is = np.where(np.sum(going, axis=0) <= bar.capacity, bar.good, bar.crowded)
-    return np.where(going, bar_is, bar.home).astype(float)
-
-
-def best_response(going: Array, bar: Bar) -> Array:
+def best_response(going: PerSeat, bar: Bar) -> PerSeat:
     """Return each seat's best reply to the others; it stays where both are equally good."""
     others = np.sum(going, axis=0) - going
-    return (np.where(others < bar.capacity, bar.good, bar.crowded) > bar.home).astype(np.int64)
+    return (bar.if_i_go(others) > bar.home).astype(np.int64)
 
 
-def regret(going: Array, bar: Bar) -> Array:
-    """Return what each seat could have gained by the other decision, ``(players, *batch)``."""
-    others = np.sum(going, axis=0) - going
-    go = np.where(others < bar.capacity, bar.good, bar.crowded)
+def regret(going: PerSeat, bar: Bar) -> PerSeat:
+    """Return what each seat could have gained by the other decision."""
+    go = bar.if_i_go(np.sum(going, axis=0) - going)
     return np.maximum(go, bar.home) - np.where(going, go, bar.home)
 
 
-def nash_conv(going: Array, bar: Bar) -> Array:
-    """Return the sum of the seats' regrets, ``(*batch)``."""
-    return regret(going, bar).sum(axis=0)
-
-
-def distance(going: Array, bar: Bar) -> Array:
-    """Return how many seats must switch to reach the nearest pure equilibrium, ``(*batch)``."""
+def distance(going: PerSeat, bar: Bar) -> PerTable:
+    """Return how many seats must switch to reach the nearest pure equilibrium."""
     extra = np.sum(going, axis=0) - bar.capacity
     too_many = np.maximum(extra, 0) * (bar.home > bar.crowded)
     return too_many + np.maximum(-extra, 0) * (bar.home < bar.good)
-
-
-def attendance_law(others: Array) -> Array:
-    """Return the law of the number of goers among players who go with these probabilities.
-
-    Args:
-        others: probabilities, one axis.
-
-    Returns:
-        ``law[k] = P(k go)``, float64, one longer than `others`.
-    """
-    law = np.ones(1)
-    for q in others:
-        law = np.append(law * (1 - q), 0.0) + np.append(0.0, law * q)
-    return law
 
 
 def good_if_i_go(q: float, bar: Bar) -> float:
@@ -107,6 +93,19 @@ def mixed_equilibrium(bar: Bar) -> float:
     return (low + high) / 2
 
 
+def level_k(level: int, bar: Bar) -> float:
+    """Return the probability of going of a level that replies best to the one below.
+
+    Level 0 goes half of the time; all at level 1 do the same, so that from there on the levels
+    alternate or repeat.
+    """
+    if level == 0:
+        return 0.5
+    before = level_k(1 + level % 2 if level > 2 else level - 1, bar)
+    go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(before, bar)
+    return float(go > bar.home)
+
+
 def policy_nash_conv(q: float, bar: Bar) -> float:
     """Return NashConv of the profile in which everybody goes with probability `q`."""
     go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
@@ -119,9 +118,15 @@ def welfare(goers: Array, bar: Bar) -> Array:
     return goers * going + (bar.players - goers) * bar.home
 
 
-def efficiency(going: Array, bar: Bar) -> Array:
-    """Return welfare between the worst (0) and the best (1) possible, ``(*batch)``."""
+def efficiency(going: PerSeat, bar: Bar) -> PerTable:
+    """Return welfare between the worst (0) and the best (1) possible."""
     possible = welfare(np.arange(bar.players + 1), bar)
     low, high = possible.min(), possible.max()
     mine = welfare(np.sum(going, axis=0), bar)
     return (mine - low) / (high - low) if high > low else np.ones_like(mine, float)
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round."""
+    going, bar = record["actions"], Bar.of(game)
+    return regret(going, bar), distance(going, bar) / bar.players

@@ -1,11 +1,5 @@
 """Bidders in the English auction. Each bids the smallest legal amount while its condition holds.
 
-``rule:K``: fewer than K own bids on this item (AucArena's rule bidder, K = 4 or 5).
-``naive``: the price is at most the own estimate.
-``debiased``: it is below the estimate without its known markup.
-``knap``: buying at it also leaves no better use of the money, if later items go at their start.
-``mc``: the same, if later items go at prices that the money in the room suggests.
-
 Pursuing items, ``knap`` and ``mc`` count each as a gain of 1. Private values are known, so that
 there is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
 """
@@ -19,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.english_auction.theory import bears, expected_prices, money_step
-from llm_games.baselines.policies.base import Rule
-from llm_games.games.english_auction.views import WITHDRAW
+from llm_games.baselines.rules import Kind, Players, count_from, whole
+from llm_games.baselines.tiny.scripts import Answer, Seen
+from llm_games.games.english_auction.rules import WITHDRAW
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
-GAME = "english_auction"
 Prices = Callable[[View, Array], Array]
 """Turns a view and later items' start prices ``(*batch, items)`` into expected prices."""
 
 
 def money(view: View, column: str) -> Array:
     """Return an amount that a view shows, int64 ``(*batch)``."""
-    game: Any = view.game
-    return np.rint(view.number(column).astype(np.float64) * game.scale).astype(np.int64)
+    return whole(view, column, view.game.scale)
 
 
 def bid_while(view: View, condition: Array) -> Array:
@@ -43,43 +37,43 @@ def bid_while(view: View, condition: Array) -> Array:
 
 def worth(view: View, estimate: Array) -> Array:
     """Return what estimates say about true values, the markup taken out."""
-    game: Any = view.game
-    if game.values == "private":
+    if view.game.values == "private":
         return estimate
-    return estimate * 100 // max(100 + int(game.markups[view.seat]), 1)
+    return estimate * 100 // max(100 + int(view.game.markups[view.seat]), 1)
 
 
-def rule(most: int) -> Rule:
-    """Return the bidder that raises up to `most` times an item, whatever it is worth."""
-    return lambda view, rng: bid_while(view, view.number("bids") < most)
+def rule(most: int, view: View, noise: Noise) -> Array:
+    """Raise up to `most` times an item, whatever it is worth (AucArena's rule bidder, 4 or 5)."""
+    return bid_while(view, view.number("bids") < most)
 
 
-def naive(view: View, rng: np.random.Generator) -> Array:
+def truthful(view: View, noise: Noise) -> Array:
     """Bid up to the own estimate."""
     return bid_while(view, money(view, "floor") <= money(view, "estimate"))
 
 
-def debiased(view: View, rng: np.random.Generator) -> Array:
-    """Bid below the true value, or up to a private one."""
+def debiased(view: View, noise: Noise) -> Array:
+    """Bid below the estimate without its known markup, or up to a private value.
+
+    That is the best response if the highest bid was the others' last.
+    """
     return bid_while(view, _profits(view))
 
 
 def _profits(view: View) -> Array:
     """Return whether the item at its price is worth more than it costs."""
-    game: Any = view.game
     floor, value = money(view, "floor"), worth(view, money(view, "estimate"))
-    return floor <= value if game.values == "private" else floor < value
+    return floor <= value if view.game.values == "private" else floor < value
 
 
 def _gains(view: View) -> Array:
     """Return whether the item at its price serves the bidder's objective by itself."""
-    game: Any = view.game
-    return _profits(view) | (game.objectives[view.seat] == "items")
+    return _profits(view) | (view.game.objectives[view.seat] == "items")
 
 
-def prudent(prices: Prices, view: View, rng: np.random.Generator) -> Array:
+def prudent(prices: Prices, view: View, noise: Noise) -> Array:
     """Bid while the item at its price beats what the money could buy later at these prices."""
-    game: Any = view.game
+    game = view.game
     items = range(len(game.catalogue))
     starts, estimates = (
         np.stack([np.atleast_1d(money(view, f"{kind}_{i}")) for i in items], axis=-1)
@@ -105,51 +99,94 @@ def _step(game: Any) -> int:
     return money_step(np.append(starts, raises), game.scale)
 
 
-def _at_start(view: View, starts: Array) -> Array:
-    return starts
-
-
 def _by_money(view: View, starts: Array) -> Array:
     """Take others to have begun with as much money as oneself."""
-    game: Any = view.game
-    own = int(game.purses[view.seat])
+    own = int(view.game.purses[view.seat])
     others = (np.maximum(own - money(view, f"spent_{i}"), 0)
-              for i in range(game.players) if i != view.seat)  # fmt: skip
+              for i in range(view.game.players) if i != view.seat)  # fmt: skip
     room = np.atleast_1d(money(view, "budget") + sum(others))
     return expected_prices(starts, np.atleast_1d(money(view, "start")), room)
 
 
-def take_turns(view: View, rng: np.random.Generator) -> Array:
+knap = partial(prudent, lambda view, starts: starts)
+mc = partial(prudent, _by_money)
+"""Budgets leave the equilibrium price open, so that this is the rational bidder: it raises while
+an item is worth more to it than what its money can buy later; with a private value and one item,
+up to the value."""
+
+
+def cooperative(view: View, noise: Noise) -> Array:
     """Leave each item to one bidder in turn, who opens at the start price and is alone."""
-    game: Any = view.game
-    count = len(game.catalogue)
+    count = len(view.game.catalogue)
     item = count - np.rint(view.number("items_left") * count).astype(np.int64)
-    mine = item % game.players == view.seat
+    mine = item % view.game.players == view.seat
     return bid_while(view, mine & (view.number("leader") < 0) & _gains(view))
 
 
-knap, mc = partial(prudent, _at_start), partial(prudent, _by_money)
-
-
-def fixed(view: View, bid: int) -> Array:
-    """Bid always the same where that is legal."""
+def fixed(bid: int, view: View, noise: Noise) -> Array:
+    """Bid always the same where that is legal; -1 withdraws at once."""
     legal = (money(view, "floor") <= bid) & (bid <= money(view, "budget"))
     return np.where(legal, bid, WITHDRAW)
 
 
-def any_legal(view: View, rng: np.random.Generator) -> Array:
-    """Withdraw or make any legal bid, all equally likely."""
+def any_legal(view: View, noise: Noise) -> Array:
+    """Withdraw or make any legal bid."""
     floor = money(view, "floor")
     most = np.maximum(money(view, "budget"), floor - 1)
-    bid = rng.integers(floor - 1, most, endpoint=True)
+    bid = noise.integers(floor - 1, most, endpoint=True)
     return np.where(bid < floor, WITHDRAW, bid)
 
 
-BIDDERS: dict[str, Rule] = {"naive": naive, "debiased": debiased, "knap": knap, "mc": mc}
-SUMMARIES = {
-    "naive": "raises by the minimum up to its estimate",
-    "debiased": "raises by the minimum below its estimate without the markup",
-    "knap": "the same while later items at their start prices are no better use of the money",
-    "mc": "the same with later prices as the money in the room suggests",
-}
-"""What `BIDDERS` do, in a line each."""
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Raise by as little as is allowed, up to about the estimate; withdraw now and then.
+
+    The smallest bid stands in the question. Where it does not, only an opening bid is safe.
+    """
+    question, told = seen.question, seen.told
+    floor, estimate = question.floor, told["estimate"]
+    if floor > question.budget:
+        return WITHDRAW, "I cannot afford it."
+    if not question.limits and not (question.opening and _clearly(question.budget, floor)):
+        return WITHDRAW, "I do not know how much it takes, so I leave it."
+    most = estimate * 3 // 2 if seen.game.objectives[seen.seat] == "items" else estimate
+    most = most * 9 // 10 if persona == "mathematician" else most
+    if floor > most:
+        return WITHDRAW, f"It would cost {floor} now, and that is too much."
+    if seen.game.values == "private" and question.opening and rng.random() < 0.25:
+        return estimate, f"I open with what it is worth to me, {estimate}."
+    if rng.random() < {"cooperative": 0.6, None: 0.85}.get(persona, 0.95):
+        return floor, f"The lowest bid is {floor}, and that is not too much."
+    return WITHDRAW, "I leave it to the others."
+
+
+def _clearly(more: int, less: int) -> bool:
+    """Return whether a number has more digits than another, or begins with a larger one."""
+    a, b = str(more), str(less)
+    return (len(a), a[0]) > (len(b), b[0])
+
+
+PLAYERS = Players(
+    {
+        "rational": mc,
+        "best_response": debiased,
+        "cooperative": cooperative,
+        "rule": Kind(
+            "raises by the minimum, so many times an item, whatever the item is worth",
+            rule,
+            "<bids>",
+            needs_value=True,
+            read=count_from(1, 999, "rule needs 1 to 999 bids an item, as in rule:4"),
+        ),
+        "naive": Kind("raises by the minimum up to its estimate", truthful),
+        "debiased": Kind("raises by the minimum below its estimate without the markup", debiased),
+        "knap": Kind(
+            "the same while later items at their start prices are no better use of the money", knap
+        ),
+        "mc": Kind("the same with later prices as the money in the room suggests", mc),
+        "truthful": truthful,
+        "random": any_legal,
+        "fixed": fixed,
+    },
+    assumed="if the highest bid was the others' last",
+    script=script,
+)

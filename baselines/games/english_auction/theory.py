@@ -10,9 +10,12 @@ With private values and no budget that is to stay in up to the value. Background
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.rulebook import Array
 
 MOST_STEPS = 400
@@ -26,12 +29,9 @@ def money_step(amounts: Array, most: int) -> int:
 
 
 def knapsack(costs: Array, gains: Array, most: int) -> Array:
-    """Return the largest total gain for each amount of money, int64 ``(rows, most + 1)``.
+    """Return the largest total gain for each amount of money, ``(rows, most + 1)``.
 
-    Args:
-        costs: of the items, integers of at least 0, ``(rows, items)``.
-        gains: of buying each; items without a gain are not bought, ``(rows, items)``.
-        most: the largest amount of money.
+    Costs and gains are of items, ``(rows, items)``; those without a gain are not bought.
     """
     money = np.arange(most + 1)
     best = np.zeros((len(costs), most + 1), np.int64)
@@ -43,14 +43,11 @@ def knapsack(costs: Array, gains: Array, most: int) -> Array:
 
 
 def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, step: int) -> Array:
-    """Return whether buying now at a price leaves no better use of the money, bool ``(rows,)``.
+    """Return whether buying now at a price leaves no better use of the money, ``(rows,)``.
 
-    True where ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items.
-
-    Args:
-        budget, price, gain: money left, price now, and gain of buying at it, ``(rows,)``.
-        costs, gains: of the items that come later, ``(rows, items)``.
-        step: money is counted in steps of this size, costs rounded up and budgets down.
+    True where ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of
+    these costs and gains ``(rows, items)``. Money is counted in steps, costs rounded up and budgets
+    down.
     """
     units = -(-costs // step)
     kinds, row = np.unique(np.concatenate([units, gains], axis=1), axis=0, return_inverse=True)
@@ -66,49 +63,20 @@ def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, 
 def expected_prices(starts: Array, now: Array, money: Array) -> Array:
     """Return the prices that later items will fetch, by money in the room, ``(rows, items)``.
 
-    Start prices times the ratio of all bidders' money to all start prices, at least 1, at most 2.
-
-    Args:
-        starts: start prices of later items, 0 where there is none, ``(rows, items)``.
-        now: start price of the item on sale, ``(rows,)``.
-        money: sum of what all bidders have left, ``(rows,)``.
+    Their start prices (0 where there is no item) times the ratio of all bidders' money to all start
+    prices, that of the item on sale included; at least 1, at most 2.
     """
     total = np.maximum(starts.sum(axis=1) + now, 1)
     return -(-starts * np.clip(money, total, 2 * total)[:, None] // total[:, None])
 
 
-def clock(limits: Array, start: int, step: int) -> tuple[Array, Array]:
-    """Return winner and price when all raise by the smallest step up to their limits.
+def regret(
+    values: PerSeat, winner: PerTable, price: PerTable, least: PerTable, purses: PerSeat
+) -> PerSeat:
+    """Return what each seat lost in hindsight on an item.
 
-    The lowest seat wins among equal limits. Who leads at which step is not modelled: by turns
-    the price may differ by one step.
-
-    Args:
-        limits: int64 ``(players, *batch)``, at least two players.
-        start: the start price.
-        step: the smallest raise.
-
-    Returns:
-        The seat, -1 where nobody pays the start price, and the price (0 then), ``(*batch)``.
-    """
-    first, second = np.sort(limits, axis=0)[[-1, -2]]
-    steps = -(-np.maximum(second - start, 0) // step)
-    price = np.minimum(start + step * steps, start + step * ((first - start) // step))
-    sold = first >= start
-    return np.where(sold, limits.argmax(axis=0), -1), np.where(sold, price, 0)
-
-
-def regret(values: Array, winner: Array, price: Array, least: Array, purses: Array) -> Array:
-    """Return what each seat lost in hindsight on an item, int64 ``(players, *batch)``.
-
-    The winner should not have paid more than the value; others could have bought for `least`.
-
-    Args:
-        values: true values, ``(players, *batch)``.
-        winner: the seat that bought it, -1 if it is unsold, ``(*batch)``.
-        price: what it paid, ``(*batch)``.
-        least: the smallest bid that would have bought it instead, ``(*batch)``.
-        purses: money left before, ``(players, *batch)``.
+    The winner (-1: nobody) should not have paid more than the value; others could have bought it
+    for `least` if their purses allowed it.
     """
     won = np.arange(len(values)).reshape(-1, *(1 for _ in np.shape(winner))) == winner
     missed = np.where(purses >= least, np.maximum(values - least, 0), 0)
@@ -121,3 +89,13 @@ def best_profit(values: Array, prices: Array, budget: int) -> int:
     gains = np.maximum(np.asarray(values) - prices, 0)
     table = knapsack(np.asarray(prices)[None] // step, gains[None], budget // step)
     return int(table[0, -1])
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return the regret of a reply, once an item is closed; no distance is defined.
+
+    It is what was paid above the value, or a gain left to the winner or to nobody.
+    """
+    least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
+    lost = regret(record["value"], record["winner"], record["price"], least, record["purse"])
+    return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)

@@ -13,15 +13,18 @@ that pays the highest positions; with quota "half" and up to 2 gold + 1 pirates 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured
 from llm_games.errors import BadParameter, unknown
+from llm_games.rulebook import Array
 
 MOST_PLANS = 100_000
 QUOTAS: dict[str, Callable[[int], int]] = {
@@ -40,11 +43,11 @@ class Stage:
     plan. tied, ties: of the positions in `tied`, all of one price, any `ties` are paid too.
     """
 
-    coins: np.ndarray
-    survives: np.ndarray
-    prices: np.ndarray
-    paid: np.ndarray
-    tied: np.ndarray
+    coins: Array
+    survives: Array
+    prices: Array
+    paid: Array
+    tied: Array
     ties: int
 
     @property
@@ -98,28 +101,7 @@ def _above(below: Stage, gold: int, votes: int) -> Stage:
     return Stage(coins, np.ones(len(prices), bool), prices, paid, tied, ties)
 
 
-def closed_form_plan(pirates: int, gold: int) -> np.ndarray:
-    """The optimal plan for quota "half", (pirates,): one coin for positions 2, 4, 6, ...
-
-    The only one up to 2 gold + 1 pirates, one of gold + 1 for 2 gold + 2.
-    """
-    if not 1 <= pirates <= 2 * gold + 2:
-        raise BadParameter(
-            f"pirates={pirates!r}: the closed form holds for 1..{2 * gold + 2} pirates with "
-            f"{gold} coins; use stage for more"
-        )
-    plan = (np.arange(pirates) % 2 == 0).astype(int)
-    plan[0] = gold - (pirates - 1) // 2
-    return plan
-
-
-def closed_form_survives(pirates: int, gold: int) -> bool:
-    """Whether the proposer survives with quota "half": n <= 2G, or n = 2G + a power of two."""
-    over = pirates - 2 * gold
-    return over <= 0 or over & (over - 1) == 0
-
-
-def optimal_plans(pirates: int, gold: int, quota: str = "half") -> np.ndarray:
+def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
     """All optimal plans, (plans, pirates); no row if the proposer is lost whatever it offers."""
     now = stage(pirates, gold, quota)
     if not now.proposer_survives:
@@ -139,7 +121,7 @@ def optimal_plans(pirates: int, gold: int, quota: str = "half") -> np.ndarray:
     return np.array(plans)
 
 
-def nearest_plan(plan: np.ndarray, quota: str = "half") -> np.ndarray:
+def nearest_plan(plan: Array, quota: str = "half") -> Array:
     """The optimal plan closest to `plan` (n, *batch) in the sum of absolute differences.
 
     Batches share one amount of gold, the sum over positions. If the proposer is lost whatever it
@@ -158,13 +140,13 @@ def nearest_plan(plan: np.ndarray, quota: str = "half") -> np.ndarray:
     return nearest
 
 
-def distance(plan: np.ndarray, quota: str = "half") -> np.ndarray:
+def distance(plan: Array, quota: str = "half") -> Array:
     """Sum of absolute differences to the nearest optimal plan over 2 gold, 0..1, (*batch,)."""
     plan = np.asarray(plan)
     return np.abs(plan - nearest_plan(plan, quota)).sum(0) / np.maximum(2 * plan.sum(0), 1)
 
 
-def votes(plan: np.ndarray, quota: str = "half") -> np.ndarray:
+def votes(plan: Array, quota: str = "half") -> Array:
     """Equilibrium votes on `plan` (n, *batch), True = accept; the proposer's is always True.
 
     A voter accepts if it would be lost after a rejection or is offered more than it would then get.
@@ -175,7 +157,7 @@ def votes(plan: np.ndarray, quota: str = "half") -> np.ndarray:
     return accepted
 
 
-def proposer_regret(plan: np.ndarray, quota: str = "half", death: int = -1) -> np.ndarray:
+def proposer_regret(plan: Array, quota: str = "half", death: int = -1) -> Array:
     """Coins lost by `plan` (n, *batch) against an optimal one when the others vote perfectly.
 
     Being thrown overboard counts `death` coins.
@@ -186,9 +168,7 @@ def proposer_regret(plan: np.ndarray, quota: str = "half", death: int = -1) -> n
     return best - np.where(passed, plan[0], death)
 
 
-def voter_regret(
-    plan: np.ndarray, accepts: np.ndarray, quota: str = "half", death: int = -1
-) -> np.ndarray:
+def voter_regret(plan: Array, accepts: Array, quota: str = "half", death: int = -1) -> Array:
     """Coins lost by each vote if it decides the ballot, (n, *batch), 0 for the proposer.
 
     plan, accepts: (n, *batch); being thrown overboard in a later round counts `death` coins.
@@ -201,7 +181,7 @@ def voter_regret(
     return regret
 
 
-def _read(plan: np.ndarray, quota: str) -> tuple[np.ndarray, Stage]:
+def _read(plan: Array, quota: str) -> tuple[Array, Stage]:
     """The plan as an integer array, and its stage."""
     plan = np.asarray(plan)
     totals = np.unique(plan.sum(0))
@@ -210,3 +190,28 @@ def _read(plan: np.ndarray, quota: str) -> tuple[np.ndarray, Stage]:
             f"plans share out {totals.tolist()} coins: must be integers with one sum for the batch"
         )
     return plan, stage(len(plan), int(totals[0]), quota)
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a plan, or of the votes on it.
+
+    In coins, as if each vote decided and with a death at -1 coin; distance is the plan's to the
+    nearest optimal one, or the share of votes against equilibrium.
+    """
+    plan, alive, quota = record["plan"], record["alive"], game.quota
+    batch = plan.shape[1:]
+    regret, far = np.zeros(plan.shape), np.zeros(batch)
+    for at in np.ndindex(batch):
+        first = int(alive[(slice(None), *at)].argmax())
+        seats = (slice(first, None), *at)
+        offered = plan[seats]
+        if len(offered) < 2 or offered.sum() != game.gold:
+            continue  # a table that was over before
+        if record["phase"][at] == 0:
+            regret[(first, *at)] = proposer_regret(offered, quota)
+            far[at] = distance(offered, quota)
+        else:
+            cast = record["votes"][seats]
+            regret[seats] = voter_regret(offered, cast, quota)
+            far[at] = (cast != votes(offered, quota))[1:].mean()
+    return regret, far

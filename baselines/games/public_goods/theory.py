@@ -1,39 +1,37 @@
 """Linear public goods: one token costs its owner 1 and returns ``ratio / players`` to everybody.
 
 With ``ratio < players`` giving nothing is dominant, with ``ratio > players`` giving everything is;
-at equality every profile is an equilibrium. Contributions and endowments have shape
-``(players, *batch)``, amounts are tokens. Background: Samuelson 1954; Ledyard 1995.
+at equality every profile is an equilibrium. Amounts are tokens. Background: Samuelson 1954;
+Ledyard 1995.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.rulebook import Array
 
 
-def best_response(endowments: Array, ratio: Fraction) -> Array:
+def best_response(endowments: PerSeat, ratio: Fraction) -> PerSeat:
     """Return the reply that is best whatever the others give; 0 where every reply is."""
     return endowments if ratio > len(endowments) else np.zeros_like(endowments)
 
 
-def regret(contributions: Array, endowments: Array, ratio: Fraction) -> Array:
-    """Return what each seat lost by its contribution, float64 ``(players, *batch)``."""
+def regret(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerSeat:
+    """Return what each seat lost by its contribution."""
     players, given = len(contributions), np.asarray(contributions)
     wrong = endowments - given if ratio > players else given
     per_token = abs(players * ratio.denominator - ratio.numerator)
     return wrong * per_token / (players * ratio.denominator)
 
 
-def nash_conv(contributions: Array, endowments: Array, ratio: Fraction) -> Array:
-    """Return the sum of the seats' regrets, ``(*batch)``."""
-    return regret(contributions, endowments, ratio).sum(axis=0)
-
-
-def distance(contributions: Array, endowments: Array, ratio: Fraction) -> Array:
-    """Return the L1 distance to the nearest equilibrium in tokens, ``(*batch)``."""
+def distance(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerTable:
+    """Return the L1 distance to the nearest equilibrium in tokens."""
     players = len(contributions)
     if ratio == players:
         return np.zeros(np.shape(contributions)[1:], np.int64)
@@ -45,9 +43,16 @@ def optimum(endowments: Array, ratio: Fraction) -> Array:
     return endowments if ratio > 1 else np.zeros_like(endowments)
 
 
-def efficiency(contributions: Array, endowments: Array, ratio: Fraction) -> Array:
-    """Return welfare between the worst (0) and the best (1) possible, ``(*batch)``."""
+def efficiency(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerTable:
+    """Return welfare between the worst (0) and the best (1) possible."""
     share = np.asarray(contributions).sum(axis=0) / np.asarray(endowments).sum(axis=0)
     if ratio == 1:
         return np.ones_like(share)
     return share if ratio > 1 else 1 - share
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round, in what each had."""
+    given, have = record["actions"], np.floor(record["endowment"])
+    far = distance(given, have, game.ratio) / np.maximum(have.sum(axis=0), 1)
+    return regret(given, have, game.ratio), far

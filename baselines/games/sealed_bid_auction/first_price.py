@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from llm_games.baselines.cache import remember
-from llm_games.baselines.games.sealed_bid_auction.theory import uniform_bid
 from llm_games.rulebook import Array
 
 QUANTILES = 64
@@ -28,17 +28,11 @@ _TABLE = "first_price.json"
 
 @dataclass(frozen=True)
 class SymmetricBids:
-    """A symmetric mixed bidding strategy for values drawn without replacement.
-
-    Attributes:
-        players: number of bidders.
-        values: the grid, ascending, int64 ``(types,)``.
-        bids: `QUANTILES` equally likely bids for each value, ascending, int64.
-    """
+    """A symmetric mixed bidding strategy for values drawn without replacement."""
 
     players: int
-    values: Array
-    bids: Array
+    values: Array  # the grid, ascending, (types,)
+    bids: Array  # `QUANTILES` equally likely bids for each value, ascending
 
     def draw(self, values: Array, chance: Array) -> Array:
         """Return bids for values of the grid, from uniform numbers in [0, 1) of the same shape."""
@@ -74,16 +68,21 @@ class SymmetricBids:
         return (self.values[:, None] - np.arange(law.shape[1])) * chance
 
 
+def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
+    """Return the first-price equilibrium bid for independent uniform values from `low` up.
+
+    ``low + (v - low) (players - 1) / players``, rounded down: exact for a continuum only.
+    """
+    return low + (np.asarray(values) - low) * (players - 1) // players
+
+
 def win_probability(cdf: Array, players: int) -> Array:
     """Return the chance to win with each bid for each value, ties drawn, ``(types, bids)``.
 
     The others hold a random subset of the other values, so the chance that all bid below some
-    mark is an elementary symmetric polynomial of the types' distribution functions. A tie among
-    m is won with 1/m: the integral over a mark that sweeps the tied bid, exact by Gauss's rule.
-
-    Args:
-        cdf: P(bid <= b) of each value, ``(types, bids)``.
-        players: number of bidders.
+    mark is an elementary symmetric polynomial of the types' distribution functions `cdf`, P(bid <=
+    b). A tie among m is won with 1/m: the integral over a mark that sweeps the tied bid, exact by
+    Gauss's rule.
     """
     below = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, :-1]], axis=1)
     nodes, weights = leggauss((players + 1) // 2)
@@ -149,6 +148,13 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
         turns = min(max(600_000_000 // work, 200), 3000)
         bids = remember(f"first-price-1-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
     return SymmetricBids(players, values, bids)
+
+
+def equilibrium(game: Any) -> SymmetricBids | None:
+    """Return the equilibrium of a game's draw of valuations; None if they are given."""
+    if game.valuations is not None:
+        return None
+    return symmetric_bids(game.players, game.valuation_min, game.valuation_max, game.interval)
 
 
 def main() -> None:

@@ -1,44 +1,97 @@
-"""Bidders in the sealed-bid auction by rules of thumb (EconArena, section 3.1).
-
-``truthful``: the own valuation. ``shade:S``: a share S of it, rounded down.
-``all_in``: all its money, or where that is not limited its valuation. ``zero``: 0.
-"""
+"""Bidders in the sealed-bid auction."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.policies.base import Rule, shape
+from llm_games.baselines.games.sealed_bid_auction import theory
+from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
+from llm_games.baselines.rules import Players, shape, whole
+from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
-GAME = "sealed_bid_auction"
+
+def value_of(view: View) -> Array:
+    """Return the own valuation in units of bids."""
+    return whole(view, "valuation", view.game.unit)
 
 
-def money(view: View, column: str) -> Array:
-    """Return an amount that a view shows in units of actions, int64 ``(*batch)``."""
-    game: Any = view.game
-    return np.rint(view.number(column).astype(np.float64) * game.unit).astype(np.int64)
+def rational(view: View, noise: Noise) -> Array:
+    """Bid the valuation at the second price; at the first, the approximate symmetric equilibrium.
+
+    That is of the game's draw of valuations; of independent uniform ones if they are given.
+    """
+    game = view.game
+    bids = equilibrium(game) if game.price == "first" else None
+    if bids is None:
+        return theory.equilibrium_bids(game, value_of(view))
+    return bids.draw(value_of(view), noise.random())
 
 
-def share(part: Fraction) -> Rule:
-    """Return the bidder that bids an exact part of its valuation, at most its money."""
-    return lambda view, rng: money(view, "valuation") * part.numerator // part.denominator
+def best_response(view: View, noise: Noise) -> Array:
+    """Outbid the highest rival bid at the first price, which losers know; else be rational."""
+    enough = view.number("winning_bid") + 1
+    known = (view.number("round") > 1) & (view.number("won") == 0)
+    useful = known & (enough < view.number("valuation")) & (view.game.price == "first")
+    return np.where(useful, enough, rational(view, noise))
 
 
-def all_in(view: View, rng: np.random.Generator) -> Array:
-    """Bid all the money."""
-    game: Any = view.game
-    return money(view, "valuation" if game.assets is None else "assets")
+def cooperative(view: View, noise: Noise) -> Array:
+    """Keep the order of the valuations for next to nothing: bid the own step on the grid."""
+    return (value_of(view) - view.game.valuation_min) // view.game.interval
 
 
-def zero(view: View, rng: np.random.Generator) -> Array:
+def truthful(view: View, noise: Noise) -> Array:
+    """Bid the valuation."""
+    return value_of(view)
+
+
+def shade(part: Fraction, view: View, noise: Noise) -> Array:
+    """Bid an exact part of the valuation, rounded down."""
+    return value_of(view) * part.numerator // part.denominator
+
+
+def zero(view: View, noise: Noise) -> Array:
     """Bid nothing."""
     return np.zeros(shape(view), np.int64)
 
 
-THUMB: dict[str, Rule] = {"all_in": all_in, "zero": zero}
-"""Rules of thumb that other games have as well."""
+def reply_to(view: View, others: Array) -> Array:
+    """Return the best reply to bids."""
+    values = np.full(view.game.players, value_of(view))
+    return theory.best_response(values, np.insert(others, view.seat, 0), view.game.price)[view.seat]
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """A little below the own valuation; with the second price, the valuation itself."""
+    own, first = int(seen.told["own"]), seen.game.price == "first"
+    if persona == "mathematician":
+        bid = own * 9 // 10 if first else own
+        return bid, "Nine tenths are best against nine others." if first else "The truth is best."
+    if persona == "selfish":
+        return own // 2, "I want a large gain, so I bid half of what it is worth to me."
+    below = draw(rng, (0, 2), (10, 8)) if persona == "cooperative" or not first else None
+    if below is None:
+        below = draw(rng, (10, 5), (20, 4), (30, 1))
+    return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
+
+
+PLAYERS = Players(
+    {
+        "rational": rational,
+        "best_response": best_response,
+        "cooperative": cooperative,
+        "truthful": truthful,
+        "shade": shade,
+        "all_in": truthful,  # money has no limit, so that no more makes sense
+        "zero": zero,
+    },
+    assumed="if the highest rival bid comes again (while that is not known, if all are rational)",
+    mixed=True,
+    reply_to=reply_to,
+    script=script,
+)

@@ -1,24 +1,26 @@
 """Sealed-bid auctions of one item: what a bid cost in hindsight, and equilibrium bids.
 
-Values and bids are integers ``(players, *batch)``; ties for the highest bid are drawn with equal
-chances, and payoffs here are the means over that draw. The first-price equilibrium of values
+Values and bids are integers; ties for the highest bid are drawn with equal chances, and payoffs
+here are the means over that draw. The first-price equilibrium of values
 drawn without replacement is in `first_price`. Background: Vickrey 1961; Krishna, Auction Theory.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 
-from llm_games.questions import MISSING
+from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium, uniform_bid
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.rulebook import Array
 
 Price = Literal["first", "second"]
 
 
-def _rivals(bids: Array) -> tuple[Array, Array]:
-    """Return each seat's highest rival bid and how many rivals make it, ``(players, *batch)``."""
+def _rivals(bids: PerSeat) -> tuple[PerSeat, PerSeat]:
+    """Return each seat's highest rival bid and how many rivals make it."""
     bids = np.asarray(bids)
     first, second = np.sort(bids, axis=0)[[-1, -2]]
     alone = (bids == first).sum(axis=0) == 1
@@ -26,7 +28,7 @@ def _rivals(bids: Array) -> tuple[Array, Array]:
     return highest, np.stack([(bids == m).sum(axis=0) for m in highest]) - (bids == highest)
 
 
-def payoffs(values: Array, bids: Array, price: Price) -> Array:
+def payoffs(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
     """Return each seat's mean payoff over the draw among the highest bids."""
     highest, many = _rivals(bids)
     paid = bids if price == "first" else highest
@@ -34,7 +36,7 @@ def payoffs(values: Array, bids: Array, price: Price) -> Array:
     return np.where(bids > highest, values - paid, shared)
 
 
-def best_payoff(values: Array, bids: Array, price: Price) -> Array:
+def best_payoff(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
     """Return the most each seat could have got against the others' bids (at least 0)."""
     highest, many = _rivals(bids)
     if price == "second":
@@ -43,7 +45,7 @@ def best_payoff(values: Array, bids: Array, price: Price) -> Array:
     return np.maximum(np.maximum(outbid, level), 0)
 
 
-def best_response(values: Array, bids: Array, price: Price) -> Array:
+def best_response(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
     """Return a best reply to the others' bids: the own value if `second`, or if no bid gains."""
     highest, many = _rivals(bids)
     outbid = values - highest - 1
@@ -51,74 +53,35 @@ def best_response(values: Array, bids: Array, price: Price) -> Array:
     return np.where((values > highest) & (price == "first"), reply, values)
 
 
-def regret(values: Array, bids: Array, price: Price) -> Array:
-    """Return what each seat lost in hindsight, float64 ``(players, *batch)``."""
+def regret(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
+    """Return what each seat lost in hindsight."""
     return best_payoff(values, bids, price) - payoffs(values, bids, price)
 
 
-def nash_conv(values: Array, bids: Array, price: Price) -> Array:
-    """Return the sum of the seats' regrets, ``(*batch)``."""
-    return regret(values, bids, price).sum(axis=0)
-
-
-def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
-    """Return the first-price equilibrium bid for independent uniform values from `low` up.
-
-    ``low + (v - low) (players - 1) / players``, rounded down: exact for a continuum only.
-    """
-    return low + (np.asarray(values) - low) * (players - 1) // players
-
-
-def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
-    """Return the first-price equilibrium bids for independent values with a smooth law.
-
-    Args:
-        grid: ascending values, float64; the first is the lower end of the law.
-        cdf: the law's distribution function there.
-        players: number of bidders.
-
-    Returns:
-        ``b(v) = v - (integral of F ** (players - 1) up to v) / F(v) ** (players - 1)`` on `grid`,
-        by the trapezoid rule.
-    """
-    power = np.asarray(cdf, float) ** (players - 1)
-    area = np.append(0, np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(grid)))
-    return grid - np.divide(area, power, out=np.zeros_like(area), where=power > 0)
-
-
-def session_best(
-    values: Array, bids: Array, most: Array, part: Array, legal: Array, price: Price, least: int
-) -> Array:
-    """Return the most each seat could have got where the lowest of tied seats wins (at least 0).
-
-    Args:
-        values, bids: int64 ``(players, *batch)``.
-        most: highest legal bid of each seat; the lowest is 0.
-        part: whose bids take part.
-        legal: whose are legal; with fewer than `least` there is no sale.
-        price: of the auction.
-        least: see there.
-    """
-    standing, best = np.where(part, bids, MISSING), np.zeros(bids.shape, np.int64)
-    for seat in range(len(bids)):
-        others = np.delete(standing, seat, 0)
-        highest = others.max(axis=0)
-        alone, before = highest == MISSING, others.argmax(axis=0) < seat
-        enough = np.where(alone, 0, np.maximum(highest + before, 0))
-        paid = enough if price == "first" else np.where(alone, 0, highest)
-        sold = np.delete(legal, seat, 0).sum(axis=0) + 1 >= least
-        gain = np.maximum(values[seat] - paid, 0)
-        best[seat] = np.where(sold & (enough <= most[seat]), gain, 0)
-    return best
-
-
-def distance(bids: Array, reference: Array) -> Array:
-    """Return the L1 distance to the equilibrium bids of these values, ``(*batch)``."""
+def distance(bids: PerSeat, reference: PerSeat) -> PerTable:
+    """Return the L1 distance to the equilibrium bids of these values."""
     return np.abs(np.asarray(bids) - reference).sum(axis=0)
 
 
-def efficiency(values: Array, bids: Array) -> Array:
-    """Return the winner's mean value as a share of the highest (1 if all are 0), ``(*batch)``."""
+def efficiency(values: PerSeat, bids: PerSeat) -> PerTable:
+    """Return the winner's mean value as a share of the highest (1 if all are 0)."""
     top = bids == np.max(bids, axis=0)
     won, best = (values * top).sum(axis=0) / top.sum(axis=0), np.max(values, axis=0)
     return np.where(best > 0, won / np.where(best > 0, best, 1), 1.0)
+
+
+def equilibrium_bids(game: Any, values: Array) -> Array:
+    """Return the mean equilibrium bids of these valuations; as if independent where given."""
+    if game.price == "second":
+        return values
+    found = equilibrium(game)
+    if found is None:
+        return uniform_bid(values, game.players, game.valuation_min)
+    return found.mean_bid(values)
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round."""
+    bids, values = record["actions"], record["valuations"]
+    far = distance(bids, equilibrium_bids(game, values)) / (game.players * game.valuation_max)
+    return regret(values, bids, game.price), far

@@ -1,65 +1,109 @@
-"""Players of the water allocation challenge: rules of thumb, and responses of a level."""
+"""Players of the water allocation challenge: rules of thumb, and responses of a level.
+
+No equilibrium is known. ``best_response`` replies best to players who spread their money evenly
+(level 1), ``rational`` to such repliers (level 2), ``dp`` to the level below its own.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from llm_games.baselines.games.water_allocation import theory as solution
-from llm_games.baselines.policies.base import Rule, shape
+from llm_games.baselines.games.water_allocation import theory
+from llm_games.baselines.rules import Kind, Players, count_from, shape, whole
+from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array
 from llm_games.view import View
 
-GAME = "water_allocation"
-HIGHEST_LEVEL = 9
+
+def situation(view: View) -> theory.Situation:
+    """Return the seat's situation, from its numbers."""
+    game = view.game
+    return theory.Situation(
+        balance=whole(view, "balance", game.unit),
+        salary=np.broadcast_to(game.salaries[view.seat], shape(view)),
+        hp=whole(view, "hp"),
+        dry=whole(view, "dry"),
+        days_left=game.days - whole(view, "days"),
+        supply=whole(view, "supply"),
+    )
 
 
-def thumb(name: str) -> dict[str, Rule]:
-    """Return a rule of thumb, one of `solution.RULES`, by game."""
-    rule = solution.RULES[name]
-    return {GAME: lambda view, rng: rule(situation(view), rng)}
+def thumb(rule: theory.Rule, view: View, noise: Noise) -> Array:
+    """Bid by a rule of thumb, one of `theory.RULES`."""
+    return rule(situation(view), noise)
 
 
-def level(number: int) -> dict[str, Rule]:
-    """Return the response of a level, see `solution.response`, by game."""
-
-    def bid(view: View, rng: np.random.Generator) -> Array:
-        game: Any = view.game
-        return solution.response(game, view.seat, number)(situation(view))
-
-    return {GAME: bid}
+def respond(level: int, view: View, noise: Noise) -> Array:
+    """Bid by the response of a level, see `theory.response`."""
+    return theory.response(view.game, view.seat, level)(situation(view))
 
 
-def cooperate(view: View, rng: np.random.Generator) -> Array:
-    """Return an even bid where a planner would serve the seat today, else no bid."""
-    game: Any = view.game
+def cooperative(view: View, noise: Noise) -> Array:
+    """Bid evenly where a planner, who keeps as many alive as can be, serves the seat today."""
+    game = view.game
     seats, begun = range(game.players), view.number("days") > 0
     hp, dry = (
         np.stack([np.where(begun, view.number(f"{kind}_{seat}"), first) for seat in seats])
         for kind, first in (("hp", game.hp_start), ("dry", 0))
     )
     here = np.stack([(view.number(f"took_part_{seat}") > 0) | ~begun for seat in seats])
-    now, keep = situation(view), solution.best_plan(solution.relevant(game))[0]
-    slack = solution.endurance(hp.astype(np.int64), dry.astype(np.int64))
-    chosen = solution.planned(game, slack, here & (hp > 0), now.supply, now.days_left, keep)
-    return np.where(chosen[view.seat], solution.even(now), NO_BID)
+    now, keep = situation(view), theory.best_plan(theory.relevant(game))[0]
+    slack = theory.endurance(hp.astype(np.int64), dry.astype(np.int64))
+    chosen = theory.planned(game, slack, here & (hp > 0), now.supply, now.days_left, keep)
+    return np.where(chosen[view.seat], theory.even(now), NO_BID)
 
 
-def situation(view: View) -> solution.Situation:
-    """Return the seat's situation, from its numbers."""
-    game: Any = view.game
-    hp, dry, days, supply = (_whole(view.number(name)) for name in ("hp", "dry", "days", "supply"))
-    return solution.Situation(
-        balance=_whole(view.number("balance") * game.unit),
-        salary=np.broadcast_to(game.salaries[view.seat], shape(view)),
-        hp=hp,
-        dry=dry,
-        days_left=game.days - days,
-        supply=supply,
-    )
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Bid nothing, a dollar a unit, the salary or everything, by how urgent it is.
+
+    The salary is always part of the balance, and is more than the need.
+    """
+    told, me, unit = seen.told, seen.game.cast[seen.seat], seen.game.unit
+    every, salary = seen.question.high, me.salary * unit
+    need = min(me.requirement * unit, every)
+    if told["supply"] < me.requirement and persona != "selfish":
+        return NO_BID, f"I need {me.requirement}, and there is not enough today."
+    dry, healthy = told["dry"] > 0, told["hp"] >= 8
+    if persona == "selfish":
+        return draw(rng, (every, 6), (salary, 4)), "I want the water, whatever it costs."
+    if persona == "cooperative":
+        bid = draw(rng, (salary, 9), (every, 1)) if dry else draw(rng, (need, 6), (NO_BID, 4))
+        return bid, "Those who are dry shall drink first, and I bid by my own thirst."
+    if persona == "mathematician":
+        if healthy and not dry:
+            return draw(rng, (NO_BID, 6), (need, 4)), "My health is good, so I save money."
+        return (every if told["hp"] <= 5 else salary), "My health decides how much I bid."
+    if dry:
+        return draw(rng, (every, 6), (salary, 4)), "I was dry, so I need the water now."
+    return draw(rng, (salary, 5), (need, 3), (NO_BID, 2)), "I had water, so I do not bid it all."
 
 
-def _whole(values: Array) -> Array:
-    return np.rint(values).astype(np.int64)
+THUMB = {name: partial(thumb, rule) for name, rule in theory.RULES.items() if name != "random"}
+PLAYERS = Players(
+    {
+        "rational": partial(respond, 2),
+        "best_response": partial(respond, 1),
+        "cooperative": cooperative,
+        "even": Kind(
+            "spreads its money over the dry days that it can still survive", THUMB["even"]
+        ),
+        "salary": Kind("bids its salary", THUMB["salary"]),
+        "half": Kind("bids half of its money", THUMB["half"]),
+        "urgent": Kind("bids only when it must have water today or tomorrow", THUMB["urgent"]),
+        "all_in": THUMB["all_in"],
+        "zero": THUMB["zero"],
+        "dp": Kind(
+            "replies best, by dynamic programming, to players of the level below (0: even)",
+            respond,
+            "<level>",
+            needs_value=True,
+            read=count_from(1, 9, "dp needs a level from 1 to 9, as in dp:1"),
+        ),
+    },
+    assumed="if the others spread their money evenly over the days they can survive",
+    script=script,
+)

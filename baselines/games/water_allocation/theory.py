@@ -17,7 +17,9 @@ from hashlib import sha256
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
+from llm_games.baselines.shapes import Measured, PerSeat, PerTable
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
+from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array
 
@@ -26,10 +28,9 @@ NEVER = int(np.iinfo(np.int64).max)
 
 
 def endurance(hp: Array, dry: Array) -> Array:
-    """Return how many further dry days in a row a resident survives: D(h, k).
+    """Return how many further dry days in a row a resident survives.
 
-    The largest ``d`` with ``sum(k + j for j in 1..d) < h``, for health ``h`` above 0 after ``k``
-    dry days; int64, broadcast.
+    The largest ``d`` with ``sum(dry + j for j in 1..d) < hp``, for health above 0; broadcast.
     """
     hp, dry = np.broadcast_arrays(hp, dry)
     days, loss = np.zeros(hp.shape, np.int64), dry + 1
@@ -46,22 +47,14 @@ def endurance(hp: Array, dry: Array) -> Array:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a resident's bid depends on, int64 ``(*batch)`` each.
+    """What a resident's bid depends on: health, dry days in a row, and what is said below."""
 
-    Attributes:
-        balance: money today, salary included.
-        salary: money paid a day.
-        hp, dry: health points, and dry days in a row.
-        days_left: days still to play, today included.
-        supply: water today.
-    """
-
-    balance: Array
-    salary: Array
-    hp: Array
-    dry: Array
-    days_left: Array
-    supply: Array
+    balance: PerTable  # money today, salary included
+    salary: PerTable  # money paid a day
+    hp: PerTable
+    dry: PerTable
+    days_left: PerTable  # today included
+    supply: PerTable  # water today
 
     @classmethod
     def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Situation:
@@ -76,13 +69,13 @@ class Situation:
         )
 
     @property
-    def slack(self) -> Array:
+    def slack(self) -> PerTable:
         """Further dry days that the resident survives, see `endurance`."""
         return endurance(self.hp, self.dry)
 
 
-Rule = Callable[[Situation, np.random.Generator], Array]
-"""Turns a situation, and chance, into a bid ``(*batch)``."""
+Rule = Callable[[Situation, np.random.Generator], PerTable]
+"""Turns a situation, and chance, into a bid."""
 
 
 def even(now: Situation, rng: np.random.Generator | None = None) -> Array:
@@ -117,31 +110,27 @@ RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class Play:
-    """What came of many games.
+    """What came of many games."""
 
-    Attributes:
-        survived: bool ``(players, games)``.
-        living: at the start of each day, bool ``(days, players, games)``.
-        bids: of each day, int64 ``(days, players, games)``; `NO_BID` of the dead.
-        supplies: int64 ``(days, games)``.
-    """
-
-    survived: Array
-    living: Array
-    bids: Array
-    supplies: Array
+    survived: Array  # (players, games)
+    living: Array  # at the start of each day, (days, players, games)
+    bids: Array  # of each day, (days, players, games); `NO_BID` of the dead
+    supplies: Array  # (days, games)
 
 
 def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0) -> Play:
     """Play many games with one rule for each seat."""
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng, (games,))
+    noise = Noise(np.uint64(seed * games) + np.arange(games, dtype=np.uint64))
+    state = game.reset(noise, (games,))
     supplies, living, bids = state.supplies, [], []
-    for _ in range(game.days):
-        now = [rule(Situation.of(game, state, seat), rng) for seat, rule in enumerate(rules)]
+    for day in range(game.days):
+        now = [
+            rule(Situation.of(game, state, seat), noise.of(day, seat))
+            for seat, rule in enumerate(rules)
+        ]
         living.append(state.living)
         bids.append(np.where(state.living, np.stack(now), NO_BID))
-        state, _ = game.step(state, bids[-1], rng)
+        state, _ = game.step(state, bids[-1])
     return Play(state.living, np.stack(living), np.stack(bids), supplies)
 
 
@@ -155,18 +144,11 @@ def survival(
 # -- prices ----------------------------------------------------------------------------------------
 
 
-def critical_price(game: WaterAllocation, bids: Array, supply: Array, seat: int) -> Array:
-    """Return the lowest bid that gets the seat its water, int64 ``(*batch)``; `NEVER` if none.
+def critical_price(game: WaterAllocation, bids: PerSeat, supply: PerTable, seat: int) -> PerTable:
+    """Return the lowest bid that gets the seat its water; `NEVER` if none does.
 
-    A seat's winning is monotone in its own bid: served first it gets whatever water there is, and
-    each other that goes before leaves less.
-
-    Args:
-        game: the rules.
-        bids: effective bids, `NO_BID` for none, int64 ``(players, *batch)``; the seat's own is
-            ignored.
-        supply: water, int64 ``(*batch)``.
-        seat: whose price.
+    A seat's winning is monotone in its own bid (which is ignored in `bids`): served first it gets
+    whatever water there is, and each other that goes before leaves less.
     """
     place = game.precedence.argsort()
     ranked = game.precedence[game.precedence != seat]
@@ -215,7 +197,7 @@ class Grid:
 
 
 def win_chances(game: WaterAllocation, field: Play, seat: int, grid: Grid) -> Array:
-    """Return the chance that a bid wins, float32 ``(days, supplies, levels)``.
+    """Return the chance that a bid wins, ``(days, supplies, levels)``.
 
     From the critical prices in simulated games, smoothed over neighbouring days by the weights
     1/2, 1, 1/2, with a prior of weight 1: certain from 20 dollars times the day, below in
@@ -251,19 +233,12 @@ MONEY = 1e-3
 
 @dataclass(frozen=True)
 class Response:
-    """A best response to a field, as a table.
+    """A best response to a field, as a table."""
 
-    Attributes:
-        choice: index into the levels, uint8 ``(days, supplies, health, dry days, money)``.
-        value: the chance to survive that it expects.
-        grid: the money of the table.
-        supply_low: the supply of its first row.
-    """
-
-    choice: Array
-    value: float
+    choice: Array  # index into the levels, (days, supplies, health, dry days, money)
+    value: float  # the chance to survive that it expects
     grid: Grid
-    supply_low: int
+    supply_low: int  # the supply of the first row
 
     def __call__(self, now: Situation, rng: np.random.Generator | None = None) -> Array:
         """Return the bid in a situation: a `Rule`."""
@@ -315,9 +290,7 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
 def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
     """Return the best levels ``(supplies, money)``, and what they bring on average ``(money,)``.
 
-    Args:
-        gain: what winning brings, ``(money, levels)``.
-        chances: of winning, ``(supplies, levels)``.
+    From what winning brings, ``(money, levels)``, and its chances, ``(supplies, levels)``.
     """
     picked = np.zeros((len(chances), len(gain)), np.uint8)
     brings = np.zeros(len(gain), np.float32)
@@ -335,11 +308,6 @@ def response(game: WaterAllocation, seat: int, level: int) -> Response:
     Level 1 replies best to a field of `even` players, level ``n`` to one at level ``n - 1``. The
     field's prices are those at a table with the seat's own play: first at the others' level, then
     with the first answer to that.
-
-    Args:
-        game: the rules; only what matters to bidding counts.
-        seat: whose response.
-        level: at least 1.
     """
     game = relevant(game)
     digest = sha256(repr(game).encode()).hexdigest()[:16]
@@ -376,20 +344,17 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
 
 
 def planned(
-    game: WaterAllocation, slack: Array, living: Array, supply: Array, days_left: Array, keep: int
-) -> Array:
-    """Return whom the planner serves today, bool ``(players, *batch)``.
+    game: WaterAllocation,
+    slack: PerSeat,
+    living: PerSeat,
+    supply: PerTable,
+    days_left: PerTable,
+    keep: int,
+) -> PerSeat:
+    """Return whom the planner serves today.
 
-    It keeps the `keep` living residents with the lowest needs alive: who can wait least comes
-    first, then who needs least; whoever does not fit is passed over. Others get what is left.
-
-    Args:
-        game: the rules.
-        slack: further dry days that each seat survives, int64 ``(players, *batch)``.
-        living: who is alive, bool ``(players, *batch)``.
-        supply: water today, ``(*batch)``.
-        days_left: days still to play, today included, ``(*batch)``.
-        keep: how many to keep alive.
+    It keeps the `keep` living residents with the lowest needs alive: who can wait least (`slack`)
+    comes first, then who needs least; whoever does not fit is passed over. Others get what is left.
     """
     thrifty = np.lexsort((np.arange(game.players), game.requirements))
     kept = living[thrifty] & (living[thrifty].cumsum(axis=0) <= keep)
@@ -406,12 +371,11 @@ def planned(
 
 def plan(game: WaterAllocation, keep: int, games: int = 4000, seed: int = 0) -> Array:
     """Return the share of games that each seat survives under the planner, ``(players,)``."""
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng, (games,))
+    state = game.reset(seed * games, (games,))
     for _ in range(game.days):
         slack, left = endurance(state.hp, state.dry), game.days - state.round
         chosen = planned(game, slack, state.living, game.supply(state), left, keep)
-        state, _ = game.step(state, np.where(chosen, 0, NO_BID), rng)
+        state, _ = game.step(state, np.where(chosen, 0, NO_BID))
     return state.living.mean(axis=1)
 
 
@@ -427,15 +391,20 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
 # -- how good play was -----------------------------------------------------------------------------
 
 
-def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> Array:
-    """Return who died on a day on which it had the money for its water, ``(players, *batch)``.
+def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> PerSeat:
+    """Return who died on a day, by its record, on which it had the money for its water.
 
-    That is the regret of the day in hindsight, as if nothing came after it. `record` is the
-    ``Outcome.record`` of the day.
+    That is the regret of the day in hindsight, as if nothing came after it.
     """
     bids, supply = record["effective"], record["supply"]
     prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
     return record["died"] & (prices <= record["balance"])
+
+
+def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
+    """Return the regret of a day: 1 for a `needless_death`; no distance is defined."""
+    saved = needless_death(game, record)
+    return saved.astype(float), np.full(saved.shape[1:], np.nan)
 
 
 def regret(game: WaterAllocation, played: Play, seat: int) -> float:

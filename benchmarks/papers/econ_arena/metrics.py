@@ -79,7 +79,7 @@ def owns(rules: Any) -> bool:
     """Return whether a game is of the arena: a shared prize, or an auction with assets."""
     if is_contest(rules):
         return bool(rules.prize_rule == "split")
-    return rules.name == "sealed_bid_auction" and rules.assets is not None
+    return bool(rules.name == "budget_auction")
 
 
 def player_runs(session: Session, measure: str = "scaled") -> list[list[PlayerRun]]:
@@ -91,10 +91,8 @@ def player_runs(session: Session, measure: str = "scaled") -> list[list[PlayerRu
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
     game: Any = session.rules
-    if game.name not in _RUNS or (game.name == "sealed_bid_auction" and game.assets is None):
-        raise unknown(
-            "game of the arena", game.name, ("beauty_contest", "sealed_bid_auction with assets")
-        )
+    if game.name not in _RUNS:
+        raise unknown("game of the arena", game.name, _RUNS)
     plain = [{key: np.asarray(x).tolist() for key, x in r.items()} for r in session.records]
     return [_RUNS[game.name](game, record, measure) for record in plain]
 
@@ -166,7 +164,7 @@ def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
 
 _RUNS: dict[str, Callable[[Any, Record, str], list[PlayerRun]]] = {
     "beauty_contest": _contest,
-    "sealed_bid_auction": _auction,
+    "budget_auction": _auction,
 }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_games.baselines import models
 from llm_games.baselines.games.beauty_contest import theory as guess
 from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
 from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
@@ -36,7 +36,7 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
     axes.set_ylabel("number")
     if rules.ratio == 1:
         return f"Mean number of each round; any common number is an equilibrium{thin(game)}."
-    end = guess.rational(models.contest(rules)) / rules.unit
+    end = guess.rational(guess.Contest.of(rules)) / rules.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (
@@ -47,7 +47,7 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
 
 def _el_farol_bar(axes: Axes, game: Game) -> str:
     rules = game.rules
-    place = models.bar(rules)
+    place = bar.Bar.of(rules)
     mixed = bar.mixed_equilibrium(place)
     paths(axes, _per_round(game, lambda r: r["goers"]), "goers")
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
@@ -113,7 +113,7 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
         return sentence + "bidding one's valuation is weakly dominant."
     share = 1 - 1 / rules.players
     axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
-    solution = models.bids(rules)
+    solution = equilibrium(rules)
     if solution is None:
         return sentence + f"{share:.3g}·v is the equilibrium for independent uniform valuations."
     grid = solution.values
@@ -127,7 +127,7 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
 def _shading(axes: Axes, game: Game) -> str:
     rules = game.rules
     paths(axes, _per_round(game, lambda r: _share(r["actions"], r)), "mean bid / valuation")
-    solution = models.bids(rules) if rules.price == "first" else None
+    solution = equilibrium(rules) if rules.price == "first" else None
     if rules.price == "second":
         line(axes, 1, "dominant: own valuation")
     elif solution is not None:

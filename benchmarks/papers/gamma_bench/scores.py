@@ -323,8 +323,6 @@ def _diners_dilemma(game: Any, records: Sequence[Record], edition: str) -> float
 
 
 def _sealed_bid_auction(game: Any, records: Sequence[Record], edition: str) -> float | None:
-    if game.assets is not None:
-        return None
     valuations, bids = ([r[key] for r in records] for key in ("valuations", "actions"))
     return sealed_bid_auction(valuations, bids, game.price, edition)
 

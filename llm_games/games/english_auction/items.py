@@ -5,39 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from llm_games.errors import BadParameter, unknown
-from llm_games.rulebook import check_integer
+from llm_games.facts import check_integer
 
-NAMES = [
-    "Widget A",
-    "Gadget B",
-    "Thingamajig C",
-    "Doodad D",
-    "Equipment E",
-    "Gizmo F",
-    "Implement G",
-    "Apparatus H",
-    "Contraption I",
-    "Mechanism J",
-    "Tool K",
-    "Device L",
-    "Instrument M",
-    "Utensil N",
-    "Appliance O",
-    "Machine P",
-    "Unit Q",
-    "Element R",
-    "Component S",
-    "Piece T",
-    "Object U",
-    "Item V",
-    "Product W",
-    "Accessory X",
-    "Module Y",
-    "Entity Z",
-]
+LISTED = """Widget A, Gadget B, Thingamajig C, Doodad D, Equipment E, Gizmo F, Implement G, \
+Apparatus H, Contraption I, Mechanism J, Tool K, Device L, Instrument M, Utensil N, Appliance O, \
+Machine P, Unit Q, Element R, Component S, Piece T, Object U, Item V, Product W, Accessory X, \
+Module Y, Entity Z"""
 EXPENSIVE = ("Equipment E", "Mechanism J", "Machine P", "Element R")
 MOST_ITEMS = 100
 LARGEST = 10**9
@@ -52,7 +26,9 @@ class Item(NamedTuple):
     value: int
 
 
-ITEMS = tuple(Item(n, 5000, 10000) if n in EXPENSIVE else Item(n, 1000, 2000) for n in NAMES)
+ITEMS = tuple(
+    Item(n, 5000, 10000) if n in EXPENSIVE else Item(n, 1000, 2000) for n in LISTED.split(", ")
+)
 """Items of AucArena (arXiv 2310.05746, §4): 22 cheap ones and 4 expensive ones."""
 SETS = {f"items_{count}": ITEMS[:count] for count in range(1, len(ITEMS) + 1)}
 ORDERS = ("listed", "shuffled", "early", "middle", "late")
@@ -109,9 +85,3 @@ def order_of(items: Sequence[Item], order: Any) -> list[int]:
             f"{len(names)} items in order, got {order!r}"
         )
     return [names.index(name) for name in order]
-
-
-def drawn_orders(rng: np.random.Generator, count: int, batch: tuple[int, ...]) -> np.ndarray:
-    """Draw a uniform order of `count` items for each table, int64 ``(count, *batch)``."""
-    listed = np.arange(count).reshape(-1, *(1 for _ in batch))
-    return rng.permuted(np.broadcast_to(listed, (count, *batch)), axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,70 +10,71 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.games.english_auction import views as auction_views
-from llm_games.games.english_auction.items import LARGEST, Item, catalogue, drawn_orders, order_of
-from llm_games.games.english_auction.ties import TIE_RULES, leader_of
-from llm_games.games.english_auction.views import NO_REPLY, NOBODY, WITHDRAW, of
-from llm_games.questions import MISSING, Bid, Question
+from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
+from llm_games.games.english_auction.items import LARGEST, Item, catalogue, order_of
+from llm_games.games.english_auction.ties import leader_of
+from llm_games.noise import Noise
+from llm_games.questions import MISSING, Bid
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
-    Column,
     Outcome,
+    PerPlayer,
+    PerTable,
     Rulebook,
     State,
+    any_true,
     at,
-    check_choice,
-    check_integer,
-    fresh,
+    tall,
 )
 
+WITHDRAW, NO_REPLY = -1, -2
+NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
+MOST_LOTS = 1000
+"""Lots drawn for ties, one a round; of a longer auction they come again."""
+
+
+def frozen(name: str, value: Any) -> Any:
+    """Turn lists, as TOML and JSON have them, into tuples."""
+    return tuple(frozen(name, v) for v in value) if isinstance(value, (list, tuple)) else value
+
+
+def of(values: Array, place: PerTable) -> PerPlayer:
+    """Take each table's values at one place of ``(players, items, *batch)``."""
+    if np.ndim(place) == 0:
+        return values[:, place]
+    return np.take_along_axis(values, place[None, None], axis=1)[:, 0]
 
 
 @dataclass(frozen=True)
 class EnglishAuctionState(State):
-    """What a table looks like between rounds. ``round`` counts the rounds of all items.
+    """A table between rounds; ``round`` counts those of all items. Money is int64.
 
-    Money is int64. Items are numbered by their place in the order of sale.
-
-    Attributes:
-        budget, profit, won: money left, profit so far and items won, ``(players, *batch)``.
-        spent: sum of prices paid, ``(players, *batch)``.
-        withdrawn: out for the item on sale, bool ``(players, *batch)``.
-        bids_on_item: own bids on the item on sale, ``(players, *batch)``.
-        last_reply: latest reply on it: a bid, -1 withdrew, -2 none, ``(players, *batch)``.
-        item: the item on sale, ``(*batch)``; the number of items at the end.
-        item_round: rounds of this item so far, ``(*batch)``.
-        start: its start price now, ``(*batch)``.
-        high, leader: the highest bid and its bidder's seat, ``(*batch)``; -1 before a bid.
-        discounts: how often its start price was cut, ``(*batch)``.
-        turn, first: seat from which the next bidder is looked for, if bidding is cyclic, and
-            where that begins at each item, ``(*batch)``.
-        order: the items' place in the list of items, ``(items, *batch)``.
-        starts: start prices, ``(items, *batch)``.
-        values, estimates: true values and what bidders take them for, ``(players, items, *batch)``.
-        sold_to, price: of each item, ``(items, *batch)``; -1 not (yet) sold.
-        engagement: accepted bids, ``(players, items, *batch)``.
-        key: decides ties, uint64 ``(*batch)``.
+    Items are numbered by their place in the order of sale: ``(items, *batch)`` are their place in
+    the list (`order`), start prices (`starts`), buyers (`sold_to`) and prices, -1 until sold;
+    ``(players, items, *batch)`` are their true `values`, what bidders take these for (`estimates`)
+    and the bids accepted (`engagement`). Of the `item` on sale: its rounds so far, its `start`
+    price now after so many `discounts`, the highest bid and its `leader` (-1 before a bid), who
+    has `withdrawn`, its `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding
+    is cyclic, `turn` is the seat from which the next bidder is looked for, at first `first`.
     """
 
-    budget: Array
-    profit: Array
-    won: Array
-    spent: Array
-    withdrawn: Array
-    bids_on_item: Array
-    last_reply: Array
-    item: Array
-    item_round: Array
-    start: Array
-    high: Array
-    leader: Array
-    discounts: Array
-    turn: Array
-    first: Array
+    budget: PerPlayer
+    profit: PerPlayer
+    won: PerPlayer
+    withdrawn: PerPlayer
+    bids_on_item: PerPlayer
+    last_reply: PerPlayer
+    item: PerTable
+    item_round: PerTable
+    start: PerTable
+    high: PerTable
+    leader: PerTable
+    discounts: PerTable
+    turn: PerTable
+    first: PerTable
     order: Array
     starts: Array
     values: Array
@@ -81,7 +82,7 @@ class EnglishAuctionState(State):
     sold_to: Array
     price: Array
     engagement: Array
-    key: Array
+    lots: Array
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class EnglishAuction(Rulebook):
     source: ClassVar[str] = "AucArena"
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
+    decline: ClassVar[int | None] = WITHDRAW
     personal: ClassVar[tuple[str, ...]] = (
         "budgets",
         "overestimate_pct",
@@ -126,90 +128,87 @@ class EnglishAuction(Rulebook):
         },
     }
 
-    players: int = 4
-    """number of bidders, at least 1"""
-    items: Any = "items_10"
-    """a set of AucArena's items, ``items_1`` to ``items_26``, or up to 100 rows of name, start
-    price and true value"""
-    item_order: Any = "listed"
-    """``listed``, ``shuffled``, the most expensive ``early``, ``middle`` or ``late``, or all names
-    in order"""
-    budgets: int | tuple[int, ...] = 10_000
-    """money of each bidder for the whole auction, at least 0; one for all or one for each"""
-    values: str = "common"
-    """``common``: the items' true values, of which bidders have estimates; ``private``: each
-    bidder has its own and knows it"""
-    value_mean: int = 50
-    """mean of private values, which are normal, cut to integers, from 1 to the own budget"""
-    value_sd: int = 10
-    """their standard deviation, at most `value_mean`"""
-    private_values: tuple[tuple[int, ...], ...] | None = None
-    """given private values, a row with one for each listed item for each bidder; None to draw"""
-    overestimate_pct: int | tuple[int, ...] = 10
-    """estimates are so many percent above the common value, -100 to 100; one or one for each"""
-    objective: str | tuple[str, ...] = "profit"
-    """what a bidder is told to pursue and is paid for: ``profit`` or ``items``; one or one each"""
-    increment_pct: int = 10
-    """smallest raise, in percent of the start price, 0 to 100"""
-    increment_min: int = 1
-    """smallest raise at any start price, at least 1"""
-    bidding: str = "rounds"
-    """``rounds``: all bidders at the same time; ``cyclic``: one at a time in seat order"""
-    first_bidder: int | str = 0
-    """if bidding is cyclic, the seat that is asked first about an item, or ``random``"""
-    discount: int | None = None
-    """cut of the start price, in percent, when nobody bids, 1 to 99; None for no cut"""
-    max_discounts: int = 3
-    """how often an item's start price is cut at most, at least 0"""
-    max_reasks: int = 3
-    """how often a bidder is asked again after an illegal reply, at least 0"""
-    reask_limit: str = "bounded"
-    """``bounded``: `max_reasks` times; ``unlimited``: until the reply is legal (a language model
-    at most 100 times)"""
-    skip_broke: bool = False
-    """a bidder who cannot afford the smallest bid is withdrawn without being asked"""
-    tie_rule: str = "uniform"
-    """who leads among equal highest bids: one drawn with equal chances (``uniform``), the lowest
-    seat (``lowest_index``), or a draw in which later seats are likelier (``authors``)"""
-    reveal_value: str = "after_sale"
-    """an item's true value is told ``after_sale`` or ``never``"""
-    terse_rules: bool = False
-    """bidders are not told that withdrawing is final, that bids are sealed, how ties are drawn,
-    nor, in an item's first round, the increment"""
+    players: int = param(4, "number of bidders", low=1)
+    items: Any = param(
+        "items_10",
+        "``items_1`` to ``items_26``, or up to 100 rows (name, start price, true value)",
+        read=frozen,
+    )
+    item_order: Any = param(
+        "listed",
+        "or ``shuffled``, the dearest ``early``, ``middle``, ``late``; or all names",
+        read=frozen,
+    )
+    budgets: int | tuple[int, ...] = param(
+        10_000, "money for the whole auction, at least 0; one for all or one each", read=frozen
+    )
+    values: str = param(
+        "common",
+        common="the items' true ones, of which all have estimates",
+        private="all know their own",
+    )
+    value_mean: int = param(
+        50, "mean of private values: normal, cut to integers, from 1 to the own budget"
+    )
+    value_sd: int = param(10, "their standard deviation, at most `value_mean`")
+    private_values: tuple[tuple[int, ...], ...] | None = param(
+        None, "for each bidder a row with its value of each listed item", read=frozen, none="drawn"
+    )
+    overestimate_pct: int | tuple[int, ...] = param(
+        10,
+        "estimates are so many % above the common value, -100 to 100; one or one each",
+        read=frozen,
+    )
+    objective: str | tuple[str, ...] = param(
+        "profit",
+        "what is told to pursue and paid, or ``items``; one for all or one each",
+        read=frozen,
+    )
+    increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
+    increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
+    bidding: str = param(
+        "rounds", rounds="all bidders at the same time", cyclic="one at a time in seat order"
+    )
+    first_bidder: int | str = param(
+        0, "if bidding is cyclic, the seat that is asked first about an item, or ``random``"
+    )
+    discount: int | None = param(
+        None, "cut of the start price, in percent, when nobody bids", low=1, high=99, none="no cut"
+    )
+    max_discounts: int = param(3, "how often an item's start price is cut at most", low=0)
+    max_reasks: int = param(3, "how often a bidder is asked again after an illegal reply", low=0)
+    reask_limit: str = param(
+        "bounded", bounded="`max_reasks` times", unlimited="until legal (a model at most 100 times)"
+    )
+    skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
+    tie_rule: str = param(
+        "uniform",
+        "who leads among equal highest bids",
+        uniform="one drawn with equal chances",
+        lowest_index="the lowest seat",
+        authors="one drawn, later seats likelier",
+    )
+    reveal_value: str = param("after_sale", after_sale="true values are told", never="they are not")
+    terse_rules: bool = param(
+        False,
+        "bidders are not told that withdrawing is final, that bids are sealed, how ties are drawn, "
+        "nor, in an item's first round, the increment",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("items", "item_order", "budgets", "private_values", "overestimate_pct",
-                     "objective"):  # fmt: skip
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
         order_of(self.catalogue, self.item_order)
         for budget in self._each("budgets"):
             check_integer("each of the budgets", budget, 0, LARGEST)
         for pct in self._each("overestimate_pct"):
             check_integer("overestimate_pct", pct, -100, 100)
-        for objective in self._each("objective"):
+        for objective in self.objectives:
             check_choice("objective", objective, ("profit", "items"))
-        check_choice("values", self.values, ("common", "private"))
-        check_integer("increment_pct", self.increment_pct, 0, 100)
-        check_integer("increment_min", self.increment_min, 1, LARGEST)
-        check_choice("bidding", self.bidding, ("rounds", "cyclic"))
         if self.first_bidder != "random":
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
-        if self.discount is not None:
-            check_integer("discount", self.discount, 1, 99)
-        check_integer("max_discounts", self.max_discounts, 0)
-        check_integer("max_reasks", self.max_reasks, 0)
-        check_choice("reask_limit", self.reask_limit, ("bounded", "unlimited"))
-        check_choice("skip_broke", self.skip_broke, (False, True))
-        check_choice("tie_rule", self.tie_rule, TIE_RULES)
-        check_choice("reveal_value", self.reveal_value, ("after_sale", "never"))
-        check_choice("terse_rules", self.terse_rules, (False, True))
-        self._check_private_values()
-
-    def _check_private_values(self) -> None:
         rows, count = self.private_values, len(self.catalogue)
         if rows is not None:
-            if len(rows) != self.players or any(len(row) != count for row in rows):
+            if [len(row) for row in rows] != [count] * self.players:
                 raise BadParameter(
                     f"private_values must be {self.players} rows (bidders) of {count} integers "
                     f"(items), got {rows!r}"
@@ -230,6 +229,8 @@ class EnglishAuction(Rulebook):
             )
         return given if isinstance(given, tuple) else (given,) * self.players
 
+    # -- what follows from the parameters --------------------------------------------------------
+
     @cached_property
     def catalogue(self) -> tuple[Item, ...]:
         """The items, as listed."""
@@ -246,100 +247,102 @@ class EnglishAuction(Rulebook):
         return np.array(self._each("overestimate_pct"), np.int64)
 
     @cached_property
-    def scale(self) -> int:
-        """Money in `observe` counts in this unit: the largest starting budget, at least 1."""
-        return max(1, int(self.purses.max()))
-
-    @cached_property
     def objectives(self) -> tuple[str, ...]:
         """What each bidder pursues, ``profit`` or ``items``."""
         return self._each("objective")
+
+    @cached_property
+    def scale(self) -> int:
+        """Money in `observe` counts in this unit: the largest starting budget, at least 1."""
+        return max(1, self._richest)
+
+    @cached_property
+    def _richest(self) -> int:
+        return int(self.purses.max())
 
     @property
     def announces(self) -> bool:
         """Whether true values, and with them profits, are announced."""
         return self.reveal_value == "after_sale" and self.values == "common"
 
-    def attempts(self, own: int) -> int | None:
-        return self.max_reasks + 1 if self.reask_limit == "bounded" else None
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a bidder's legal bids are shown as a mask."""
-        low, high = self.bounds()
-        return high - low < LARGEST_DISCRETE
-
     def terms(self) -> dict[str, Any]:
         more = {"count": len(self.catalogue), "objectives": self.objectives}
         return super().terms() | more | {"announces": self.announces}
 
-    def bounds(self) -> tuple[int, int]:
-        return WITHDRAW, self._richest
-
-    @cached_property
-    def _richest(self) -> int:
-        return int(self.purses.max())
+    def attempts(self, own: int) -> int | None:
+        return self.max_reasks + 1 if self.reask_limit == "bounded" else None
 
     def length(self) -> int:
-        return sum(map(self._rounds_of, self.catalogue))
+        return sum(self.most_rounds)
 
-    def longest(self) -> int:
-        """Return the largest number of rounds that one item can take."""
-        return max(map(self._rounds_of, self.catalogue))
+    @cached_property
+    def most_rounds(self) -> tuple[int, ...]:
+        """The largest number of rounds that each listed item can take."""
+        return tuple(self._most_rounds(item.start) for item in self.catalogue)
 
-    def _rounds_of(self, item: Item) -> int:
-        start, most = item.start, int(self.purses.max())
-        replies = self.players if self.bidding == "cyclic" else 1
-        longest = 0
+    def _most_rounds(self, start: int) -> int:
+        replies, longest = self.players if self.bidding == "cyclic" else 1, 0
         for cuts in range(self.max_discounts + 1 if self.discount else 1):
-            step = max(self.increment_min, start * self.increment_pct // 100)
-            bids = (most - start) // step + 1 if start <= most else 0
-            longest = max(longest, (cuts + 1) * replies + bids)
+            bids = (self._richest - start) // int(self.raise_from(start)) + 1
+            longest = max(longest, (cuts + 1) * replies + max(bids, 0))
             start = start * (100 - (self.discount or 0)) // 100
         return longest
 
-    def largest_increment(self) -> int:
-        """Return the smallest raise on the item with the highest start price."""
-        dearest = max(item.start for item in self.catalogue)
-        return max(self.increment_min, dearest * self.increment_pct // 100)
+    # -- the first state --------------------------------------------------------------------------
 
-    def largest_estimate(self) -> int:
-        """Return the most that anybody can take any item for, or that it can be worth."""
-        if self.values == "common":
-            dearest = max(item.value for item in self.catalogue)
-            return dearest * max(100, 100 + int(self.markups.max())) // 100
-        given = [value for row in self.private_values or () for value in row]
-        return max(given, default=int(self.purses.max()))
+    def draws(self) -> Sequence[Draw]:
+        count, seats, rounds = len(self.catalogue), self.players, min(self.length(), MOST_LOTS)
+        order = fixed(order_of(self.catalogue, self.item_order))
+        if self.item_order == "shuffled":
+            order = lambda noise: noise.order(count)
+        first = fixed(self.first_bidder)
+        if self.first_bidder == "random":
+            first = lambda noise: noise.integers(0, seats)
+        values = fixed([[item.value for item in self.catalogue]] * seats)
+        if self.values == "private":
+            values = fixed(self.private_values) if self.private_values else self._draw_values
+        return (
+            Draw("order", order, 0, count - 1),
+            Draw("values", values, 0, self._dearest),
+            Draw("first", first, 0, seats - 1),
+            Draw("lots", lambda noise: noise.random(rounds), 0, np.nextafter(1, 0)),
+        )
 
-    # -- the first state ----------------------------------------------------------------------
+    def _draw_values(self, noise: Noise) -> Array:
+        """Draw private values of the listed items, int64 ``(players, items, *batch)``."""
+        shape = (self.players, len(self.catalogue))
+        values, attempt = np.zeros((*shape, *noise.batch), np.int64), 0
+        most = tall(self.purses, values.shape[1:])
+        while any_true(again := (values < 1) | (values > most)):
+            drawn = noise.of(attempt).normal(self.value_mean, self.value_sd, shape)
+            values = np.where(again, drawn.astype(np.int64), values)  # the fraction is cut
+            attempt += 1
+        return values
 
-    def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> EnglishAuctionState:
-        seats, count = (self.players, *batch), len(self.catalogue)
-        zero, nobody, nothing = (np.full(batch, n, np.int64) for n in (0, NOBODY, -1))
-        order = self._order(rng, batch)
+    def begin(
+        self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()
+    ) -> EnglishAuctionState:
+        order, count, none = chance["order"], len(self.catalogue), np.zeros(batch, np.int64)
         starts = np.array([item.start for item in self.catalogue], np.int64)[order]
-        values = self._values(rng, order)
-        ones = (1,) * len(batch)
-        markups = 100 + self.markups.reshape(-1, 1, *ones)
-        first = rng.integers(self.players, size=batch) if self.first_bidder == "random" else (
-            np.full(batch, self.first_bidder, np.int64))  # fmt: skip
-        state = EnglishAuctionState(
-            **fresh(batch),
-            budget=np.broadcast_to(self.purses.reshape(-1, *ones), seats).copy(),
-            profit=np.zeros(seats, np.int64),
-            won=np.zeros(seats, np.int64),
-            spent=np.zeros(seats, np.int64),
-            withdrawn=np.zeros(seats, np.bool_),
-            bids_on_item=np.zeros(seats, np.int64),
-            last_reply=np.full(seats, NO_REPLY, np.int64),
-            item=zero,
-            item_round=zero,
+        values = np.take_along_axis(chance["values"], order[None], axis=1)
+        markups = 100 + tall(self.markups, starts.shape)
+        state = self.first(
+            EnglishAuctionState,
+            batch,
+            budget=tall(self.purses, batch) + np.zeros((self.players, *batch), np.int64),
+            profit=0,
+            won=0,
+            withdrawn=False,
+            bids_on_item=0,
+            last_reply=NO_REPLY,
+            item=none,
+            item_round=none,
             start=starts[0],
-            high=nothing,
-            leader=nobody,
-            discounts=zero,
-            turn=first,
-            first=first,
+            high=none - 1,
+            leader=none + NOBODY,
+            discounts=none,
+            turn=chance["first"],
+            first=chance["first"],
             order=order,
             starts=starts,
             values=values,
@@ -347,61 +350,29 @@ class EnglishAuction(Rulebook):
             sold_to=np.full((count, *batch), NOBODY, np.int64),
             price=np.full((count, *batch), -1, np.int64),
             engagement=np.zeros((self.players, count, *batch), np.int64),
-            key=rng.integers(0, 2**64, batch, np.uint64),
+            lots=chance["lots"],
         )
-        return self._skip(state, np.zeros(seats))[0] if self.skip_broke else state
+        return self._skip(state, np.zeros(state.budget.shape))[0] if self.skip_broke else state
 
-    def _order(self, rng: np.random.Generator, batch: tuple[int, ...]) -> Array:
-        order = np.array(order_of(self.catalogue, self.item_order), np.int64)
-        if self.item_order == "shuffled":
-            return drawn_orders(rng, len(order), batch)
-        return np.broadcast_to(order.reshape(-1, *(1 for _ in batch)), (len(order), *batch)).copy()
+    # -- whose move it is, and what is legal ------------------------------------------------------
 
-    def _values(self, rng: np.random.Generator, order: Array) -> Array:
-        shape = (self.players, *order.shape)
-        if self.values == "common":
-            common = np.array([item.value for item in self.catalogue], np.int64)[order]
-            return np.broadcast_to(common, shape).copy()
-        if self.private_values is not None:
-            return np.array(self.private_values, np.int64)[:, order]
-        most = self.purses.reshape(-1, *(1 for _ in order.shape))
-        values = np.zeros(shape, np.int64)
-        while (again := (values < 1) | (values > most)).any():
-            drawn = rng.normal(self.value_mean, self.value_sd, int(again.sum()))
-            values[again] = drawn.astype(np.int64)  # the fraction is cut
-        return values
+    def raise_from(self, start: Any) -> Any:
+        """Return the smallest raise on an item with this start price."""
+        return np.maximum(self.increment_min, start * self.increment_pct // 100)
 
-    # -- whose move it is, and what is legal ----------------------------------------------------
+    def increment(self, state: EnglishAuctionState) -> PerTable:
+        """Return the smallest raise on the item on sale, int64."""
+        return self.raise_from(state.start)
 
-    def seats(self, state: EnglishAuctionState) -> Array:
-        """Return the seats' numbers, int64 ``(players, 1, ...)``, as wide as a batch."""
-        return self._seats.reshape(-1, *(1,) * state.round.ndim)
-
-    @cached_property
-    def _seats(self) -> Array:
-        return np.arange(self.players)
-
-    def places(self, state: EnglishAuctionState) -> Array:
-        """Return the places in the order of sale, int64 ``(items, 1, ...)``, as wide as a batch."""
-        return self._places.reshape(-1, *(1,) * state.round.ndim)
-
-    @cached_property
-    def _places(self) -> Array:
-        return np.arange(len(self.catalogue))
-
-    def increment(self, state: EnglishAuctionState) -> Array:
-        """Return the smallest raise on the item on sale, int64 ``(*batch)``."""
-        return np.maximum(self.increment_min, state.start * self.increment_pct // 100)
-
-    def floor(self, state: EnglishAuctionState) -> Array:
-        """Return the smallest legal bid on the item on sale, int64 ``(*batch)``."""
+    def floor(self, state: EnglishAuctionState) -> PerTable:
+        """Return the smallest legal bid on the item on sale, int64."""
         return np.where(state.high < 0, state.start, state.high + self.increment(state))[()]
 
-    def _rivals(self, state: EnglishAuctionState) -> Array:
-        """Return who is still in and not leading, bool ``(players, *batch)``."""
+    def _rivals(self, state: EnglishAuctionState) -> PerPlayer:
+        """Return who is still in and not leading, bool."""
         return ~(state.withdrawn | (self.seats(state) == state.leader) | state.over)
 
-    def asked(self, state: EnglishAuctionState) -> Array:
+    def asked(self, state: EnglishAuctionState) -> PerPlayer:
         asked = self._rivals(state)
         if self.skip_broke:
             asked = asked & (state.budget >= self.floor(state))
@@ -410,30 +381,41 @@ class EnglishAuction(Rulebook):
         wait = np.where(asked, (self.seats(state) - state.turn) % self.players, self.players)
         return asked & (wait == wait.min(axis=0))
 
-    def legal(self, state: EnglishAuctionState) -> tuple[Array, Array]:
+    def bounds(self) -> tuple[int, int]:
+        return WITHDRAW, self._richest
+
+    def legal(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:
         high = np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
         return np.full_like(high, WITHDRAW), high
 
-    def break_kinds(self, state: EnglishAuctionState, actions: Array) -> Array:
-        """Return the index into `BREAKS` of each asked seat's action, ``(players, *batch)``."""
+    def amounts(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:
+        return self.floor(state) + np.zeros_like(state.budget), state.budget
+
+    def break_kinds(self, state: EnglishAuctionState, actions: PerPlayer) -> PerPlayer:
+        """Return the index into `BREAKS` of each asked seat's action."""
         below = np.where(state.high < 0, BREAKS.index("below_start"), 3)
         kinds = below * ((actions >= 0) & (actions < self.floor(state)))
         kinds = np.where(actions > state.budget, BREAKS.index("over_budget"), kinds)
         kinds = np.where(actions == MISSING, BREAKS.index("format"), kinds)
         return kinds * self.asked(state)
 
-    def breaks(self, state: EnglishAuctionState, actions: Array) -> Array:
+    def breaks(self, state: EnglishAuctionState, actions: PerPlayer) -> PerPlayer:
         return self.break_kinds(state, actions) > 0
 
-    def mend(self, state: EnglishAuctionState, actions: Array, broke: Array) -> Array:
+    def mend(self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
         """Keep broken replies: `play` counts them by kind before it takes them for withdrawals."""
         return actions.astype(np.int64, copy=False)
 
-    def fallback(self, state: EnglishAuctionState) -> Array:
+    def fallback(self, state: EnglishAuctionState) -> PerPlayer:
         return np.full(state.budget.shape, WITHDRAW, np.int64)
 
+    @property
+    def masked(self) -> bool:  # type: ignore[override]
+        """Whether a bidder's legal bids are shown as a mask."""
+        return self._richest - WITHDRAW < LARGEST_DISCRETE
+
     def mask(self, state: EnglishAuctionState) -> Array:
-        bids, floor = np.arange(self.purses.max() + 1), self.floor(state)[..., None]
+        bids, floor = np.arange(self._richest + 1), self.floor(state)[..., None]
         can = (bids >= floor) & (bids <= state.budget[..., None])
         legal = np.concatenate([np.ones_like(can[..., :1]), can], axis=-1)
         return self.asked(state)[..., None] & legal
@@ -441,10 +423,10 @@ class EnglishAuction(Rulebook):
     # -- one round --------------------------------------------------------------------------------
 
     def play(
-        self, state: EnglishAuctionState, actions: Array, rng: np.random.Generator, broke: Array
+        self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer
     ) -> tuple[EnglishAuctionState, Outcome]:
         asked, kinds = self.asked(state), np.zeros(broke.shape, np.int64)
-        if broke.any():
+        if any_true(broke):
             kinds, actions = self.break_kinds(state, actions), np.where(broke, WITHDRAW, actions)
         replies = np.maximum(actions, WITHDRAW)  # any negative number withdraws
         after, rewards = self._round(state, np.where(asked, replies, NO_REPLY))
@@ -473,110 +455,224 @@ class EnglishAuction(Rulebook):
         }
         return after, Outcome(rewards, self.everybody(after.over), record)
 
-    def _round(self, state: EnglishAuctionState, replies: Array) -> tuple[Any, Array]:
+    def _round(self, state: EnglishAuctionState, replies: PerPlayer) -> tuple[Any, PerPlayer]:
         """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
-        bids, leaves = replies >= 0, replies == WITHDRAW
+        count, shape = len(self.catalogue), state.round.shape
+        bids, leaves, spoke = replies >= 0, replies == WITHDRAW, replies != NO_REPLY
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
-        offers, heard, spoke = np.maximum(replies, WITHDRAW), bids | leaves, replies != NO_REPLY
-        high, leader = self._lead(state, offers, spoke)
+        high, leader = self._lead(state, replies, spoke)
         withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
         sold = done & (leader >= 0)
         cut = (done ^ sold) & (self.discount is not None) & (state.discounts < self.max_discounts)
         closed = done ^ cut
-        item = np.minimum(state.item, len(self.catalogue) - 1)
-        won = leads & sold
-        paid, gain = high * won, (of(state.values, item) - high) * won
-        here = self.places(state) == item
-        sale = here & sold
-        after = state.but(
+        place, item = np.minimum(state.item, count - 1), state.item + closed
+        won, here = leads & sold, tall(np.arange(count), shape) == place
+        gain = (of(state.values, place) - high) * won
+        heard = np.where(bids | leaves, np.maximum(replies, WITHDRAW), state.last_reply)
+        start, turn = state.start, state.turn
+        if self.discount is not None:
+            start = np.where(cut, start * (100 - self.discount) // 100, start)
+        if self.bidding == "cyclic":
+            turn = np.where(spoke.any(axis=0), (spoke.argmax(axis=0) + 1) % self.players, turn)
+        # Indexed by (), the values of one table are numbers: much faster than arrays of one.
+        after = state.replace(
             round=state.round + 1,
-            budget=state.budget - paid,
-            spent=state.spent + paid,
+            over=state.over | (item == count),
+            budget=state.budget - high * won,
             profit=state.profit + gain,
             won=state.won + won,
             withdrawn=withdrawn & ~done,
             bids_on_item=(state.bids_on_item + bids) * ~closed,
-            last_reply=np.where(done, NO_REPLY, np.where(heard, offers, state.last_reply)),
-            sold_to=np.where(sale, leader, state.sold_to),
-            price=np.where(sale, high, state.price),
-            engagement=state.engagement + (here & bids[:, None]),
-            turn=np.where(spoke.any(axis=0), spoke.argmax(axis=0) + 1, state.turn) % self.players
-            if self.bidding == "cyclic" else state.turn,
-        )  # fmt: skip
-        after = self._next(after, high, leader, closed, cut)
-        pays = np.where(self._paid_for_items.reshape(-1, *(1,) * state.round.ndim), won, gain)
-        return after, pays.astype(np.float64)
-
-    @cached_property
-    def _paid_for_items(self) -> Array:
-        return np.array([objective == "items" for objective in self.objectives])
-
-    def _next(
-        self, after: EnglishAuctionState, high: Array, leader: Array, closed: Array, cut: Array
-    ) -> EnglishAuctionState:
-        """Go on to the next round, or where the item is closed to the next item."""
-        item = after.item + closed
-        start = after.start
-        if self.discount is not None:
-            start = np.where(cut, start * (100 - self.discount) // 100, start)
-        upcoming = at(after.starts, np.minimum(item, len(self.catalogue) - 1))
-        # Indexed by (), the values of one table are numbers: much faster than arrays of one.
-        return after.but(
-            over=after.over | (item == len(self.catalogue)),
+            last_reply=np.where(done, NO_REPLY, heard),
             item=item,
-            item_round=(after.item_round + 1) * ~closed,
-            start=np.where(closed, upcoming, start)[()],
+            item_round=(state.item_round + 1) * ~closed,
+            start=np.where(closed, at(state.starts, np.minimum(item, count - 1)), start)[()],
             high=np.where(closed, -1, high)[()],
             leader=np.where(closed, NOBODY, leader)[()],
-            discounts=(after.discounts + cut) * ~closed,
-            turn=np.where(closed, after.first, after.turn)[()],
+            discounts=(state.discounts + cut) * ~closed,
+            turn=np.where(closed, state.first, turn)[()],
+            sold_to=np.where(here & sold, leader, state.sold_to),
+            price=np.where(here & sold, high, state.price),
+            engagement=state.engagement + (here & bids[:, None]),
         )
+        return after, np.where(tall(self._pursue_items, shape), won, gain).astype(np.float64)
 
-    def _skip(self, state: EnglishAuctionState, rewards: Array) -> tuple[Any, Array]:
+    @cached_property
+    def _pursue_items(self) -> Array:
+        return np.array([objective == "items" for objective in self.objectives])
+
+    def _lead(
+        self, state: EnglishAuctionState, replies: PerPlayer, spoke: PerPlayer
+    ) -> tuple[PerTable, PerTable]:
+        """Return the highest bid and its bidder after these replies; -1 while there is none."""
+        top = replies.max(axis=0)
+        lot = at(state.lots, state.round % len(state.lots))
+        leader = leader_of((replies == top) & (top >= 0), self.tie_rule, spoke, lot)
+        return np.where(top >= 0, top, state.high)[()], np.where(top >= 0, leader, state.leader)[()]
+
+    def _skip(self, state: EnglishAuctionState, rewards: PerPlayer) -> tuple[Any, PerPlayer]:
         """Go on past rounds in which nobody can afford a bid."""
         nobody = np.full(state.budget.shape, NO_REPLY, np.int64)
-        while (idle := ~self.asked(state).any(axis=0) & ~state.over).any():
+        while any_true(idle := ~self.asked(state).any(axis=0) & ~state.over):
             after, more = self._round(state, nobody)
             kept = {k: np.where(idle, getattr(after, k), v) for k, v in state.arrays().items()}
-            state, rewards = state.but(**kept), rewards + np.where(idle, more, 0)
+            state, rewards = state.replace(**kept), rewards + np.where(idle, more, 0)
         return state, rewards
-
-    def _lead(self, state: EnglishAuctionState, bids: Array, asked: Array) -> tuple[Array, Array]:
-        """Return the highest bid and its bidder after these bids (-1: none) of those asked."""
-        top = bids.max(axis=0)
-        bid = top >= 0
-        tied = (bids == top) & bid
-        leader = leader_of(tied, self.tie_rule, asked, state.key, state.round)
-        return np.where(bid, top, state.high)[()], np.where(bid, leader, state.leader)[()]
 
     # -- what bidders know ------------------------------------------------------------------------
 
-    def tells_step(self, state: EnglishAuctionState) -> Array:
-        """Return where the increment is told, bool ``(*batch)``."""
+    def tells_step(self, state: EnglishAuctionState) -> PerTable:
+        """Return where the increment is told, bool."""
         return (state.item_round > 0) | (not self.terse_rules)
 
-    def columns(self) -> tuple[Column, ...]:
-        return auction_views.columns(self)
+    def hears_sale(self, state: EnglishAuctionState) -> PerPlayer:
+        """Return who has heard nothing since the last sale, bool."""
+        return (state.last_reply == NO_REPLY) & (state.discounts == 0) & (state.item > 0)
 
-    def observe(self, state: EnglishAuctionState) -> Array:
-        return auction_views.observe(self, state)
+    def spent(self, state: EnglishAuctionState) -> PerPlayer:
+        """Return the sum of the prices paid."""
+        return tall(self.purses, state.round.shape) - state.budget
+
+    @cached_property
+    def _dearest(self) -> int:
+        """The most that any item can be worth to anybody."""
+        if self.values == "common":
+            return max(item.value for item in self.catalogue)
+        return max((v for row in self.private_values or () for v in row), default=self._richest)
+
+    def known(self) -> Sequence[Fact]:
+        n, count, scale = self.players, len(self.catalogue), self.scale
+        start = max(item.start for item in self.catalogue)
+        step, dear = int(self.raise_from(start)) / scale, max(1, start) / scale
+        markup = 0 if self.values == "private" else max(0, int(self.markups.max()))
+        worth = max(1, self._dearest * (100 + markup) // 100) / scale
+        most, rounds = max(dear, 1 + step), max(self.most_rounds) + 1
+        total = max(1, sum(item.value for item in self.catalogue)) / scale
+        money = lambda name, amount, *more: Fact(name, lambda s: amount(s) / scale, *more)
+
+        last = lambda s: np.maximum(s.item - 1, 0)
+        unsold = lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over
+        share = lambda s: (count - s.item) / count
+        own = lambda s: of(s.estimates, np.minimum(s.item, count - 1)) * ~s.over
+        raised = lambda s: self.increment(s) * (self.tells_step(s) & ~s.over)
+        floor = lambda s: self.floor(s) * ((self.tells_step(s) | (s.high < 0)) & ~s.over)
+        many = lambda s: (~s.withdrawn).sum(axis=0)
+        buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, last(s)), NOBODY)
+        paid = lambda s: np.maximum(at(s.price, last(s)), 0) * self.hears_sale(s)
+        value = lambda s: of(s.values, last(s)) * (self.hears_sale(s) & self.announces)
+        coming, ahead = (
+            (lambda s: s.starts * unsold(s)),
+            (lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]),
+        )
+        reply = lambda s: np.where(s.last_reply == WITHDRAW, -scale, np.maximum(s.last_reply, 0))
+        said = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
+        gain = "announced profit of seat {}; 0 if not announced"
+        mine = "own estimate of its value; the value if it is private"
+        return (
+            Fact("items_left", share, 0, 1, "items not closed yet, as a share of all"),
+            Fact(
+                "round", lambda s: s.item_round + 1, 1, rounds, "round of the item on sale, from 1"
+            ),
+            money("start", lambda s: s.start * ~s.over, 0, dear, "its start price now"),
+            money("estimate", own, 0, worth, mine),
+            money("increment", raised, 0, step, "smallest raise; 0 if not told yet"),
+            money("high", lambda s: np.maximum(s.high, 0), 0, 1, "highest bid; 0 if none"),
+            Fact("leading", lambda s: self.seats(s) == s.leader, 0, 1, "1: leads"),
+            Fact("in", lambda s: ~s.withdrawn, 0, 1, "1: has not withdrawn from the item"),
+            Fact("bidders_in", many, 0, n, "bidders who have not withdrawn from it"),
+            money("floor", floor, 0, most, "smallest legal bid; 0 if not told yet"),
+            money("budget", lambda s: s.budget, 0, 1, "own money left"),
+            Fact("bids", lambda s: s.bids_on_item, 0, rounds, "own bids on the item"),
+            Fact("asked", self.asked, 0, 1, "1: has to reply now"),
+            Fact("leader", lambda s: s.leader, NOBODY, n - 1, "seat that leads; -1 nobody"),
+            Fact("sale_winner", buyer, NOBODY, n - 1, "first round: last item's buyer; -1 nobody"),
+            money("sale_price", paid, 0, 1, "first round: last item's price; 0 if unsold"),
+            money(
+                "sale_value", value, 0, worth, "first round: last item's true value; 0 if not told"
+            ),
+            money("start", coming, 0, dear, "start price of item {}; 0 once it is closed", count),
+            money(
+                "estimate", ahead, 0, worth, "own estimate of item {}; 0 once it is closed", count
+            ),
+            money("reply", reply, -1, 1, said, True),
+            Fact("won", lambda s: s.won, 0, count, "items won by seat {}", True),
+            money("profit", lambda s: s.profit * self.announces, -1, total, gain, True),
+            money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
+        )
 
     def told(self, state: EnglishAuctionState, player: int) -> dict[str, Any]:
-        return auction_views.told(self, state, player)
+        names, place, on_sale = self.names(), int(state.item), not state.over
+        led, closes = state.leader >= 0, len(self.catalogue) if on_sale else place
+        ahead = [
+            {
+                "name": self.item_at(state, lot).name,
+                "start": int(state.starts[lot]),
+                "estimate": int(state.estimates[player, lot]),
+            }
+            for lot in range(place, closes)
+        ]
+        return {
+            "number": place + 1 if on_sale else None,
+            "item": ahead[0]["name"] if on_sale else None,
+            "start": int(state.start) if on_sale else None,
+            "estimate": ahead[0]["estimate"] if on_sale else None,
+            "round": int(state.item_round) + 1 if on_sale else None,
+            "sale": self._sale(state, place - 1) if self.hears_sale(state)[player] else None,
+            "replies": [
+                {"name": name, "bid": reply if reply >= 0 else None}
+                for name, reply in zip(names, state.last_reply.tolist(), strict=True)
+                if reply != NO_REPLY
+            ],
+            "leader": names[int(state.leader)] if led else None,
+            "high": int(state.high) if led else None,
+            "increment": int(self.increment(state)) if self.tells_step(state) else None,
+            "budget": int(state.budget[player]),
+            "bids": int(state.bids_on_item[player]),
+            "ahead": ahead[1:],
+            "standings": [
+                {
+                    "name": names[seat],
+                    "won": int(state.won[seat]),
+                    "spent": int(self.spent(state)[seat]),
+                    "profit": int(state.profit[seat]) if self.announces else None,
+                }
+                for seat in np.flatnonzero(state.won)
+            ],
+        }
 
-    def question(self, state: EnglishAuctionState, player: int) -> Question | None:
+    def _sale(self, state: EnglishAuctionState, place: int) -> dict[str, Any]:
+        winner = int(state.sold_to[place])
+        return {
+            "item": self.item_at(state, place).name,
+            "winner": self.names()[winner] if winner >= 0 else None,
+            "price": int(state.price[place]) if winner >= 0 else None,
+            "value": int(state.values[0, place]) if self.announces else None,
+        }
+
+    def item_at(self, state: EnglishAuctionState, place: Any) -> Item:
+        """Return the item at a place in one table's order of sale."""
+        return self.catalogue[int(state.order[place])]
+
+    def question(self, state: EnglishAuctionState, player: int) -> Bid | None:
         if not self.asked(state)[player]:
             return None
         floor, budget = int(self.floor(state)), int(state.budget[player])
-        item = self.catalogue[int(at(state.order, state.item))].name
+        item = self.item_at(state, state.item).name
         return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
 
     def picture(self, state: EnglishAuctionState) -> tuple[str, list[str], list[list[str]]]:
-        return auction_views.picture(self, state)
-
-
-def _frozen(value: Any) -> Any:
-    """Turn lists, as TOML and JSON have them, into tuples."""
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+        place, caption = int(state.item), f"{len(self.catalogue)} items closed"
+        if place < len(self.catalogue):
+            caption = (
+                f"item {place + 1} of {len(self.catalogue)}, {self.item_at(state, place).name}, "
+                f"start price {int(state.start)}, round {int(state.item_round) + 1}"
+            )
+        said, rows = {NO_REPLY: "", WITHDRAW: "withdrew"}, []
+        for seat, name in enumerate(self.names()):
+            reply = int(state.last_reply[seat])
+            leads = " leads" if seat == int(state.leader) else ""
+            numbers = (state.budget[seat], state.won[seat], state.profit[seat])
+            rows.append([name, said.get(reply, str(reply)) + leads, *map(str, numbers)])
+        return f"{self.title}: {caption}", ["seat", "reply", "budget", "items", "profit"], rows

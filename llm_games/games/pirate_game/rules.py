@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,16 +10,10 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_games.errors import IllegalAction
-from llm_games.questions import MISSING, Action, Choice, Plan, Question
-from llm_games.rulebook import (
-    Array,
-    Column,
-    Outcome,
-    Rulebook,
-    State,
-    check_choice,
-    check_integer,
-)
+from llm_games.facts import Fact, param
+from llm_games.questions import MISSING, Action, Choice, Question, Shares
+from llm_games.replies import around
+from llm_games.rulebook import Array, Outcome, PerPlayer, PerTable, Rulebook, State
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
@@ -31,21 +25,17 @@ LARGEST = 2**40
 class PirateGameState(State):
     """What a table looks like between moves. ``round`` counts the votes held.
 
-    Attributes:
-        phase: 0 the proposer is asked, 1 all others are, int64 ``(*batch)``.
-        proposer: the most senior living pirate's seat; all seats from it on live, ``(*batch)``.
-        plan: the plan voted on now, int64 ``(players, *batch)``; zeros while there is none.
-        last_plan: the plan voted on last, int64 ``(players, *batch)``; zeros before the first.
-        votes: the last votes, 1 accept (the proposer's too), int64 ``(players, *batch)``.
-        passed: whether the last plan passed, bool ``(*batch)``.
+    In phase 0 the proposer is asked, in 1 all others are. All seats from the proposer's on live.
+    There are the plan voted on now, and the last one with its votes (1 accept, the proposer's too)
+    and whether it passed; zeros while there is none.
     """
 
-    phase: Array
-    proposer: Array
-    plan: Array
-    last_plan: Array
-    votes: Array
-    passed: Array
+    phase: PerTable
+    proposer: PerTable
+    plan: PerPlayer
+    last_plan: PerPlayer
+    votes: PerPlayer
+    passed: PerTable
 
 
 @dataclass(frozen=True)
@@ -66,25 +56,23 @@ class PirateGame(Rulebook):
     turns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
-    gold: int = 100
-    """coins to share, at least 1"""
-    quota: str = "half"
-    """a plan passes with at least half of the votes (``half``) or with more (``majority``)"""
-    payoff: str = "gold"
-    """``gold``: coins received; ``lexicographic``: for survivors ``gold + 1`` more, and the share
-    of pirates thrown overboard"""
-    proposal_check: str = "strict"
-    """``strict``, or ``sum_and_length``: only the number of shares and their sum are checked"""
-    vote_parse: str = "strict"
-    """``strict``, or ``contains``: any text in which the word accept, else reject, occurs"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integer("gold", self.gold, 1, 10**9)
-        check_choice("quota", self.quota, ("half", "majority"))
-        check_choice("payoff", self.payoff, ("gold", "lexicographic"))
-        check_choice("proposal_check", self.proposal_check, ("strict", "sum_and_length"))
-        check_choice("vote_parse", self.vote_parse, ("strict", "contains"))
+    gold: int = param(100, "coins to share", low=1, high=10**9)
+    quota: str = param(
+        "half", "a plan passes with", half="at least half of the votes", majority="more than half"
+    )
+    payoff: str = param(
+        "gold",
+        gold="coins received",
+        lexicographic="for survivors ``gold + 1`` more, and the share of pirates thrown overboard",
+    )
+    proposal_check: str = param(
+        "strict",
+        strict="a whole share of at least 0 for each rank",
+        sum_and_length="only the number of shares and their sum are checked",
+    )
+    vote_parse: str = param(
+        "strict", strict="one of two words", contains="any text with accept in it, else reject"
+    )
 
     def length(self) -> int:
         return 2 * (self.players - 1)
@@ -92,35 +80,26 @@ class PirateGame(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return 0, self.gold
 
-    def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> PirateGameState:
-        nothing, no = np.zeros((self.players, *batch), np.int64), np.zeros(batch, np.bool_)
-        zero = np.zeros(batch, np.int64)
-        return PirateGameState(
-            round=zero,
-            over=no,
-            void=no,
-            phase=zero,
-            proposer=zero,
-            plan=nothing,
-            last_plan=nothing,
-            votes=nothing,
-            passed=no,
-        )
+    @property
+    def division(self) -> int:
+        return self.gold
 
-    def _seats(self, state: PirateGameState) -> Array:
-        return np.arange(self.players).reshape(-1, *(1 for _ in np.shape(state.round)))
+    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> PirateGameState:
+        tables = {"phase": np.zeros(batch, np.int64), "proposer": np.zeros(batch, np.int64)}
+        tables["passed"] = np.zeros(batch, np.bool_)
+        return self.first(PirateGameState, batch, **tables, plan=int, last_plan=int, votes=int)
 
     def asked(self, state: PirateGameState) -> Array:
-        seats = self._seats(state)
+        seats = self.seats(state)
         turn = np.where(state.phase == VOTE, seats > state.proposer, seats == state.proposer)
         return turn & ~state.over
 
     def alive(self, state: PirateGameState) -> Array:
-        return (self._seats(state) >= state.proposer) & ~state.over
+        return (self.seats(state) >= state.proposer) & ~state.over
 
     def legal(self, state: PirateGameState) -> tuple[Array, Array]:
         high = np.where(state.phase == VOTE, ACCEPT, self.gold)
-        high = np.where(self._seats(state) >= state.proposer, high, 0)
+        high = np.where(self.seats(state) >= state.proposer, high, 0)
         return np.zeros_like(high), high
 
     def breaks(self, state: PirateGameState, actions: Array) -> Array:
@@ -131,11 +110,11 @@ class PirateGame(Rulebook):
     def _wrong_plan(self, state: PirateGameState, plan: Array) -> Array:
         least = 0 if self.proposal_check == "strict" else -LARGEST
         beyond = (plan < least) | (plan > LARGEST)
-        to_the_dead = (self._seats(state) < state.proposer) & (plan != 0)
+        to_the_dead = (self.seats(state) < state.proposer) & (plan != 0)
         return (beyond | to_the_dead).any(axis=0) | (plan.sum(axis=0) != self.gold)
 
     def fallback(self, state: PirateGameState) -> Array:
-        seats = self._seats(state)
+        seats = self.seats(state)
         living = self.players - state.proposer
         share = self.gold // living
         plan = np.where(seats > state.proposer, share, 0)
@@ -148,9 +127,9 @@ class PirateGame(Rulebook):
         return np.where(replaced, self.fallback(state), actions)
 
     def play(
-        self, state: PirateGameState, actions: Array, rng: np.random.Generator, broke: Array
+        self, state: PirateGameState, actions: PerPlayer, broke: PerPlayer
     ) -> tuple[PirateGameState, Outcome]:
-        seats, voting = self._seats(state), state.phase == VOTE
+        seats, voting = self.seats(state), state.phase == VOTE
         living = seats >= state.proposer
         votes = np.where(seats == state.proposer, ACCEPT, np.where(living, actions, REJECT))
         votes = np.where(voting, votes, 0)
@@ -160,10 +139,9 @@ class PirateGame(Rulebook):
         failed = voting & ~enough
         proposer = state.proposer + failed
         alone = proposer == self.players - 1
-        after = PirateGameState(
+        after = state.replace(
             round=state.round + voting,
             over=passed | alone,
-            void=state.void,
             phase=np.where(voting, PROPOSE, VOTE),
             proposer=proposer,
             plan=np.where(voting, 0, actions),
@@ -185,7 +163,7 @@ class PirateGame(Rulebook):
 
     def coins(self, state: PirateGameState) -> Array:
         """Return what everybody has once the game is over, int64 ``(players, *batch)``; else 0."""
-        alone = np.where(self._seats(state) == self.players - 1, self.gold, 0)
+        alone = np.where(self.seats(state) == self.players - 1, self.gold, 0)
         coins = np.where(state.passed, state.last_plan, alone)
         return np.where(state.over & ~state.void, coins, 0)
 
@@ -198,74 +176,62 @@ class PirateGame(Rulebook):
 
     def alive_at_end(self, state: PirateGameState) -> Array:
         """Return who has survived a game that is over, bool ``(players, *batch)``."""
-        return (self._seats(state) >= state.proposer) & state.over
+        return (self.seats(state) >= state.proposer) & state.over
 
     def hears(self, state: PirateGameState) -> Array:
         """Return who still knows what happens: the living, and until the next plan the last out."""
         out_now = (state.phase == PROPOSE) & (state.round > 0) & ~state.passed
-        return self._seats(state) >= state.proposer - out_now
+        return self.seats(state) >= state.proposer - out_now
 
-    def columns(self) -> tuple[Column, ...]:
-        n = self.players
-        loose = self.proposal_check == "sum_and_length"
+    def known(self) -> Sequence[Fact]:
+        n, loose = self.players, self.proposal_check == "sum_and_length"
         least, most = (-np.inf, np.inf) if loose else (0, self.gold)
-        own = (
-            Column("rank", 0, n, "own rank from 1, the most senior; 0: out"),
-            Column("round", 0, n, "votes held"),
-            Column("phase", 0, 1, "0 a plan is proposed, 1 it is voted on"),
-            Column("proposer", 0, n, "rank of the proposer; all ranks from it on are alive"),
-            Column("share", least, most, "own share in the plan voted on now, coins"),
-            Column("accepts", 0, n, "votes for the last plan, the proposer's included"),
-            Column("voters", 0, n, "pirates alive when the last plan was voted on"),
-            Column("passed", 0, 1, "1: the last plan passed"),
-            Column("vote", 0, 1, "own vote on the last plan, 1 accept"),
-            Column("coins", least, most, "own coins once the game is over"),
-        )
-        now = (Column(f"plan_{r}", least, most, f"share of rank {r} now") for r in range(1, n + 1))
-        last = (
-            Column(f"last_plan_{r}", least, most, f"share of rank {r} in the last plan")
-            for r in range(1, n + 1)
-        )
-        return (*own, *now, *last)
+        plan, last, votes = (lambda s: s.plan), (lambda s: s.last_plan), (lambda s: s.votes)
+        rank, now = (lambda s: self.seats(s) + 1), "share of rank {} now"
+        before, each = "share of rank {} in the last plan", {"each": True, "first": 1}
+        return (
+            Fact("rank", rank, 0, n, "own rank from 1, the most senior; 0: out"),
+            Fact("round", lambda s: s.round, 0, n, "votes held"),
+            Fact("phase", lambda s: s.phase, 0, 1, "0 a plan is proposed, 1 it is voted on"),
+            Fact("proposer", lambda s: s.proposer + 1, 0, n,
+                 "rank of the proposer; all ranks from it on are alive"),
+            Fact("share", plan, least, most, "own share in the plan voted on now, coins"),
+            Fact("accepts", lambda s: s.votes.sum(axis=0), 0, n,
+                 "votes for the last plan, the proposer's included"),
+            Fact("voters", self._voters, 0, n, "pirates alive when the last plan was voted on"),
+            Fact("passed", lambda s: s.passed, 0, 1, "1: the last plan passed"),
+            Fact("vote", votes, 0, 1, "own vote on the last plan, 1 accept"),
+            Fact("coins", self.coins, least, most, "own coins once the game is over"),
+            Fact("plan", plan, least, most, now, **each),
+            Fact("last_plan", last, least, most, before, **each),
+        )  # fmt: skip
 
-    def observe(self, state: PirateGameState) -> Array:
-        columns = (
-            self._seats(state) + 1,
-            state.round,
-            state.phase,
-            state.proposer + 1,
-            state.plan,
-            state.votes.sum(axis=0),
-            np.where(state.round > 0, self.players - self._last_proposer(state), 0),
-            state.passed,
-            state.votes,
-            self.coins(state),
-            *state.plan,
-            *state.last_plan,
-        )
-        rows = np.empty((*state.plan.shape, len(columns)), np.float32)
-        for i, column in enumerate(columns):
-            rows[..., i] = column
-        return np.where(self.hears(state)[..., None], rows, np.float32(0))
+    def _voters(self, state: PirateGameState) -> PerTable:
+        return np.where(state.round > 0, self.players - self._last_proposer(state), 0)
+
+    def drafted(self, numbers: Array, seat: int, shares: Sequence[int]) -> Array:
+        first = self.column_index["plan_1"] + seat
+        numbers[first : first + len(shares)] = shares
+        return numbers
 
     def _last_proposer(self, state: PirateGameState) -> Array:
         return np.where(state.passed, state.proposer, state.proposer - 1)
 
-    def told(self, state: PirateGameState, player: int) -> dict[str, Any]:
-        if not self.hears(state)[player]:
+    def told(self, state: PirateGameState, seat: int) -> dict[str, Any]:
+        if not self.hears(state)[seat]:
             return dict.fromkeys(("round", "rank", "phase", "proposer", "plan", "share", "last"))
         voting = int(state.phase) == VOTE
         return {
             "round": int(state.round) + (not state.over),
-            "rank": player + 1,
+            "rank": seat + 1,
             "phase": "vote" if voting else "propose",
             "proposer": int(state.proposer) + 1,
             "plan": self._shares(state.plan, int(state.proposer)) if voting else None,
-            "share": int(state.plan[player]) if voting else None,
-            "last": self._last(state, player) if state.round else None,
+            "share": int(state.plan[seat]) if voting else None,
+            "last": self._last(state, seat) if state.round else None,
         }
 
-    def _last(self, state: PirateGameState, player: int) -> dict[str, Any]:
+    def _last(self, state: PirateGameState, seat: int) -> dict[str, Any]:
         proposer = int(self._last_proposer(state))
         return {
             "round": int(state.round),
@@ -273,23 +239,24 @@ class PirateGame(Rulebook):
             "proposer": proposer + 1,
             "accepts": int(state.votes.sum()),
             "voters": self.players - proposer,
-            "vote": "accept" if state.votes[player] else "reject",
+            "vote": "accept" if state.votes[seat] else "reject",
             "passed": bool(state.passed),
-            "coins": int(self.coins(state)[player]) if state.over else None,
+            "coins": int(self.coins(state)[seat]) if state.over else None,
         }
 
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
-    def question(self, state: PirateGameState, player: int) -> Question | None:
-        if not self.asked(state)[player]:
+    def question(self, state: PirateGameState, seat: int) -> Question | None:
+        if not self.asked(state)[seat]:
             return None
         if int(state.phase) == VOTE:
             words = {"accept": ACCEPT, "reject": REJECT}
-            return Choice("decision", words, contains=self.vote_parse == "contains")
-        ranks = tuple(range(player + 1, self.players + 1))
+            contains = self.vote_parse == "contains"
+            return Choice("decision", words, contains=contains, published=around)
+        ranks = tuple(range(seat + 1, self.players + 1))
         loose = self.proposal_check == "sum_and_length"
-        return Plan("proposal", ranks, self.gold, self.players, loose)
+        return Shares("proposal", ranks, self.gold, self.players, loose, published=around)
 
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new space: a share for each seat, read when proposing, then a vote."""

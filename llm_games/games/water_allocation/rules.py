@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from math import floor
-from typing import Any, ClassVar, NamedTuple, get_type_hints
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.questions import NO_BID, Action, Question, SealedBid
+from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
+from llm_games.questions import NO_BID, Action, SealedBid
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
-    Column,
     Outcome,
+    PerPlayer,
+    PerTable,
     Rulebook,
     State,
     at,
-    check_choice,
-    check_integer,
-    fresh,
+    tall,
 )
 
 
@@ -88,50 +89,27 @@ PERSONAS = (
 
 UNSOLD = np.iinfo(np.int64).max
 """Above all prices."""
-
-_SUPPLIES = {"low": (10, 20), "medium": (15, 25), "high": (20, 30)}
-
-
-def _settings() -> dict[str, dict[str, Any]]:
-    """Return the six settings of the paper: three supplies without and with personas."""
-    return {
-        f"setting_{3 * group + place + 1}": {
-            "supply_low": low,
-            "supply_high": high,
-            "persona": persona,
-        }
-        for group, persona in enumerate(("none", "default"))
-        for place, (low, high) in enumerate(_SUPPLIES.values())
-    }
+MOST = 10**9
 
 
 @dataclass(frozen=True)
 class WaterAllocationState(State):
-    """What a table looks like between two days. ``round`` counts the days finished.
+    """Residents between two days; money is in units of ``10 ** -money_decimals`` dollars.
 
-    Money is in units of ``10 ** -money_decimals`` dollars.
-
-    Attributes:
-        supplies: water of all days, int64 ``(days, *batch)``.
-        balance: money after the last day, before the next salary, int64 ``(players, *batch)``.
-        hp: health points, int64 ``(players, *batch)``.
-        dry: days in a row without water, int64 ``(players, *batch)``.
-        living: bool ``(players, *batch)``.
-        took_part: was alive in the last day, bool ``(players, *batch)``; False before the first.
-        bids: as submitted in the last day, int64 ``(players, *batch)``; `NO_BID` for none.
-        won: got water in the last day, bool ``(players, *batch)``.
-        announced: money as announced after the last day, before a death took it away.
+    `supplies` is the water of all days, ``(days, *batch)``. `balance` is before the next salary,
+    `dry` counts days in a row without water. Of the last day are left: who `took_part`, the `bids`
+    as submitted, who `won` water, and the money `announced` before a death took it away.
     """
 
     supplies: Array
-    balance: Array
-    hp: Array
-    dry: Array
-    living: Array
-    took_part: Array
-    bids: Array
-    won: Array
-    announced: Array
+    balance: PerPlayer
+    hp: PerPlayer
+    dry: PerPlayer
+    living: PerPlayer
+    took_part: PerPlayer
+    bids: PerPlayer
+    won: PerPlayer
+    announced: PerPlayer
 
 
 @dataclass(frozen=True)
@@ -148,80 +126,58 @@ class WaterAllocation(Rulebook):
     """
 
     name: ClassVar[str] = "water_allocation"
+    lasting: ClassVar[Mapping[str, Any]] = {"hp_start": 10**6, "hp_max": 10**6}
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = _settings()
+    fewest_players: ClassVar[int] = 1
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        f"setting_{i}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
+        for i, (persona, low) in enumerate(product(("none", "default"), (10, 15, 20)), start=1)
+    }
 
-    players: int = 5
-    """number of residents, at least 1; more than 5 need `residents`"""
-    residents: tuple[Resident, ...] | None = None
-    """a row ``(name, requirement, salary)`` for each player: units of water a day, at least 1, and
-    whole dollars a day, at least 0; None: the paper's, the first `players` of them"""
-    days: int = 20
-    """days of a game, known to the players, at least 1"""
-    supply_low: int = 10
-    """smallest daily supply, units of water, at least 0"""
-    supply_high: int = 20
-    """largest daily supply, at least `supply_low`; all integers between are equally likely"""
-    supply_upper_inclusive: bool = True
-    """whether `supply_high` can occur; the authors' code leaves it out"""
-    supplies: tuple[int, ...] | None = None
-    """given supplies, one for each day, at least 0, or None to draw them"""
-    hp_start: int = 8
-    """health points at the start, 1 to `hp_max`"""
-    hp_max: int = 10
-    """most health points"""
-    hp_gain: int = 2
-    """health points that a day with water brings, at least 0"""
-    balance_start: int = 0
-    """whole dollars before the first salary, at least 0"""
-    money_decimals: int = 0
-    """decimals of a bid, 0 to 4; a finer bid is rounded down"""
-    persona: str | tuple[Persona, ...] = "none"
-    """``none``, ``default`` (the paper's, for its own residents), or a row ``(profession,
-    personality, background)`` for each player, told to that player alone"""
-    allocation: str = "skip"
-    """``skip``: a bid that does not fit is passed over; ``stop``: it ends the day's allocation"""
-    over_budget: str = "void"
-    """a bid above the own balance: ``void``, ignored for the day; ``clip``, lowered to the
-    balance; ``rule_break``, ignored and counted as a broken rule. It is announced as submitted"""
-    no_bid: str = "none"
-    """who does not bid takes no part (``none``) or bids 0 (``zero``)"""
-    tie_rule: str = "lower_requirement"
-    """equal bids: the lower requirement is first, then the lower seat (``lower_requirement``), or
-    only the latter (``index``)"""
-    reset_balance_on_death: bool = True
-    """whether a dead resident's money becomes 0; only records show it"""
-    shown_dry_counter: str = "days"
-    """players are shown the dry ``days`` so far, or the ``next_loss``, the health that the next
-    one costs"""
+    players: int = param(5, "number of residents; more than 5 need `residents`", low=1)
+    residents: tuple[Resident, ...] | None = param(
+        None, "a row ``(name, requirement, salary)`` each; units, dollars a day", none="the paper's"
+    )
+    days: int = param(20, "days of a game, known to the players", low=1)
+    supply_low: int = param(10, "smallest daily supply, units of water", low=0)
+    supply_high: int = param(20, "largest one; all integers from `supply_low` are equally likely")
+    supply_upper_inclusive: bool = param(True, "whether `supply_high` can occur, as in the paper")
+    supplies: tuple[int, ...] | None = param(None, "given ones, one for each day", none="drawn")
+    hp_start: int = param(8, "health points at the start, 1 to `hp_max`")
+    hp_max: int = param(10, "most health points", low=1, high=MOST)
+    hp_gain: int = param(2, "health points that a day with water brings", low=0, high=MOST)
+    balance_start: int = param(0, "whole dollars before the first salary", low=0, high=MOST)
+    money_decimals: int = param(0, "decimals of a bid; a finer one is rounded down", low=0, high=4)
+    persona: str | tuple[Persona, ...] = param(
+        "none",
+        "or ``default`` (the paper's), or a row ``(profession, personality, background)`` each",
+    )
+    allocation: str = param(
+        "skip", skip="a bid that does not fit is passed over", stop="it ends the day's allocation"
+    )
+    over_budget: str = param(
+        "void",
+        void="such a bid is ignored",
+        clip="becomes the balance",
+        rule_break="is also a break",
+    )
+    no_bid: str = param("none", none="who does not bid takes no part", zero="who does not bids 0")
+    tie_rule: str = param(
+        "lower_requirement", lower_requirement="this, then the lower seat", index="the lower seat"
+    )
+    reset_balance_on_death: bool = param(True, "a dead resident's money becomes 0, in records")
+    shown_dry_counter: str = param(
+        "days", days="the dry days so far", next_loss="the health that the next one costs"
+    )
 
     def __post_init__(self) -> None:
-        check_integer("players", self.players, 1)  # one resident alone is a game, too
-        check_choice("failed_reply", self.failed_reply, ("fallback", "void_run"))
-        check_integer("days", self.days, 1)
-        check_integer("supply_low", self.supply_low, 0)
-        check_choice("supply_upper_inclusive", self.supply_upper_inclusive, (True, False))
+        super().__post_init__()
         least = self.supply_low + (not self.supply_upper_inclusive)
-        check_integer("supply_high", self.supply_high, least, 10**9)
-        check_integer("hp_max", self.hp_max, 1, 10**9)
+        check_integer("supply_high", self.supply_high, least, MOST)
         check_integer("hp_start", self.hp_start, 1, self.hp_max)
-        check_integer("hp_gain", self.hp_gain, 0, 10**9)
-        check_integer("balance_start", self.balance_start, 0, 10**9)
-        check_integer("money_decimals", self.money_decimals, 0, 4)
-        check_choice("allocation", self.allocation, ("skip", "stop"))
-        check_choice("over_budget", self.over_budget, ("void", "clip", "rule_break"))
-        check_choice("no_bid", self.no_bid, ("none", "zero"))
-        check_choice("tie_rule", self.tie_rule, ("lower_requirement", "index"))
-        check_choice("reset_balance_on_death", self.reset_balance_on_death, (True, False))
-        check_choice("shown_dry_counter", self.shown_dry_counter, ("days", "next_loss"))
-        self._check_tables()
-
-    def _check_tables(self) -> None:
-        """Check what has a row for each player or day, and keep it in its plain form."""
         if self.residents is not None:
-            rows = _rows("residents", self.residents, Resident, self.players)
-            object.__setattr__(self, "residents", rows)
+            self._read_rows("residents", Resident)
         elif self.players > len(RESIDENTS):
             raise BadParameter(
                 f"players must be an integer from 1 to {len(RESIDENTS)} unless residents has a "
@@ -230,30 +186,47 @@ class WaterAllocation(Rulebook):
         for name, requirement, salary in self.cast:
             if not isinstance(name, str) or not name.strip():
                 raise BadParameter(f"the name of a resident must be a word, got {name!r}")
-            check_integer(f"the requirement of {name}", requirement, 1, 10**9)
-            check_integer(f"the salary of {name}", salary, 0, 10**9)
+            check_integer(f"the requirement of {name}", requirement, 1, MOST)
+            check_integer(f"the salary of {name}", salary, 0, MOST)
         if len({resident.name for resident in self.cast}) < self.players:
             raise BadParameter("residents must have different names")
         if self.supplies is not None:
-            object.__setattr__(self, "supplies", self._given_supplies())
-        if not isinstance(self.persona, str):
-            rows = _rows("persona", self.persona, Persona, self.players)
-            object.__setattr__(self, "persona", rows)
-        elif self.persona == "default" and self.players > len(PERSONAS):
+            given: Any = self.supplies
+            if not isinstance(given, (tuple, list)) or len(given) != self.days:
+                raise BadParameter(
+                    f"supplies must be {self.days} integers, one a day, got {given!r}"
+                )
+            for supply in given:
+                check_integer("each of the supplies", supply, 0, MOST)
+            object.__setattr__(self, "supplies", tuple(map(int, given)))
+        self._check_persona()
+
+    def _check_persona(self) -> None:
+        if self.persona == "default" and self.players > len(PERSONAS):
             raise BadParameter(
                 f"persona 'default' has {len(PERSONAS)} rows for {self.players} players; give a "
                 "row (profession, personality, background) for each"
             )
-        else:
-            check_choice("persona", self.persona, ("none", "default"))
+        if isinstance(self.persona, str):
+            return check_choice("persona", self.persona, ("none", "default"))
+        self._read_rows("persona", Persona)
+        for field, value in (pair for row in self.persona for pair in row._asdict().items()):
+            if not isinstance(value, str):
+                raise BadParameter(f"{field} of persona must be text, got {value!r}")
 
-    def _given_supplies(self) -> tuple[int, ...]:
-        given: Any = self.supplies
-        if not isinstance(given, (tuple, list)) or len(given) != self.days:
-            raise BadParameter(f"supplies must be {self.days} integers, one a day, got {given!r}")
-        for supply in given:
-            check_integer("each of the supplies", supply, 0, 10**9)
-        return tuple(int(supply) for supply in given)
+    def _read_rows(self, name: str, kind: Any) -> None:
+        """Read a parameter with a row for each player, as sequences or mappings."""
+        rows, fields = getattr(self, name), kind._fields
+        try:
+            if not isinstance(rows, (tuple, list)) or len(rows) != self.players:
+                raise TypeError
+            plain = ([r[f] for f in fields] if isinstance(r, Mapping) else r for r in rows)
+            object.__setattr__(self, name, tuple(kind(*row) for row in plain))
+        except (TypeError, KeyError):
+            shape = f"{self.players} rows ({', '.join(fields)}), one for each player"
+            raise BadParameter(f"{name} must be {shape}, got {rows!r}") from None
+
+    # -- who they are, what they need and earn -----------------------------------------------------
 
     @cached_property
     def cast(self) -> tuple[Resident, ...]:
@@ -271,9 +244,6 @@ class WaterAllocation(Rulebook):
     def unit(self) -> int:
         return 10**self.money_decimals
 
-    def _column(self, values: Any, batch: tuple[int, ...]) -> Array:
-        return np.asarray(values).reshape(-1, *(1,) * len(batch))
-
     @cached_property
     def requirements(self) -> Array:
         """Units of water that each seat needs a day, int64 ``(players,)``."""
@@ -288,9 +258,7 @@ class WaterAllocation(Rulebook):
     def precedence(self) -> Array:
         """Seats in the order in which equal bids are served."""
         seats = np.arange(self.players)
-        if self.tie_rule == "index":
-            return seats
-        return np.lexsort((seats, self.requirements))
+        return seats if self.tie_rule == "index" else np.lexsort((seats, self.requirements))
 
     @property
     def supply_top(self) -> int:
@@ -302,6 +270,14 @@ class WaterAllocation(Rulebook):
         """The mean of a day's supply."""
         return Fraction(self.supply_low + self.supply_top, 2)
 
+    @cached_property
+    def _most_water(self) -> int:
+        return max(self.supply_top, *(self.supplies or (0,)))
+
+    @cached_property
+    def _richest(self) -> int:
+        return self.balance_start * self.unit + int(self.salaries.max()) * self.days
+
     def terms(self) -> dict[str, Any]:
         who = [resident._asdict() for resident in self.cast]
         for resident, persona in zip(who, self.personas or (), strict=False):
@@ -309,86 +285,81 @@ class WaterAllocation(Rulebook):
         told = {"residents": who, "supply_top": self.supply_top}
         return super().terms() | told | {"with_persona": self.personas is not None}
 
-    def length(self) -> int | None:
+    def length(self) -> int:
         return self.days
 
-    def bounds(self) -> tuple[int, int]:
-        return NO_BID, self._richest
+    # -- a day -------------------------------------------------------------------------------------
 
-    @cached_property
-    def _richest(self) -> int:
-        return self.balance_start * self.unit + int(self.salaries.max()) * self.days
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether the bids that a seat can pay for are shown as a mask."""
-        return self.unit == 1 and self.bounds()[1] - NO_BID < LARGEST_DISCRETE
-
-    def reset(self, rng: np.random.Generator, batch: tuple[int, ...] = ()) -> WaterAllocationState:
-        shape = (self.players, *batch)
-        nobody = np.zeros(shape, np.bool_)
+    def draws(self) -> Sequence[Draw]:
+        low, top, days = self.supply_low, self.supply_top, self.days
+        supplies = fixed(self.supplies)
         if self.supplies is None:
-            drawn = rng.integers(self.supply_low, self.supply_top + 1, (self.days, *batch))
-        else:
-            drawn = np.broadcast_to(self._column(self.supplies, batch), (self.days, *batch))
-        return WaterAllocationState(
-            **fresh(batch),
-            supplies=drawn,
-            balance=np.full(shape, self.balance_start * self.unit, np.int64),
-            hp=np.full(shape, self.hp_start, np.int64),
-            dry=np.zeros(shape, np.int64),
-            living=~nobody,
-            took_part=nobody,
-            bids=np.full(shape, NO_BID, np.int64),
-            won=nobody,
-            announced=np.zeros(shape, np.int64),
+            supplies = lambda noise: noise.integers(low, top, days, endpoint=True)
+        return (Draw("supplies", supplies, 0, self._most_water),)
+
+    def begin(
+        self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()
+    ) -> WaterAllocationState:
+        return self.first(
+            WaterAllocationState,
+            batch,
+            supplies=chance["supplies"],
+            balance=self.balance_start * self.unit,
+            hp=self.hp_start,
+            dry=0,
+            living=True,
+            took_part=False,
+            bids=NO_BID,
+            won=False,
+            announced=0,
         )
 
-    def supply(self, state: WaterAllocationState, ago: int = 0) -> Array:
-        """Return the water of this day, or of `ago` days before, int64 ``(*batch)``.
+    def supply(self, state: WaterAllocationState, ago: int = 0) -> PerTable:
+        """Return the water of this day, or of `ago` days before, int64.
 
         Where fewer than `ago` days are over, it means nothing.
         """
         return at(state.supplies, np.minimum(state.round - ago, self.days - 1))
 
-    def purse(self, state: WaterAllocationState) -> Array:
-        """Return what each seat can spend today, salary included, int64 ``(players, *batch)``."""
-        return state.balance + self._column(self.salaries, state.round.shape) * state.living
+    def purse(self, state: WaterAllocationState) -> PerPlayer:
+        """Return what each seat can spend today, salary included, int64."""
+        return state.balance + tall(self.salaries, state.round.shape) * state.living
 
-    def asked(self, state: WaterAllocationState) -> Array:
+    def asked(self, state: WaterAllocationState) -> PerPlayer:
         return state.living & ~state.over
 
-    def alive(self, state: WaterAllocationState) -> Array:
-        return self.asked(state)
+    alive = asked
 
-    def legal(self, state: WaterAllocationState) -> tuple[Array, Array]:
-        high = np.where(state.living, self.purse(state), NO_BID)
-        return np.full(high.shape, NO_BID, np.int64), high
+    def bounds(self) -> tuple[int, int]:
+        return NO_BID, self._richest
 
-    def breaks(self, state: WaterAllocationState, actions: Array) -> Array:
-        broke = actions < NO_BID
+    def legal(self, state: WaterAllocationState) -> tuple[PerPlayer, PerPlayer]:
+        return self.fallback(state), np.where(state.living, self.purse(state), NO_BID)
+
+    def breaks(self, state: WaterAllocationState, bids: PerPlayer) -> PerPlayer:
+        broke = bids < NO_BID
         if self.over_budget == "rule_break":
-            broke |= actions > self.purse(state)
+            broke |= bids > self.purse(state)
         return self.asked(state) & broke
 
-    def fallback(self, state: WaterAllocationState) -> Array:
+    def fallback(self, state: WaterAllocationState) -> PerPlayer:
         return np.full(state.living.shape, NO_BID, np.int64)
 
-    def mend(self, state: WaterAllocationState, actions: Array, broke: Array) -> Array:
+    def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
-        return np.maximum(actions, NO_BID)
+        return np.maximum(bids, NO_BID)
 
     def play(
-        self,
-        state: WaterAllocationState,
-        actions: Array,
-        rng: np.random.Generator,
-        broke: Array,
+        self, state: WaterAllocationState, actions: PerPlayer, broke: PerPlayer
     ) -> tuple[WaterAllocationState, Outcome]:
         alive, purse, supply = state.living, self.purse(state), self.supply(state)
         bids = np.where(alive, actions, NO_BID)
         over_budget = bids > purse
-        effective = self._effective(bids, purse, alive, over_budget)
+        effective = bids if self.no_bid == "none" else np.where(alive, np.maximum(bids, 0), NO_BID)
+        if self.over_budget == "clip":
+            effective = np.minimum(effective, purse)
+        else:
+            effective = np.where(over_budget, NO_BID, effective)
         won, left = self._allocate(effective, supply)
         announced = purse - effective * won
         dry = (state.dry + alive) * ~won
@@ -396,7 +367,7 @@ class WaterAllocation(Rulebook):
         hp = np.where(won, np.minimum(self.hp_max, hp + self.hp_gain), hp)
         living = alive & (hp > 0)
         died = alive ^ living
-        after = state.but(
+        after = state.replace(
             round=state.round + 1,
             over=(state.round + 1 >= self.days) | ~living.any(axis=0),
             balance=announced * ~died if self.reset_balance_on_death else announced,
@@ -426,16 +397,8 @@ class WaterAllocation(Rulebook):
         rewards = (after.over & living).astype(np.float64)
         return after, Outcome(rewards, ~living | after.over, record)
 
-    def _effective(self, bids: Array, purse: Array, alive: Array, over_budget: Array) -> Array:
-        """Return the bids that are ranked, `NO_BID` for none, int64 ``(players, *batch)``."""
-        if self.no_bid == "zero":
-            bids = np.where(alive & (bids == NO_BID), 0, bids)
-        if self.over_budget == "clip":
-            return np.minimum(bids, purse)
-        return np.where(over_budget, NO_BID, bids)
-
-    def _allocate(self, bids: Array, supply: Array) -> tuple[Array, Array]:
-        """Return who is served, bool ``(players, *batch)``, and the water left over."""
+    def _allocate(self, bids: PerPlayer, supply: PerTable) -> tuple[PerPlayer, PerTable]:
+        """Return who is served, bool, and the water left over."""
         first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
         where = (ranked, *np.indices(supply.shape, sparse=True))
@@ -450,96 +413,75 @@ class WaterAllocation(Rulebook):
         won[where] = served
         return won, left
 
-    def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
-        """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
-        if self.unit == 1 and type(action) is int:
-            return super().decode(state, seat, max(NO_BID, action))
-        value = np.asarray(action)
-        kinds = "iuf" if self.unit > 1 else "iu"
-        if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
-            exact = max(NO_BID, floor(Fraction(repr(value.item())) * self.unit))
-            action = exact if self.unit == 1 else exact / self.unit
-        return super().decode(state, seat, action)
+    @property
+    def masked(self) -> bool:  # type: ignore[override]
+        """Whether the bids that a seat can pay for are shown as a mask."""
+        return self.unit == 1 and self._richest - NO_BID < LARGEST_DISCRETE
 
     def mask(self, state: WaterAllocationState) -> Array:
         mask = super().mask(state)
         mask[..., 0] = True  # the dead have nothing but "no bid"
         return mask
 
-    def columns(self) -> tuple[Column, ...]:
-        n = self.players
-        water = max(self.supply_top, *(self.supplies or (0,)))
-        rich = self.bounds()[1] / self.unit
-        worst = -float(self.hp_max + self.days)
-        own = (
-            Column("days", 0, self.days, "days finished"),
-            Column("supply", 0, water, "water today, units"),
-            Column("balance", 0, rich, "own money today, salary included, dollars"),
-            Column("hp", 0, self.hp_max, "own health points"),
-            Column("dry", 0, self.days, "own days in a row without water"),
-            Column("requirement", 0, int(self.requirements.max()), "own need a day, units"),
-            Column("salary", 0, rich, "own salary a day, dollars"),
-            Column("last_supply", 0, water, "water of the last day, units"),
-        )
-        kinds = (
-            ("took_part", 0, 1, "1: seat {} was alive in the last day; else it is 0 in all these"),
-            ("bid", NO_BID / self.unit, rich, "its bid, dollars; below 0: none"),
-            ("won", 0, 1, "1: it got water"),
-            ("balance", 0, rich, "its money after the day, dollars"),
-            ("hp", worst, self.hp_max, "its health points after the day; 0 or less: it died"),
-            ("dry", 0, self.days, "its days in a row without water"),
-        )
-        each = (
-            Column(f"{kind}_{i}", low, high, meaning.format(i))
-            for kind, low, high, meaning in kinds
-            for i in range(n)
-        )
-        return (*own, *each)
+    def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
+        """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
+        value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
+        if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
+            exact = max(NO_BID, floor(Fraction(repr(value.item())) * self.unit))
+            action = exact if self.unit == 1 else exact / self.unit
+        return super().decode(state, seat, action)
 
-    def observe(self, state: WaterAllocationState) -> Array:
-        n, batch = self.players, state.round.shape
-        rows = np.empty((len(self.column_index), n, *batch), np.float32)
-        asked, heard, unit = self.asked(state), state.took_part, self.unit
-        notice = (
-            self.supply(state),
-            self.purse(state) / unit,
-            state.hp,
-            state.dry,
-            self._column(self.requirements, batch),
-            self._column(self.salaries / unit, batch),
+    # -- what players know -------------------------------------------------------------------------
+
+    def hears(self, state: WaterAllocationState) -> PerPlayer:
+        return self.asked(state) | state.took_part
+
+    def known(self) -> Sequence[Fact]:
+        water, rich, unit = self._most_water, self._richest / self.unit, self.unit
+        need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
+
+        def own(name: str, of: Any, high: float, meaning: str) -> Fact:
+            """Tell the living before they bid."""
+            return Fact(name, lambda s: of(s) * self.asked(s), 0, high, meaning)
+
+        def news(name: str, of: Any, low: float, high: float, meaning: str) -> Fact:
+            """Tell of all who took part in the last day."""
+            return Fact(name, lambda s: of(s) * s.took_part, low, high, meaning, True)
+
+        each = lambda values: lambda s: tall(values, s.round.shape)
+        last = lambda s: self.supply(s, ago=1) * s.took_part
+        purse, left = (lambda s: self.purse(s) / unit), (lambda s: s.announced / unit)
+        bids = lambda s: np.minimum(s.bids, self._richest) / unit  # more can nobody ever pay
+        part = "1: seat {} was alive in the last day; else it is 0 in all these"
+        life = "its health points after the day; 0 or less: it died"
+        return (
+            Fact("days", lambda s: s.round, 0, self.days, "days finished"),
+            own("supply", self.supply, water, "water today, units"),
+            own("balance", purse, rich, "own money today, salary included, dollars"),
+            own("hp", lambda s: s.hp, self.hp_max, "own health points"),
+            own("dry", lambda s: s.dry, self.days, "own days in a row without water"),
+            own("requirement", each(self.requirements), need, "own need a day, units"),
+            own("salary", each(self.salaries / unit), rich, "own salary a day, dollars"),
+            Fact("last_supply", last, 0, water, "water of the last day, units"),
+            news("took_part", lambda s: s.took_part, 0, 1, part),
+            news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none"),
+            news("won", lambda s: s.won, 0, 1, "1: it got water"),
+            news("balance", left, 0, rich, "its money after the day, dollars"),
+            news("hp", lambda s: s.hp, worst, self.hp_max, life),
+            news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water"),
         )
-        rows[0] = state.round * (asked | heard)
-        for place, value in enumerate(notice, start=1):
-            rows[place] = value * asked
-        rows[7] = self.supply(state, ago=1) * heard
-        bids = np.minimum(state.bids, self._richest)  # a larger one nobody can ever pay
-        news = (heard, bids / unit, state.won, state.announced / unit, state.hp, state.dry)
-        told = np.empty((len(news), n, *batch), np.float32)
-        for place, value in enumerate(news):
-            told[place] = value * heard
-        # All who took part hear the same of every one who did.
-        np.multiply(told[:, :, None], heard, out=rows[8:].reshape(len(news), n, n, *batch))
-        return rows.transpose(*range(1, rows.ndim), 0)
 
-    def money_in_words(self, units: Any) -> int | str:
-        """Write money for the players: whole dollars, or with all its decimals."""
-        whole, rest = divmod(int(units), self.unit)
-        return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
-
-    def _shown(self, dry: Any) -> int:
-        return int(dry) + (self.shown_dry_counter == "next_loss")
-
-    def told(self, state: WaterAllocationState, player: int) -> dict[str, Any]:
+    def told(self, state: WaterAllocationState, seat: int) -> dict[str, Any]:
         today: dict[str, Any] = dict.fromkeys(("day", "supply", "balance", "hp", "dry"))
-        if self.asked(state)[player]:
+        if self.asked(state)[seat]:
             today = {
                 "day": int(state.round) + 1,
                 "supply": int(self.supply(state)),
-                "balance": self.money_in_words(self.purse(state)[player]),
-                "hp": int(state.hp[player]),
-                "dry": self._shown(state.dry[player]),
+                "balance": self.money_in_words(self.purse(state)[seat]),
+                "hp": int(state.hp[seat]),
+                "dry": self._shown(state.dry[seat]),
             }
-        return today | {"last": self._announcement(state) if state.took_part[player] else None}
+        return today | {"last": self._announcement(state) if state.took_part[seat] else None}
 
     def _announcement(self, state: WaterAllocationState) -> dict[str, Any]:
         return {
@@ -548,9 +490,7 @@ class WaterAllocation(Rulebook):
             "residents": [
                 {
                     "name": self.cast[seat].name,
-                    "bid": None
-                    if state.bids[seat] == NO_BID
-                    else self.money_in_words(state.bids[seat]),
+                    "bid": self.money_in_words(state.bids[seat]),
                     "won": bool(state.won[seat]),
                     "balance": self.money_in_words(state.announced[seat]),
                     "hp": int(state.hp[seat]),
@@ -561,43 +501,34 @@ class WaterAllocation(Rulebook):
             ],
         }
 
-    def question(self, state: WaterAllocationState, player: int) -> Question | None:
-        if not self.asked(state)[player]:
+    def money_in_words(self, units: Any) -> int | str | None:
+        """Write money for the players: whole dollars, or with all its decimals; None for no bid."""
+        if units == NO_BID:
             return None
-        return SealedBid("bid", 0, int(self.purse(state)[player]), self.money_decimals)
+        whole, rest = divmod(int(units), self.unit)
+        return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
+
+    def _shown(self, dry: Any) -> int:
+        return int(dry) + (self.shown_dry_counter == "next_loss")
+
+    def question(self, state: WaterAllocationState, seat: int) -> SealedBid | None:
+        if not self.asked(state)[seat]:
+            return None
+        return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)
-        caption = f"{self.title}: day {done} of {self.days}"
-        if done:
-            caption += f", {int(self.supply(state, ago=1))} units of water"
-        rows = []
-        for seat, resident in enumerate(self.cast):
-            bid = "" if state.bids[seat] == NO_BID else str(self.money_in_words(state.bids[seat]))
-            water = "yes" if state.won[seat] else ""
-            life = str(int(state.hp[seat])) if state.living[seat] else "dead"
-            money = str(self.money_in_words(state.balance[seat]))
-            rows.append([self.names()[seat], resident.name, bid, water, money, life])
-        return caption, ["seat", "resident", "bid", "water", "balance", "health"], rows
-
-
-def _rows(name: str, rows: Any, kind: Any, players: int) -> tuple[Any, ...]:
-    """Read a table with a row for each player, as sequences or mappings (persona: named or not)."""
-    fields: tuple[str, ...] = kind._fields
-    shape = f"{players} rows ({', '.join(fields)}), one for each player"
-    if not isinstance(rows, (tuple, list)) or len(rows) != players:
-        raise BadParameter(f"{name} must be {shape}, got {rows!r}")
-    try:
-        made = tuple(
-            kind(**{k: v for k, v in row.items() if k in fields or k != "name"})
-            if isinstance(row, Mapping)
-            else kind(*row)
-            for row in rows
-        )
-    except TypeError:
-        raise BadParameter(f"{name} must be {shape}, got {rows!r}") from None
-    for row in made:
-        for field, value in zip(fields, row, strict=True):
-            if get_type_hints(kind)[field] is str and not isinstance(value, str):
-                raise BadParameter(f"{field} of {name} must be text, got {value!r}")
-    return made
+        water = f", {int(self.supply(state, ago=1))} units of water" if done else ""
+        rows = [
+            [
+                self.names()[seat],
+                resident.name,
+                str("" if state.bids[seat] == NO_BID else self.money_in_words(state.bids[seat])),
+                "yes" if state.won[seat] else "",
+                str(self.money_in_words(state.balance[seat])),
+                str(state.hp[seat]) if state.living[seat] else "dead",
+            ]
+            for seat, resident in enumerate(self.cast)
+        ]
+        headers = ["seat", "resident", "bid", "water", "balance", "health"]
+        return f"{self.title}: day {done} of {self.days}{water}", headers, rows

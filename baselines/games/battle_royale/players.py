@@ -1,0 +1,137 @@
+"""Players of battle royale. Among equal hit rates the later seat counts as the stronger one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.games.battle_royale import theory
+from llm_games.baselines.rules import Players, cannot_play, pick, shape
+from llm_games.baselines.tiny.scripts import Answer, Seen
+from llm_games.games.battle_royale.rules import MISS
+from llm_games.noise import Noise
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import View
+
+WORDS = ("strongest", "weakest", "nobody")
+
+
+def living_others(view: View) -> Array:
+    """Return who else is alive, bool ``(*batch, players)``."""
+    seats = range(view.game.players)
+    alive = np.stack([view.number(f"living_{i}") > 0 for i in seats], axis=-1)
+    return alive & (np.array(seats) != view.seat)
+
+
+def strength(view: View) -> Array:
+    """Return the seats' rank by hit rate."""
+    return theory.strength(view.game.rates)
+
+
+def shoot(chances: Array, noise: Noise) -> Array:
+    """Draw a target from chances by seat, the last one for missing on purpose."""
+    target = pick(chances, noise)
+    return np.where(target == chances.shape[-1] - 1, MISS, target)
+
+
+def shoot_first(order: Array, view: View) -> Array:
+    """Return the living other who comes first in `order` (largest number), or a miss if none."""
+    others = living_others(view)
+    best = np.where(others, order, np.iinfo(np.int64).min).argmax(axis=-1)
+    return np.where(others.any(axis=-1), best, MISS)
+
+
+def follow(policy: Array, view: View, noise: Noise) -> Array:
+    """Draw from a policy of all seats, ``([shots left,] sets, seats, actions)``."""
+    others = living_others(view)
+    state: tuple[Any, ...] = theory.mask_of(others) | (1 << view.seat), view.seat
+    if policy.ndim > 3:
+        left = len(policy) - 1 - view.number("shots").astype(np.int64)
+        state = np.maximum(left, 0), *state
+    return shoot(policy[state], noise)
+
+
+def rational(view: View, noise: Noise) -> Array:
+    """Play the equilibrium; a cap on the shots counts only if it is announced."""
+    return follow(theory.solution(view.game).policy, view, noise)
+
+
+def level_k(level: int, view: View, noise: Noise) -> Array:
+    """Level 0 shoots any living other, level 1 the strongest."""
+    if level == 0:
+        others = living_others(view)
+        nobody = ~others.any(axis=-1, keepdims=True)
+        return shoot(np.concatenate([others, nobody], axis=-1).astype(float), noise)
+    if level == 1:
+        return shoot_first(strength(view), view)
+    return follow(theory.level_k(level, view.game), view, noise)
+
+
+def cooperative(view: View, noise: Noise) -> Array:
+    """Keep peace: shoot only who has shot at the own seat since its last turn."""
+    aimed = [
+        (view.number(f"shot_{i}") > 0) & (view.number(f"target_{i}") == view.seat)
+        for i in range(view.game.players)
+    ]
+    enemies = np.stack(aimed, axis=-1) & living_others(view)
+    order = np.where(enemies, strength(view), np.iinfo(np.int64).min)
+    return np.where(enemies.any(axis=-1), shoot_first(order, view), MISS)
+
+
+def any_legal(view: View, noise: Noise) -> Array:
+    """Shoot any living other or nobody."""
+    nobody = np.ones((*shape(view), 1), bool)
+    return shoot(np.concatenate([living_others(view), nobody], axis=-1).astype(float), noise)
+
+
+def fixed(word: str, view: View, noise: Noise) -> Array:
+    """Shoot at the living other with the highest or lowest hit rate, at nobody, or at a player.
+
+    Once that player is dead, or if it is oneself, at the strongest.
+    """
+    if word == "nobody":
+        return np.full(shape(view), MISS)
+    best = shoot_first(-strength(view) if word == "weakest" else strength(view), view)
+    if word in WORDS:
+        return best
+    wanted = view.game.names().index(word)
+    return np.where(living_others(view)[..., wanted], wanted, best)
+
+
+def meaning(game: Rulebook, value: str) -> str:
+    """Return a word of `WORDS` or a player's name."""
+    known = (*WORDS, *game.names())
+    if value not in known:
+        raise cannot_play(game, value, f"one of {', '.join(known)}")
+    return value
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Shoot back at whoever shot last, who is alive and somebody else; before that, at nobody."""
+    events, names = seen.told["events"], seen.question.names
+    last = names.get(events[-1]["shooter"]) if events else None
+    if last is None:
+        return MISS, "Nobody has shot yet, and I would rather not provoke anybody."
+    if rng.random() < {None: 0.75, "cooperative": 0.15}.get(persona, 1.0):
+        return last, "I shoot back at the last one who shot."
+    if persona == "cooperative":
+        return MISS, "I do not want to harm anybody."
+    return MISS, "I would rather not provoke anybody."
+
+
+PLAYERS = Players(
+    {
+        "rational": rational,
+        "best_response": partial(level_k, 2),  # one shot says little about the others
+        "level_k": level_k,
+        "cooperative": cooperative,
+        "random": any_legal,
+        "fixed": fixed,
+    },
+    meaning=meaning,
+    assumed="if the others always shoot at the strongest",
+    mixed=True,
+    script=script,
+)

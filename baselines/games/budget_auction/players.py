@@ -1,0 +1,78 @@
+"""Bidders in the sealed-bid auction with limited money (EconArena, section 3.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llm_games.baselines.games.budget_auction import theory
+from llm_games.baselines.games.sealed_bid_auction.players import reply_to, shade, value_of, zero
+from llm_games.baselines.rules import Players, whole
+from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
+from llm_games.rulebook import Array
+from llm_games.view import View
+
+
+def rational(view: View, noise: Noise) -> Array:
+    """Play the symmetric equilibrium of independent normal valuations; see `theory.private_bid`."""
+    game = view.game
+    value = value_of(view)
+    if game.price == "second":
+        return value
+    return np.rint(game.unit * theory.private_bid(game, value / game.unit))
+
+
+def best_response(view: View, noise: Noise) -> Array:
+    """Outbid the others' last bids at the first price, where all are shown; else be rational."""
+    game = view.game
+    usual = rational(view, noise)
+    if game.price == "second" or "bid_0" not in game.column_index:
+        return usual
+    rivals = [whole(view, f"bid_{i}", game.unit) for i in range(game.players) if i != view.seat]
+    enough = np.max(rivals, axis=0) + 1
+    return np.where((view.number("round") > 1) & (enough < value_of(view)), enough, usual)
+
+
+def cooperative(view: View, noise: Noise) -> Array:
+    """Keep the order of the valuations for next to nothing: a smallest unit for each whole one."""
+    return view.number("valuation").astype(np.int64)
+
+
+def truthful(view: View, noise: Noise) -> Array:
+    """Bid the valuation."""
+    return value_of(view)
+
+
+def all_in(view: View, noise: Noise) -> Array:
+    """Bid all the money."""
+    return whole(view, "assets", view.game.unit)
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Mostly bid the own value, which the second price makes best; never above the assets."""
+    own, unit = seen.told["own"], seen.game.unit
+    bid = round(own * unit)
+    if persona == "mathematician":
+        return bid, f"With the second price, the value {own} itself is the best bid."
+    if persona == "selfish" and rng.random() < 0.3:
+        assets = seen.told["assets"]
+        return round(assets * unit), f"I want to win and bid all of my {assets}."
+    if persona == "cooperative" and rng.random() < 0.6:
+        return draw(rng, (0, 1), (unit, 1)), "If all of us bid low, the winner pays little."
+    return bid, f"It is worth {own} to me, so I bid that."
+
+
+PLAYERS = Players(
+    {
+        "rational": rational,
+        "best_response": best_response,
+        "cooperative": cooperative,
+        "truthful": truthful,
+        "shade": shade,
+        "all_in": all_in,
+        "zero": zero,
+    },
+    assumed="if the highest rival bid comes again (while that is not known, if all are rational)",
+    reply_to=reply_to,
+    script=script,
+)

@@ -1,0 +1,88 @@
+"""Sealed-bid auctions of one item with limited money: what a bid cost, and equilibrium bids.
+
+The lowest of tied seats wins; bids may break rules. A second-price bidder bids its valuation as far
+as its money goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import erf, sqrt
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.games.sealed_bid_auction.theory import Price
+from llm_games.baselines.shapes import Measured, PerSeat
+from llm_games.questions import MISSING
+from llm_games.rulebook import Array
+
+
+def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
+    """Return the first-price equilibrium bids for independent values with a smooth law.
+
+    ``b(v) = v - (integral of F ** (players - 1) up to v) / F(v) ** (players - 1)`` by the trapezoid
+    rule, on an ascending grid from the lower end of the law with its distribution function there.
+    """
+    power = np.asarray(cdf, float) ** (players - 1)
+    area = np.append(0, np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(grid)))
+    return grid - np.divide(area, power, out=np.zeros_like(area), where=power > 0)
+
+
+def private_bid(game: Any, values: Array) -> Array:
+    """Return the first-price equilibrium bids of a game, in money.
+
+    Of bidders who know only that valuations are normal, cut at 0 and at the highest assets.
+    """
+    if game.sigma == 0:
+        return values
+    assets = game.assets if isinstance(game.assets, int) else max(game.assets)
+    return np.interp(values, *_private_bids(game.players, game.mu, game.sigma, assets))
+
+
+@lru_cache(maxsize=8)
+def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array]:
+    grid = np.linspace(0, most, 4001)
+    law = np.array([erf((v - mu) / (sqrt(2) * sigma)) for v in grid.tolist()])
+    return grid, iid_bid(grid, (law - law[0]) / (law[-1] - law[0]), players)
+
+
+def best_payoff(
+    values: PerSeat,
+    bids: PerSeat,
+    most: PerSeat,
+    part: PerSeat,
+    legal: PerSeat,
+    price: Price,
+    least: int,
+) -> PerSeat:
+    """Return the most each seat could have got against the others' bids (at least 0).
+
+    Legal are bids from 0 to `most`; `part` says whose take part. With fewer than `least` legal ones
+    there is no sale.
+    """
+    standing, best = np.where(part, bids, MISSING), np.zeros(bids.shape, np.int64)
+    for seat in range(len(bids)):
+        others = np.delete(standing, seat, 0)
+        highest = others.max(axis=0)
+        alone, before = highest == MISSING, others.argmax(axis=0) < seat
+        enough = np.where(alone, 0, np.maximum(highest + before, 0))
+        paid = enough if price == "first" else np.where(alone, 0, highest)
+        sold = np.delete(legal, seat, 0).sum(axis=0) + 1 >= least
+        gain = np.maximum(values[seat] - paid, 0)
+        best[seat] = np.where(sold & (enough <= most[seat]), gain, 0)
+    return best
+
+
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round; no distance where somebody broke a rule."""
+    bids, values, assets, legal = (record[k] for k in ("actions", "valuations", "assets", "legal"))
+    part = legal if game.rule_breaker == "exclude" else bids != MISSING
+    best = best_payoff(values, bids, assets, part, legal, game.price, game.min_valid_bids)
+    wanted = values
+    if game.price == "first":
+        wanted = private_bid(game, values / game.unit) * game.unit
+    far = np.abs(np.where(legal, bids, 0) - np.minimum(wanted, assets)).sum(axis=0)
+    share = np.where(legal.all(axis=0), far / assets.sum(axis=0), np.nan)
+    return (best - record["utility"]) / game.unit, share

@@ -1,0 +1,78 @@
+"""Players of the El Farol bar."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llm_games.baselines.games.el_farol_bar import theory
+from llm_games.baselines.games.el_farol_bar.theory import Bar
+from llm_games.baselines.rules import Players
+from llm_games.baselines.tiny.scripts import Answer, Seen
+from llm_games.noise import Noise
+from llm_games.rulebook import Array
+from llm_games.view import View
+
+
+def rational(view: View, noise: Noise) -> Array:
+    """Go as often as in the symmetric mixed equilibrium."""
+    return noise.random() < theory.mixed_equilibrium(Bar.of(view.game))
+
+
+def best_response(view: View, noise: Noise) -> Array:
+    """Reply to as many others as went last; while that is not known, play the equilibrium."""
+    bar = Bar.of(view.game)
+    good = bar.if_i_go(view.number("goers") - view.number("went")) > bar.home
+    known, by_fun = view.number("count_known") > 0, view.number("fun_known") > 0
+    reply = np.where(known, good, view.number("fun") > 0)
+    return np.where(known | by_fun, reply, rational(view, noise))
+
+
+def level_k(level: int, view: View, noise: Noise) -> Array:
+    """Level 0 goes half of the time."""
+    return noise.random() < theory.level_k(level, Bar.of(view.game))
+
+
+def cooperative(view: View, noise: Noise) -> Array:
+    """Take turns with the other seats, so that the bar is just full."""
+    bar = Bar.of(view.game)
+    turn = (view.seat - view.number("round").astype(np.int64) * bar.capacity) % bar.players
+    return (turn < bar.capacity) & (bar.good > bar.home)
+
+
+def reply_to(view: View, others: Array) -> Array:
+    """Return the best reply to decisions."""
+    return theory.best_response(np.append(others, 0), Bar.of(view.game))[-1]
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Go again if it was fun; the greedy one mostly goes, the mathematician mixes."""
+    ratio, last = float(seen.game.ratio), seen.told["last"]
+    if persona == "selfish":
+        return rng.random() < 0.9, "I want the fun for myself, whatever the others do."
+    if persona == "mathematician":
+        return rng.random() < ratio, "In equilibrium everybody goes with the same probability."
+    if persona == "cooperative":
+        again = last is not None and last["went"] and last["utility"] > seen.game.home
+        go = rng.random() < (0.8 if again else ratio / 2)
+        return go, "The bar is good for all of us only if some stay at home."
+    if last is None:
+        return rng.random() < ratio, "I know nothing yet, so I try my luck."
+    if not last["went"]:
+        return rng.random() < 0.7, "I stayed at home last time, so others may stay this time."
+    if last["utility"] > seen.game.home:
+        return rng.random() < 0.9, "It was good last time, so I do the same again."
+    return rng.random() < 0.3, "It was too crowded last time."
+
+
+PLAYERS = Players(
+    {
+        "rational": rational,
+        "best_response": best_response,
+        "level_k": level_k,
+        "cooperative": cooperative,
+    },
+    assumed="if as many others go again (while that is not known, if all are rational)",
+    mixed=True,
+    reply_to=reply_to,
+    script=script,
+)

@@ -1,0 +1,281 @@
+"""What a planning bidder thinks about in the English auction: items, money, and who won what.
+
+Source: AucArena (arXiv 2310.05746), §3.2 and A.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llm_games.asides import Aside, Lessons
+from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Compared, Priorities
+from llm_games.questions import Bid
+from llm_games.replies import Reply
+from llm_games.view import View
+from llm_games.wrappers.mind import Mind, PlanningMemory
+from llm_games.wrappers.policy import Attempt
+
+MIDDLE = 2
+"""The priority of an item that no plan has named."""
+Said = dict[str, int | None]
+"""What bidders replied: a bid, or None for a withdrawal."""
+
+
+@dataclass(frozen=True)
+class ClosedItem:
+    """An item that was sold or not, with every reply of every round.
+
+    `value` is None where it is not announced, `winner` and `price` where nobody bought it.
+    """
+
+    name: str
+    start: int
+    rounds: tuple[Said, ...]
+    winner: str | None
+    price: int | None
+    value: int | None
+
+
+@dataclass(frozen=True)
+class AuctionLog:
+    """All that was said in an auction, as any bidder hears it.
+
+    Attributes:
+        told: what was told last.
+        rounds: of the item on sale.
+        latest: the latest reply of each bidder on it.
+        closed: the items before it.
+    """
+
+    told: dict[str, Any]
+    rounds: tuple[Said, ...] = ()
+    latest: Said = field(default_factory=dict)
+    closed: tuple[ClosedItem, ...] = ()
+
+    def after(self, told: dict[str, Any], names: Sequence[str]) -> AuctionLog:
+        """Return the log after one more step, from what a seat is told then."""
+        inside = [name for name in names if self.latest.get(name, 0) is not None]
+        if told["number"] != self.told["number"]:
+            closed = (*self.closed, self._sold(told, inside), *self._skipped(told))
+            return AuctionLog(told, closed=closed)
+        latest = {reply["name"]: reply["bid"] for reply in told["replies"]}
+        if latest:
+            said = {n: bid for n, bid in latest.items() if self.latest.get(n, -1) != bid}
+        else:  # nobody wanted it, and all may bid again at a lower price
+            said = dict.fromkeys(inside)
+        rounds = (*self.rounds, said) if said else self.rounds
+        return dataclasses.replace(self, told=told, rounds=rounds, latest=latest)
+
+    def _sold(self, told: dict[str, Any], inside: Sequence[str]) -> ClosedItem:
+        """Close the item. Its last round is not told, but follows: all but the winner withdrew."""
+        before = {s["name"]: s for s in self.told["standings"]}
+        none = {"won": 0, "spent": 0, "profit": 0}
+        winner, price, value = None, None, None
+        for now in told["standings"]:
+            then = before.get(now["name"], none)
+            if now["won"] > then["won"]:
+                winner, price = now["name"], now["spent"] - then["spent"]
+                if now["profit"] is not None:
+                    value = price + now["profit"] - then["profit"]
+        last: Said = {name: None for name in inside if name != winner}
+        if winner is not None and self.latest.get(winner) != price:
+            last[winner] = price
+        rounds = (*self.rounds, last) if last else self.rounds
+        return ClosedItem(self.told["item"], self.told["start"], rounds, winner, price, value)
+
+    def _skipped(self, told: dict[str, Any]) -> list[ClosedItem]:
+        """Return the items after it that nobody was asked about, since nobody could pay."""
+        ahead, left = self.told["ahead"], len(told["ahead"]) + (told["item"] is not None)
+        gone = ahead[: len(ahead) - left]
+        return [ClosedItem(a["name"], a["start"], (), None, None, None) for a in gone]
+
+    def truth(self, chapter: int, me: str, purse: int, names: Sequence[str]) -> dict[str, Any]:
+        """Return the state of things when the item of a chapter was closed."""
+        won: dict[str, dict[str, int]] = {name: {} for name in names}
+        profits: dict[str, int | None] = dict.fromkeys(names, 0)
+        for item in self.closed[: chapter + 1]:
+            if item.winner is not None and item.price is not None:
+                won[item.winner][item.name] = item.price
+                so_far = profits[item.winner]
+                known = None not in (so_far, item.value)
+                profits[item.winner] = so_far + item.value - item.price if known else None  # type: ignore[operator]
+        budget = purse - sum(won[me].values())
+        return {"remaining_budget": budget, "total_profits": profits, "winning_bids": won}
+
+
+class AuctionMind(Mind):
+    """The bidder's own questions: priorities of items, and a belief that is checked."""
+
+    name = "english_auction"
+    chapter = "item"
+
+    def begin(self, game: Any, seat: int) -> tuple[None, Belief]:
+        names = game.names()
+        return None, {
+            "remaining_budget": int(game.purses[seat]),
+            "total_profits": dict.fromkeys(names, 0),
+            "winning_bids": {name: {} for name in names},
+        }
+
+    def hear(self, view: View, log: AuctionLog | None) -> AuctionLog:
+        assert view.told is not None
+        return AuctionLog(view.told) if log is None else log.after(view.told, view.game.names())
+
+    def scene(self, view: View) -> Any:
+        assert view.told is not None
+        return view.told["number"]
+
+    def closed(self, memory: PlanningMemory) -> int:
+        return len(memory.log.closed)
+
+    def status(self, view: View, memory: PlanningMemory) -> str:
+        return self.words.say("status", **_known(view), belief=_shown(memory.belief))
+
+    def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str]:
+        told, known, question = view.told, _known(view), view.question
+        assert told is not None
+        assert isinstance(question, Bid)
+        # The limits of a bid would tell the true budget, which the bidder has to keep track of.
+        form = dataclasses.replace(question, limits=False).form(reasoning)
+        unplanned = self.planning.strategy == "none"
+        sees = not unplanned or self.planning.none_sees_estimates or known["private"]
+        listed = unplanned and sees  # the others have this list in the request for their plan
+        values = told | known | {
+            "first": not memory.exchanges,
+            "count": len(view.game.catalogue),  # type: ignore[attr-defined]
+            "estimate": told["estimate"] if sees else None,
+            "adaptive": self.planning.strategy == "adaptive",
+            "later": [
+                f"{item['name']} {item['start']}/{item['estimate']}" if listed else item["name"]
+                for item in told["ahead"]
+            ],
+            "listed": listed,
+            "money": memory.belief["remaining_budget"],
+            "status": self.status(view, memory),
+            "goal": self._goal(view),
+            "form": form,
+        }  # fmt: skip
+        return self.words.say("report", **values), self.words.say("request", **values)
+
+    def plan(self, view: View, memory: PlanningMemory) -> Aside:
+        told = view.told
+        assert told is not None
+        here = {"name": told["item"], "start": told["start"], "estimate": told["estimate"]}
+        items = [here, *told["ahead"]]
+        names = tuple(item["name"] for item in items)
+        known = memory.plan if self.planning.replan_shows_old_plan and memory.plan else {}
+        old = {name: known[name] for name in names if name in known}
+        values = {
+            "items": items,
+            "money": memory.belief["remaining_budget"],
+            "plan": json.dumps(old) if old else "",
+            "goal": self._goal(view),
+        }
+        return Aside(memory.next_plan, Priorities("priorities", names), _known(view) | values)
+
+    def planned(
+        self, view: View, memory: PlanningMemory, question: Any, reply: Reply
+    ) -> tuple[dict[str, int], dict[str, Any]]:
+        said = reply.action if isinstance(reply.action, dict) else {}
+        old = memory.plan or {}
+        plan = {item: said.get(item, old.get(item, MIDDLE)) for item in question.items}
+        assert view.told is not None
+        return plan, {"item": view.told["number"] - 1, "priorities": plan}
+
+    def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
+        log, known = memory.log, _known(view)
+        names, purse = view.game.names(), int(view.game.purses[view.seat])  # type: ignore[attr-defined]
+        item: ClosedItem = log.closed[chapter]
+        question = Beliefs(
+            "remaining_budget",
+            known["me"],
+            log.truth(chapter, known["me"], purse, names),
+            tuple(closed.name for closed in log.closed[: chapter + 1]),
+            self.planning.correct_belief,
+            self.planning.bidder_names == "substring",
+        )
+        values = {
+            "belief": _shown(memory.belief),
+            "item": self.words.say("item", item=item, names=names),
+            "won": item.winner == known["me"],
+            "goal": self._goal(view),
+        }
+        return Aside("belief", question, known | values)
+
+    def believed(
+        self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
+    ) -> tuple[Belief, dict[str, Any]]:
+        """Store a belief that is right, else the truth or the last reply, as `Planning` says."""
+        checks, unusable = [], []
+        said: Belief | None = None
+        answered = [attempt for attempt in attempts if attempt.outcome != "failed"]
+        for attempt in answered[: self.planning.belief_checks]:
+            if isinstance(attempt.action, dict):
+                said = attempt.action
+                checks.append(_counts(question.checks(said)))
+            else:
+                unusable.append(attempt.why)
+        if isinstance(reply.action, dict):
+            said = reply.action
+        planning = self.planning
+        corrects = planning.correct_belief and planning.belief_fallback == "truth"
+        corrected = reply.outcome != "valid" and corrects
+        belief = question.truth if corrected else memory.belief if said is None else said
+        return belief, {
+            "checks": checks,
+            "unusable": unusable,
+            "belief": said,
+            "truth": question.truth,
+            "corrected": corrected,
+        }
+
+    def look_back(self, view: View, memory: PlanningMemory) -> Aside:
+        names = view.game.names()
+        said = [self.words.say("item", item=item, names=names) for item in memory.log.closed]
+        truth = memory.log.truth(len(said), names[view.seat], 0, names)
+        standings = [
+            {"name": n, "items": len(truth["winning_bids"][n]), "profit": truth["total_profits"][n]}
+            for n in names
+        ]
+        values = {"told": "\n".join(said), "standings": standings, "goal": self._goal(view)}
+        known = {"lessons": memory.lessons} | _known(view)
+        return Aside("learn", Lessons("lessons"), known | values)
+
+    def _goal(self, view: View) -> str:
+        objective = view.game.objectives[view.seat]  # type: ignore[attr-defined]
+        return self.words.say("goal", objective=objective)
+
+
+def _known(view: View) -> dict[str, Any]:
+    private = view.game.values == "private"  # type: ignore[attr-defined]
+    return {"me": view.game.names()[view.seat], "private": private}
+
+
+def _shown(belief: Belief) -> str:
+    """Write a belief as a reply has it, without the summary and what is unknown."""
+    profits = {name: n for name, n in belief["total_profits"].items() if n is not None}
+    shown = {
+        "remaining_budget": belief["remaining_budget"],
+        "total_profits": profits,
+        "winning_bids": belief["winning_bids"],
+    }
+    return json.dumps(shown)
+
+
+def _counts(checks: Sequence[Compared]) -> dict[str, list[int]]:
+    """Return how many fields were checked, and how many were wrong, by group."""
+    return {
+        group: [
+            sum(check.group == group for check in checks),
+            sum(check.group == group and not check.right for check in checks),
+        ]
+        for group in ("self", "others")
+    }
+
+
+MIND = AuctionMind
+"""What a planning player in this game has for a mind."""

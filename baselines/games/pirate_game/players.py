@@ -1,0 +1,139 @@
+"""Players of the pirate game. Where any plan will do, they propose equal shares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llm_games.baselines.games.pirate_game.theory import stage
+from llm_games.baselines.rules import Players, cannot_play, shape
+from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
+from llm_games.questions import Shares
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import View
+
+VOTES = {"accept": 1, "reject": 0}
+
+
+def ballot(view: View, plan: Array, accepts: Array) -> Array:
+    """Return a plan by seat where the seat proposes, and 0 but for its own vote where it votes.
+
+    Args:
+        view: of the seat.
+        plan: the plan that it would propose, ``(players, *batch)`` or ``(players,)``.
+        accepts: its vote, ``(*batch)``.
+
+    Returns:
+        ``(players, *batch)``; of one table, the vote alone.
+    """
+    batch = shape(view)
+    voting = view.number("phase") > 0
+    if not batch:
+        return np.asarray(int(accepts)) if voting else plan
+    mine = np.arange(len(plan)).reshape(-1, *(1 for _ in batch)) == view.seat
+    return np.where(voting, mine * accepts, plan.reshape(mine.shape) if plan.ndim == 1 else plan)
+
+
+def equal_shares(view: View) -> Array:
+    """Return the plan that gives all living pirates the same; the proposer keeps the rest."""
+    players, gold = view.game.players, view.game.gold
+    plan = np.where(np.arange(players) >= view.seat, gold // (players - view.seat), 0)
+    plan[view.seat] += gold - plan.sum()
+    return plan
+
+
+def rational(view: View, noise: Noise) -> Array:
+    """Play as in the subgame-perfect solution; vote as if the vote decided."""
+    game = view.game
+    now = stage(game.players - view.seat, game.gold, game.quota)
+    plan = equal_shares(view)  # when no plan can pass, any will do
+    if now.proposer_survives:
+        plan[view.seat :] = now.coins
+    prices = [
+        stage(game.players - first, game.gold, game.quota).prices[view.seat - first]
+        for first in range(view.seat)
+    ]
+    proposer = view.number("proposer").astype(np.int64) - 1
+    price = np.array([*prices, 0])[np.clip(proposer, 0, view.seat)]
+    return ballot(view, plan, view.number("share") >= price)
+
+
+def cooperative(view: View, noise: Noise) -> Array:
+    """Propose equal shares, and vote for every plan that gives it at least that."""
+    living = view.game.players + 1 - view.number("proposer")
+    return ballot(view, equal_shares(view), view.number("share") >= view.game.gold // living)
+
+
+def any_legal(view: View, noise: Noise) -> Array:
+    """Draw a plan, all divisions equally likely, and a vote."""
+    cuts = view.game.players - view.seat - 1
+    slots, batch = view.game.gold + cuts, shape(view)
+    bars = np.sort(noise.sample(slots, cuts), axis=0)
+    ends = np.full((1, *batch), -1), np.full((1, *batch), slots)
+    shares = np.diff(np.concatenate([ends[0], bars, ends[1]]), axis=0) - 1
+    plan = np.concatenate([np.zeros((view.seat, *batch), np.int64), shares])
+    return ballot(view, plan, noise.of("vote").random() < 0.5)
+
+
+def fixed(vote: int, view: View, noise: Noise) -> Array:
+    """Vote the same on every plan; propose equal shares."""
+    return ballot(view, equal_shares(view), np.asarray(vote))
+
+
+def meaning(game: Rulebook, value: str) -> int:
+    """Return the vote that a word means."""
+    if value not in VOTES:
+        raise cannot_play(game, value, f"one of {', '.join(VOTES)}")
+    return VOTES[value]
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Plans from a small repertoire; votes by one's own share."""
+    if isinstance(seen.question, Shares):
+        return _plan(seen.question, persona, rng)
+    share, equal = seen.told["share"], seen.game.gold // len(seen.told["plan"])
+    if persona == "cooperative":
+        return int(rng.random() < 0.95), "I want us to agree."
+    if persona == "selfish":
+        return int(share >= equal), f"I was offered {share}, and I want a fair share at least."
+    return int(share >= 1), f"I was offered {share}, and that is what counts."
+
+
+def _plan(question: Shares, persona: str | None, rng: np.random.Generator) -> Answer:
+    kinds = {
+        None: (("votes", 6), ("equal", 3), ("all", 1)),
+        "cooperative": (("equal", 1),),
+        "selfish": (("all", 5), ("votes", 5)),
+        "mathematician": (("votes", 1),),
+    }
+    kind = draw(rng, *kinds[persona])
+    m, total = len(question.ranks), question.total
+    shares = [0] * m
+    if kind == "equal":
+        shares = [total // m] * m
+    elif kind == "votes":
+        shares = [int(i > 0 and i % 2 == 0) for i in range(m)]
+    shares[0] += total - sum(shares)
+    plan = [0] * question.players
+    for rank, share in zip(question.ranks, shares, strict=True):
+        plan[rank - 1] = share
+    reasons = {
+        "equal": "An equal split will find the votes.",
+        "votes": "One coin buys the vote of every second pirate, and I need no more.",
+        "all": "I am the one who decides, so I keep it all.",
+    }
+    return tuple(plan), reasons[kind]
+
+
+PLAYERS = Players(
+    {
+        "rational": rational,
+        "best_response": rational,
+        "cooperative": cooperative,
+        "random": any_legal,
+        "fixed": fixed,
+    },
+    meaning=meaning,
+    assumed="if the others are rational",
+    script=script,
+)

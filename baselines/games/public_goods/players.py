@@ -1,0 +1,48 @@
+"""Players of the public goods game."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llm_games.baselines.games.public_goods import theory
+from llm_games.baselines.rules import Players, shape
+from llm_games.baselines.tiny.scripts import Answer, Seen, draw
+from llm_games.noise import Noise
+from llm_games.rulebook import Array
+from llm_games.view import View
+
+
+def dominant(view: View, noise: Noise | None = None) -> Array:
+    """Give what is best whatever the others give."""
+    endowments = np.broadcast_to(np.floor(view.number("own")), (view.game.players, *shape(view)))
+    return theory.best_response(endowments, view.game.ratio)[view.seat]
+
+
+def cooperative(view: View, noise: Noise) -> Array:
+    """Give what is best for all."""
+    return theory.optimum(np.floor(view.number("own")), view.game.ratio)
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Half at first, then as much again or one less; the greedy one gives nothing."""
+    own, last = int(seen.question.high), seen.told["last"]
+    if persona == "cooperative":
+        given = draw(rng, (own, 8), (own * 3 // 4, 2))
+        return given, "The group gains most if all of us give."
+    if persona == "mathematician":
+        worth = seen.game.ratio >= seen.game.players
+        return own if worth else 0, "A token in the pot brings me less than a token I keep."
+    if persona == "selfish":
+        return draw(rng, (0, 8), (min(own, 1), 1), (min(own, 2), 1)), "I keep what I have."
+    if last is None:
+        return draw(rng, (own // 2, 6), (own // 4, 2), (own, 2)), "I begin with about a half."
+    given = int(np.clip(last["contribution"] + rng.integers(-1, 1), 0, own))
+    return given, "I give about as much as I gave before."
+
+
+PLAYERS = Players(
+    {"rational": dominant, "best_response": dominant, "cooperative": cooperative},
+    assumed="whatever the others do",
+    reply_to=lambda view, others: dominant(view),
+    script=script,
+)

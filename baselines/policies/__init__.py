@@ -1,1 +1,0 @@
-"""Players that follow a rule: one file a kind, one function a game."""

@@ -1,0 +1,158 @@
+"""Players that follow a rule, and how a game's room hands them over.
+
+A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind of player that
+there is for the game. What a kind is, is said once: of those that several games share in
+`llm_games.baselines.players`, of those of one game in its room.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import View
+from llm_games.wrappers.policy import Decision, Policy
+
+if TYPE_CHECKING:
+    from llm_games.baselines.tiny.scripts import Script
+
+Rule = Callable[..., Any]
+"""``rule(view, noise)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan
+has the seats first. Of a kind with a value it is ``rule(value, view, noise)``."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of player."""
+
+    summary: str
+    """one line on what it does"""
+    rule: Rule | None = None
+    """what it does where a room says nothing else; None: only some games have it"""
+    value: str = ""
+    """what stands after the colon of its name, such as ``<level>``; "" if nothing may"""
+    needs_value: bool = False
+    read: Callable[[str], Any] = str
+    """reads the value; a BadParameter names what is allowed"""
+    meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
+    """what a value that was read means in a game; a BadParameter if nothing"""
+    model: Callable[[str, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
+    """instead of `rule`: makes a player that asks a language model, from the value, the client's
+    settings and its own"""
+
+
+@dataclass(frozen=True)
+class Players:
+    """What a game's room says of its players."""
+
+    rules: Mapping[str, Rule | Kind] = field(default_factory=dict)
+    """what each kind of player does; a kind of this game alone comes as a `Kind`"""
+    meaning: Callable[[Rulebook, str], Any] | None = None
+    """what the value of ``fixed:VALUE`` means, if it is no word or number of the game"""
+    assumed: str = ""
+    """what ``best_response`` takes the others to do, in words"""
+    mixed: bool = False
+    """whether ``rational`` or ``best_response`` may play by chance"""
+    reply_to: Callable[[View, Array], Any] | None = None
+    """the best response to given actions of the others ``(players - 1,)``"""
+    script: Script | None = None
+    """what the embedded model learns to do"""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All that a rule player remembers: its rule, its seed, and how often it has decided."""
+
+    rule: Rule
+    seed: int
+    count: int = 0
+
+    def noise(self, batch: tuple[int, ...]) -> Noise:
+        """Return the noise of this decision alone; copies of a batch have seeds of their own."""
+        seeds: Any = self.seed
+        if batch and not np.ndim(seeds):
+            seeds = np.uint64(seeds) + np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
+        return Noise(seeds).of(self.count)
+
+
+class RulePolicy(Policy):
+    """A player that follows a rule.
+
+    It acts on the numbers of a view, of one table or of a whole batch; the action is then an
+    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
+
+    Args:
+        name: the player's name.
+        rule_in: its rule in a game; a BadParameter if it has none there.
+    """
+
+    def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
+        self.name, self.rule_in = name, rule_in
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+        """Return the memory at the start; of a batch, `seed` may have one for each table.
+
+        Raises:
+            BadParameter: the player is not defined for this game.
+        """
+        return Memory(self.rule_in(game), seed)
+
+    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+        """Decide by the rule."""
+        action = memory.rule(view, memory.noise(shape(view)))
+        return decision(view, action), Memory(memory.rule, memory.seed, memory.count + 1)
+
+
+def decision(view: View, action: Any) -> Decision:
+    """Return a decision; numbers are kept within what is legal now."""
+    values = np.asarray(action)
+    if values.ndim == view.numbers.ndim - 1:
+        values = np.clip(values, view.low, view.high)
+    values = values.astype(np.int64)
+    if view.numbers.ndim > 1:
+        return Decision(values)  # type: ignore[arg-type]  # a whole batch
+    return Decision(tuple(values.tolist()) if values.ndim else int(values))
+
+
+# -- what rules are made of -----------------------------------------------------------------------
+
+
+def shape(view: View) -> tuple[int, ...]:
+    """Return the batch of a view, () for one table."""
+    return view.numbers.shape[:-1]
+
+
+def whole(view: View, column: str, unit: int = 1) -> Array:
+    """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
+    return np.rint(view.number(column).astype(np.float64) * unit).astype(np.int64)
+
+
+def pick(chances: Array, noise: Noise) -> Array:
+    """Draw an index of the last axis with these chances, ``(*batch)``."""
+    below = np.cumsum(chances, axis=-1)
+    mark = noise.random() * below[..., -1]
+    return (mark[..., None] >= below).sum(axis=-1)
+
+
+def count_from(low: int, high: int, needs: str) -> Callable[[str], int]:
+    """Return what reads a value from `low` to `high`; `needs` says what is needed, for errors."""
+
+    def read(value: str) -> int:
+        plain = value.isascii() and value.isdigit() and len(value) <= len(str(high))
+        if not plain or not low <= int(value) <= high:
+            raise BadParameter(f"{needs}, got {value!r}")
+        return int(value)
+
+    return read
+
+
+def cannot_play(game: Rulebook, value: str, allowed: str) -> BadParameter:
+    """Return the error for a value that means nothing in a game."""
+    return BadParameter(f"fixed:{value} cannot be played in {game.name}: it takes {allowed}")

@@ -1,0 +1,60 @@
+"""What commands share: options, and how they speak."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False}
+"""For text that is to be printed as it is."""
+Database = Annotated[Path, typer.Argument(metavar="FILE", help="the .db file of a run")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else on stdout")]
+Scoring = Annotated[
+    str | None,
+    typer.Option(metavar="EDITION", help="formulas of the scores: corrected, published, v4 or v2"),
+]
+OpenIt = Annotated[bool, typer.Option("--open", help="open the report in a browser")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bar, no table")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players"),
+]
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a terminal to print on."""
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def say(text: str) -> None:
+    """Print to the error output."""
+    print(text, file=sys.stderr)
+
+
+def write_report(
+    paths: list[Path],
+    out: Path,
+    open_it: bool,
+    quiet: bool = False,
+    scoring: str | None = None,
+    comparing: bool = False,
+) -> Path:
+    """Write a report of runs, say where it is, and open it if that was asked for."""
+    from llm_games.benchmarks.report import build
+
+    page = build(paths, out, scoring, comparing)
+    if not quiet:
+        say(f"report: {page}")
+    if open_it:
+        import webbrowser
+
+        webbrowser.open(page.absolute().as_uri())
+    return page

@@ -1,0 +1,123 @@
+"""Looking at runs: ``llm-games report``, ``compare``, ``replay``, ``watch`` and ``export``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from llm_games.benchmarks.cli.common import (
+    PLAIN,
+    AsJson,
+    Database,
+    OpenIt,
+    Scoring,
+    console,
+    say,
+    write_report,
+)
+
+SHOWN = 20
+"""Differences that a replay prints; the rest is counted."""
+
+
+def report(
+    db: Annotated[list[Path], typer.Argument(metavar="FILE...", help="the .db files of runs")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="folder, or HTML file")
+    ] = Path("report.html"),
+    comparing: Annotated[
+        bool, typer.Option("--compare", help="compare two runs, episode by episode")
+    ] = False,
+    scoring: Scoring = None,
+    open_it: OpenIt = False,
+) -> None:
+    """Write one HTML page with scores, plots and replies of one run or several.
+
+    Beside it: its figures as SVG and PNG, and its numbers as CSV.
+    """
+    write_report(db, out, open_it, scoring=scoring, comparing=comparing)
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="the .db file of a run")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="that of another run of the same games")],
+    scoring: Scoring = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two runs game by game, over the episodes that both played with the same seed."""
+    from llm_games.benchmarks.runs.compare import compare
+
+    found = compare(a, b, scoring)
+    if as_json:
+        print(json.dumps([game.plain() for game in found]))
+        return
+    from llm_games.benchmarks.cli.tables import comparison_table
+
+    terminal = console()
+    terminal.print(f"A: {a}\nB: {b}", **PLAIN)
+    terminal.print(comparison_table(found))
+    if all(game.score is None and game.payoff is None for game in found):
+        terminal.print("A and B have no finished episode of the same game in common", **PLAIN)
+    for game in found:
+        for note in (*game.notes, *game.alone):
+            terminal.print(f"{game.label}: {note}", **PLAIN)
+
+
+def replay(db: Database, as_json: AsJson = False) -> None:
+    """Play a recorded run again without its models and compare everything bit for bit.
+
+    Exit code 1: something differs, and is named.
+    """
+    from llm_games import __version__
+    from llm_games.benchmarks.runs.replay import replay
+    from llm_games.benchmarks.runs.store import Records
+
+    with Records.open_readonly(db) as records:
+        done, made_by = replay(records), records.package
+    if made_by != __version__:
+        say(
+            f"{db} was made by llm-games {made_by}, this is {__version__}: wordings and rules may "
+            f"have changed; to compare with those of then: pip install llm-games=={made_by}"
+        )
+    if as_json:
+        print(json.dumps({"db": str(db), "package": made_by} | dataclasses.asdict(done)))
+    else:
+        print(done.summary())
+        for difference in done.differences[:SHOWN]:
+            print(difference)
+        if len(done.differences) > SHOWN:
+            print(f"and {len(done.differences) - SHOWN} more; all of them with --json")
+    raise typer.Exit(1 if done.differences else 0)
+
+
+def watch(db: Database) -> None:
+    """Follow a run that is going on, from another terminal; Ctrl-C leaves the run alone."""
+    from llm_games.benchmarks.runs.watch import watch
+
+    try:
+        stand = watch(db, console())
+    except KeyboardInterrupt:
+        say(f"\nno longer watching; the run goes on, look again with: llm-games watch {db}")
+        return
+    if not stand.complete:
+        say(f"{db} is not complete and nobody plays it; go on with: llm-games resume {db}")
+
+
+def export(
+    db: Database,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="folder; its tables are replaced")
+    ],
+    form: Annotated[str, typer.Option("--format", help="csv or parquet")] = "csv",
+) -> None:
+    """Write episodes, steps, decisions and attempts (with their prompts) as tables."""
+    from llm_games.benchmarks.runs.export import export
+    from llm_games.benchmarks.runs.store import Records
+
+    with Records.open_readonly(db) as records:
+        for path, count in export(records, out, form).items():
+            print(f"{path}: {count} rows")

@@ -1,0 +1,291 @@
+"""``llm-games run`` and ``resume``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llm_games.benchmarks.cli.common import (
+    PLAIN,
+    AsJson,
+    BaseUrl,
+    Database,
+    OpenIt,
+    Quiet,
+    Scoring,
+    console,
+    say,
+    write_report,
+)
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.runs.plan import RunPlan
+    from llm_games.benchmarks.runs.store import Store
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|NAME",
+        help="a TOML file, or a name from `llm-games list`: gamma-bench, econ-arena/melee, ...",
+    ),
+]
+ReportTo = Annotated[
+    Path | None, typer.Option("--report", metavar="DIR", help="write a report there after the run")
+]
+CacheFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="keep replies at temperature 0 there and never ask for them again"
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="keep no replies and use none")]
+BudgetCalls = Annotated[
+    int | None, typer.Option(metavar="N", help="stop before there are more calls of models")
+]
+BudgetTokens = Annotated[int | None, typer.Option(metavar="N", help="of prompts and replies")]
+BudgetMoney = Annotated[
+    float | None, typer.Option(metavar="X", help="in the currency of the prices in the file")
+]
+BudgetCallsPerSeat = Annotated[
+    int | None, typer.Option(metavar="N", help="so many for each seat of a game")
+]
+BudgetTokensPerSeat = Annotated[
+    int | None, typer.Option(metavar="N", help="so many for each seat of a game")
+]
+BudgetMoneyPerSeat = Annotated[
+    float | None, typer.Option(metavar="X", help="so much for each seat of a game")
+]
+
+
+def run(
+    context: typer.Context,
+    source: Source,
+    seat: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="player for all seats; repeat it to name one for each"),
+    ] = None,
+    game: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GAME", help="play only this game of the file; can be repeated"),
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(metavar="N", help="of each game")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="all randomness comes from it")
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="file to record in; by default a new one in this folder"),
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="sampling temperature, 0 to 2")
+    ] = None,
+    prompts: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="wording: v1 to v5")
+    ] = None,
+    reasoning: Annotated[
+        bool | None, typer.Option("--reasoning/--no-reasoning", help="ask for an explanation first")
+    ] = None,
+    persona: Annotated[
+        str | None,
+        typer.Option(metavar="WHO", help="cooperative, selfish, mathematician, or a sentence"),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="past decisions in the dialogue: full, none or a number"),
+    ] = None,
+    scoring: Scoring = None,
+    base_url: BaseUrl = None,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    budget_calls: BudgetCalls = None,
+    budget_tokens: BudgetTokens = None,
+    budget_money: BudgetMoney = None,
+    budget_calls_per_seat: BudgetCallsPerSeat = None,
+    budget_tokens_per_seat: BudgetTokensPerSeat = None,
+    budget_money_per_seat: BudgetMoneyPerSeat = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print what would be played and asked; play nothing")
+    ] = False,
+    as_json: AsJson = False,
+    report_to: ReportTo = None,
+    open_it: OpenIt = False,
+    quiet: Quiet = False,
+) -> None:
+    """Play the games of a file and record everything.
+
+    Offline at once: llm-games run gamma-bench --episodes 1
+    """
+    from llm_games.benchmarks.runs.plan import Overrides, plan_of
+    from llm_games.benchmarks.runs.run import fresh, start
+    from llm_games.benchmarks.runs.store import check_free
+
+    named = ("episodes", "seed", "temperature", "prompts", "reasoning", "persona", "scoring")
+    given = {name: context.params[name] for name in (*named, "base_url")} | _costs(context)
+    past = int(memory) if memory is not None and memory.isdecimal() else memory
+    plan = plan_of(source, Overrides.of(seats=seat, games=game, memory=past, **given))
+    if dry_run:
+        _dry_run(plan, as_json)
+        return
+    path = db or fresh(source)
+    check_free(path)
+    _check_report(report_to, open_it)
+    _play(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
+    _finish(path, as_json, quiet, report_to, open_it)
+
+
+def resume(
+    context: typer.Context,
+    db: Database,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    budget_calls: BudgetCalls = None,
+    budget_tokens: BudgetTokens = None,
+    budget_money: BudgetMoney = None,
+    budget_calls_per_seat: BudgetCallsPerSeat = None,
+    budget_tokens_per_seat: BudgetTokensPerSeat = None,
+    budget_money_per_seat: BudgetMoneyPerSeat = None,
+    as_json: AsJson = False,
+    report_to: ReportTo = None,
+    open_it: OpenIt = False,
+    quiet: Quiet = False,
+) -> None:
+    """Finish a run that was interrupted; what is recorded is not asked again."""
+    from llm_games.benchmarks.runs.plan import Overrides
+    from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.store import Records, Store
+
+    _check_report(report_to, open_it)
+    with Records.open_readonly(db) as records:
+        plan = planned(records).with_costs(Overrides.of(**_costs(context)))
+        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
+    if owed:
+        _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
+    elif not as_json:
+        say(f"{db} is complete, nothing is left to play")
+    _finish(db, as_json, quiet, report_to, open_it)
+
+
+def _costs(context: typer.Context) -> dict[str, Any]:
+    """Return the cache and the limits that the command line names."""
+    from llm_games.benchmarks.runs.config import ConfigError
+
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if name == "cache" or name.startswith("budget_")
+    }
+    if given["cache"] is not None and context.params["no_cache"]:
+        raise ConfigError("--cache FILE and --no-cache contradict each other: give only one")
+    return given
+
+
+def _dry_run(plan: RunPlan, as_json: bool) -> None:
+    from llm_games.benchmarks.cli.tables import estimate_table
+    from llm_games.benchmarks.runs.estimate import estimate
+    from llm_games.benchmarks.runs.plan import players
+
+    unasked = plan.without_keys()
+    rows = estimate(unasked, players(unasked, unasked.shared(use_cache=False)))
+    if as_json:
+        print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
+        return
+    terminal = console()
+    terminal.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
+    terminal.print(estimate_table(rows))
+    terminal.print("Re-asks after bad replies come on top. Nothing was played.")
+
+
+def _play(
+    open_store: Callable[[], Store],
+    path: Path,
+    plan: RunPlan,
+    use_cache: bool,
+    quiet: bool,
+    resumed: bool = False,
+) -> None:
+    """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.runs.progress import progress
+    from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players
+    from llm_games.benchmarks.runs.store import Unwritable
+
+    how = f"all that happened is in {path}; go on with: llm-games resume {path}"
+    with seated_players(plan, use_cache) as made:
+        if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
+            say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        try:
+            with progress(console(stderr=True), quiet) as watch:
+                play_run(open_store, plan, made, watch, resumed)
+        except KeyboardInterrupt:
+            say(f"\ninterrupted; {how}" if path.exists() else "\ninterrupted; nothing was run")
+            raise typer.Exit(130) from None
+        except (RunStopped, Unwritable) as error:
+            if not path.exists():
+                raise
+            say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
+            raise typer.Exit(1) from None
+
+
+def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
+    """Print what a run came to, and write the report that was asked for."""
+    from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.store import Records
+    from llm_games.benchmarks.runs.summary import spending, summary, total
+
+    with Records.open_readonly(path) as records:
+        games, usage, spent = summary(records), records.usage(), spending(records.spent())
+    page = None
+    if not as_json and not quiet:
+        from llm_games.benchmarks.cli.tables import players_table, spending_table, summary_table
+
+        terminal = console()
+        terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
+        terminal.print(summary_table(games, total(games)))
+        if (payoffs := players_table(games)) is not None:
+            terminal.print(payoffs)
+        for table in (spending_table(kind, named) for kind, named in spent.items() if named):
+            terminal.print(table)
+        terminal.print(
+            f"recorded in {path}; a report: llm-games report {path}", soft_wrap=True, **PLAIN
+        )
+    if report_to is not None or open_it:
+        page = write_report(
+            [path], report_to or path.with_suffix(".html"), open_it, quiet or as_json
+        )
+    if as_json:
+        overall = total(games)
+        print(
+            json.dumps(
+                {
+                    "db": str(path),
+                    "report": page and str(page),
+                    "overall": overall and {"mean": overall.mean, "std": overall.std},
+                    "games": [game.plain() for game in games],
+                    "usage": usage,
+                    "spent": {
+                        kind: {name: found.plain() for name, found in named.items()}
+                        for kind, named in spent.items()
+                    },
+                }
+            )
+        )
+
+
+def _check_report(report_to: Path | None, open_it: bool) -> None:
+    """Learn before anything is played and paid for whether the report can be written."""
+    if report_to is not None or open_it:
+        from llm_games.benchmarks.report import check_out
+
+        check_out(report_to or Path("report.html"))
+
+
+def _who(plan: RunPlan) -> str:
+    """Name the players and how many seats each has, over all games."""
+    seats = Counter(seat.name for game in plan.games for seat in game.seats)
+    if len(seats) == 1:
+        return f"{next(iter(seats))} in all seats"
+    return ", ".join(f"{name} in {count} seats" for name, count in seats.items())

@@ -1,0 +1,124 @@
+"""A run from Python: `llm_games.run`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from llm_games.benchmarks.runs.plan import Overrides, plan_of
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import EpisodeRow, Plain
+from llm_games.benchmarks.runs.run import fresh, play_run, seated_players, start
+from llm_games.benchmarks.runs.store import check_free
+from llm_games.benchmarks.runs.summary import GameSummary, summary
+from llm_games.errors import unknown
+
+
+class Run:
+    """A run in its file, which is read when something is asked for.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def games(self) -> dict[str, GameSummary]:
+        """What each game came to, by label."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: game for game in summary(records)}
+
+    @property
+    def scores(self) -> dict[str, list[float]]:
+        """The scores of the finished episodes, 0 to 100, by label; empty where none is defined."""
+        return {label: game.scores for label, game in self.games.items()}
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return the rows of a table, see `rows`, with their game, label, episode and player.
+
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them.
+
+        Raises:
+            UnknownName: there is no such table.
+        """
+        if table not in READERS:
+            raise unknown("table", table, READERS)
+        with Records.open_readonly(self.path) as records:
+            return [
+                _about(episode) | _plain(records, episode, row)
+                for episode in records.episodes()
+                for row in READERS[table](records, episode)
+            ]
+
+
+READERS: dict[str, Callable[[Records, EpisodeRow], Sequence[Any]]] = {
+    "episodes": lambda records, episode: [episode],
+    "steps": lambda records, episode: records.steps(episode.id),
+    "decisions": lambda records, episode: records.decisions(episode.id),
+    "attempts": lambda records, episode: records.attempts(episode.id),
+    "notes": lambda records, episode: records.notes(episode.id),
+}
+
+
+def _about(episode: EpisodeRow) -> Plain:
+    return {"game": episode.game.game, "label": episode.game.label, "episode": episode.number}
+
+
+def _plain(records: Records, episode: EpisodeRow, row: Any) -> Plain:
+    plain = dict(vars(row))
+    if row is episode:
+        return plain | {"game": episode.game.game, "players": episode.seats}
+    if "seat" in plain:
+        plain["player"] = episode.seats[row.seat]
+    if "prompt" in plain:
+        plain["prompt"] = records.messages(row.prompt)
+    return plain
+
+
+def run(
+    source: str | Path | Mapping[str, Any],
+    db: str | Path | None = None,
+    *,
+    use_cache: bool = True,
+    **overrides: Any,
+) -> Run:
+    """Play a run, record everything and return it.
+
+    Args:
+        source: a TOML file, the name of an experiment, TOML itself, or its content.
+        db: the file to record in; None: a new one in this folder.
+        use_cache: False: keep no replies and use none.
+        overrides: what wins over the file: ``seats``, ``games``, ``episodes``, ``seed``,
+            ``scoring``, ``cache``, ``budget_calls`` and the like, or a setting of players that ask
+            a language model, such as ``temperature``.
+
+    Raises:
+        ConfigError: the run cannot be played as it is described.
+        RunExists, Unwritable: the file cannot be used.
+        RunStopped: the models cannot be reached any more, or the budget is spent.
+    """
+    plan = plan_of(source, Overrides.of(**overrides))
+    name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
+    path = fresh(name) if db is None else Path(db)
+    check_free(path)
+
+    def play() -> None:
+        with seated_players(plan, use_cache) as made:
+            play_run(lambda: start(plan, path), plan, made)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        play()
+    else:  # as in a notebook
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(play).result()
+    return Run(path)

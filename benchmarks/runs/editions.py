@@ -1,0 +1,67 @@
+"""Editions: what a recorded episode hangs on beside its configuration.
+
+Who changes one of them raises the package's version too, so that a file can say which version
+still plays it again. Files of all editions are read, reported, compared and exported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from llm_games import rooms, words
+from llm_games.benchmarks.runs.database import StoreError
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import Plain
+from llm_games.registry import game_class
+from llm_games.wrappers import llm_policy
+
+UNNAMED: Plain = {"rules": 0}
+"""The edition in files of llm-games 0.1.0, which name none: chance was drawn in another way."""
+SAID = {
+    "rules": "the rules of {games} (edition {old}, here {new})",
+    "wording": "the wording of {games} ({old}, here {new})",
+    "seat": "how models are asked and read (edition {old}, here {new})",
+}
+
+
+class OtherEdition(StoreError):
+    """A record cannot be played again, since what it hangs on has changed."""
+
+
+@cache
+def editions(game: str) -> Plain:
+    """Return the editions of today: rules and seat by number, wording as a hash of templates."""
+    digest = hashlib.sha256()
+    for folder in filter(None, (rooms.wordings(game), words.FOLDER)):
+        for path in sorted(folder.glob("*.j2")):
+            digest.update(f"{path.name}\0{path.read_text('utf-8')}\0".encode())
+    return {
+        "rules": getattr(game_class(game), "edition", 1),
+        "wording": digest.hexdigest()[:16],
+        "seat": getattr(llm_policy, "EDITION", 1),
+    }
+
+
+def check_editions(records: Records) -> None:
+    """Check that what a run hangs on is as it was.
+
+    Raises:
+        OtherEdition: it is not; says what changed, and which version still plays the run again.
+    """
+    changed: dict[tuple[str, str, str], list[str]] = {}
+    found = {row.game.game: row.edition or UNNAMED for row in records.episodes()}
+    for game, edition in found.items():
+        for part, new in editions(game).items():
+            if (old := edition.get(part, new)) != new:
+                changed.setdefault((part, str(old), str(new)), []).append(game)
+    if changed:
+        parts = "; ".join(
+            SAID[part].format(games=", ".join(games), old=old, new=new)
+            for (part, old, new), games in changed.items()
+        )
+        raise OtherEdition(
+            f"{records.path} was made by llm-games {records.package}; it can be read and reported, "
+            f"but neither replayed nor resumed, since this has changed: {parts}. To replay or "
+            f"resume it: pip install llm-games=={records.package}"
+        )

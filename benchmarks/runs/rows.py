@@ -1,0 +1,383 @@
+"""The rows of a run's file, each declared once: its SQL, readers, writers and exports follow.
+
+A run is one SQLite file. A class is a table and a field a column: numbers and text as they are,
+all other values as JSON. Fields with a default may be missing in a file of an older schema.
+Times are UTC, ISO 8601. Seats and steps count from 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from llm_games.registry import game_class, rulebook
+from llm_games.rulebook import Rulebook, seated
+
+SCHEMA = 3
+"""Number of the schema, in PRAGMA user_version."""
+OLDEST = 2
+"""The oldest schema that is still read, that of llm-games 0.1.0."""
+
+Status = Literal["pending", "running", "done", "void"]
+Plain = dict[str, Any]
+R = TypeVar("R")
+
+# -- how classes are tables ------------------------------------------------------------------------
+
+_SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table of rows of one class, in the order of its primary key.
+
+    With `episode`, rows belong to an episode: its id is the first column, and no field.
+    """
+
+    name: str
+    row: type
+    key: str
+    episode: bool
+    unique: str
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        """What the columns hold, by name."""
+        hints = get_type_hints(self.row)
+        return {field.name: hints[field.name] for field in fields(self.row)}
+
+    @cached_property
+    def json(self) -> frozenset[str]:
+        """The columns of JSON."""
+        return frozenset(name for name in self.types if self._sql(name)[1])
+
+    @cached_property
+    def loads(self) -> dict[str, Callable[[Any], Any]]:
+        """How to read columns that SQLite knows nothing of."""
+        found: dict[str, Callable[[Any], Any]] = dict.fromkeys(sorted(self.json), json.loads)
+        return found | {name: bool for name, hint in self.types.items() if hint is bool}
+
+    def _sql(self, name: str) -> tuple[str, bool]:
+        """Return a column's SQL, and whether it holds JSON."""
+        hint = self.types[name]
+        union = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        kinds = [kind for kind in union if kind is not NoneType]
+        null = "" if len(kinds) < len(union) else " NOT NULL"
+        if len(kinds) == 1 and is_dataclass(kinds[0]):
+            return f"{name} INTEGER{null} REFERENCES {TABLES[kinds[0]].name}", False
+        legal = get_args(hint) if get_origin(hint) is Literal else ()
+        check = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
+        known = {_SQL.get(type(legal[0]) if legal else kind) for kind in kinds}
+        sql = known.pop() if len(known) == 1 else None
+        return f"{name} {sql or 'TEXT'}{null}{check}", sql is None
+
+    @property
+    def sql(self) -> str:
+        """The statement that makes the table."""
+        lines = ["episode INTEGER NOT NULL REFERENCES episodes"] if self.episode else []
+        lines += [self._sql(name)[0] for name in self.types]
+        lines += [f"PRIMARY KEY ({self.key})"]
+        lines += [f"UNIQUE ({self.unique})"] if self.unique else []
+        strict = "STRICT" if self.key == "id" else "STRICT, WITHOUT ROWID"
+        columns = ",\n  ".join(lines)
+        return f"CREATE TABLE {self.name} (\n  {columns}\n) {strict}"
+
+    def written(self, row: Any) -> dict[str, Any]:
+        """Return the columns of a row as they are written."""
+        return {name: self._written(name, getattr(row, name)) for name in self.types}
+
+    def _written(self, name: str, value: Any) -> Any:
+        if name not in self.json or (value is None and NoneType in get_args(self.types[name])):
+            return value.id if isinstance(value, GameRow) else value
+        return json.dumps(value, default=str)  # a ratio as "2/3"
+
+    def insert(self, row: Any, *episode: int, again: bool = False) -> tuple[str, list[Any]]:
+        """Return the statement that writes a row (`again`: over one of its key) and its values."""
+        values = [*episode, *self.written(row).values()]
+        names = ", ".join([*(["episode"] if episode else []), *self.types])
+        how = "INSERT OR REPLACE" if again else "INSERT"
+        return f"{how} INTO {self.name} ({names}) VALUES ({', '.join('?' * len(values))})", values
+
+
+TABLES: dict[Any, Relation] = {}
+"""The tables by the class of their rows."""
+
+
+def table(
+    name: str, key: str = "id", *, episode: bool = False, unique: str = ""
+) -> Callable[[type[R]], type[R]]:
+    """Declare that a class is a table."""
+
+    def declare(row: type[R]) -> type[R]:
+        TABLES[row] = Relation(name, row, f"episode, {key}" if episode else key, episode, unique)
+        return row
+
+    return declare
+
+
+# -- the tables ------------------------------------------------------------------------------------
+
+
+@table("run")
+@dataclass(frozen=True)
+class RunRow:
+    """The run: one row. `config` has all defaults and no keys; `package` made the file."""
+
+    title: str
+    package: str
+    config: Plain
+    created: str
+    id: Literal[1] = 1
+
+
+@table("lock")
+@dataclass(frozen=True)
+class LockRow:
+    """The process that runs it now: one row or none.
+
+    Every commit checks that it still holds the lock. `born`: when the process started, so that
+    pids can be reused. `beat`: Unix time of the last sign of life.
+    """
+
+    token: str
+    host: str
+    pid: int
+    born: str
+    beat: float
+    id: Literal[1] = 1
+
+
+@table("games", unique="label")
+@dataclass(frozen=True)
+class GameRow:
+    """One of the run's games: name in the registry, players' names, both as configured.
+
+    `params` are the parameters that were given.
+    """
+
+    id: int
+    label: str
+    game: str
+    params: Plain
+    seats: list[str]
+
+
+@table("episodes", unique="game, number")
+@dataclass(frozen=True)
+class EpisodeRow:
+    """One episode; `number` counts within its game, `reason` says why it is void.
+
+    All its randomness comes from `seed`, but for the draws in `given`. `seating` has for each
+    seat the place in ``game.seats`` of who sits there. `edition`: see `editions.editions`.
+    `source`: where it was taken from, if it was not played here.
+    """
+
+    id: int
+    game: GameRow
+    number: int
+    seed: int
+    seating: list[int]
+    status: Status
+    reason: str | None
+    started: str | None
+    ended: str | None
+    given: Plain | None = None
+    edition: Plain | None = None
+    source: str | None = None
+
+    @property
+    def seats(self) -> list[str]:
+        """Return the players' names by seat, in this episode."""
+        return [self.game.seats[place] for place in self.seating]
+
+    @property
+    def params(self) -> Plain:
+        """Return the parameters; those that belong to players are where these sit."""
+        return seated(game_class(self.game.game), self.game.params, self.seating)
+
+    def rules(self) -> Rulebook:
+        """Build the rules of this episode."""
+        return rulebook(self.game.game, **self.params)
+
+
+@table("messages", unique="hash")
+@dataclass(frozen=True)
+class MessageRow:
+    """A message of a prompt, once; `hash`: 16 bytes of SHA-256 of role, zero byte, content."""
+
+    id: int
+    hash: bytes
+    role: str
+    content: str
+
+
+@table("prompts", unique="parent, message")
+@dataclass(frozen=True)
+class PromptRow:
+    """A prompt: the one before it, 0 for none, and the message that comes next."""
+
+    id: int
+    parent: int
+    message: int
+
+
+@table("attempts", "step, seat, number", episode=True)
+@dataclass(frozen=True)
+class AttemptRow:
+    """A completion, written as it arrives. `number`: 0 for the first call of a decision.
+
+    `prompt`: of its last message in ``prompts`` the id (in schema 2, the ids of all messages).
+    `text` is as received, "" if none came; then `finish` is ``transient`` or ``fatal`` (else
+    ``stop``, ``length``, ``refusal``), and `error` says why. `outcome`: how it was read, None
+    until the decision is made; `why`: what was wrong; `detail`: which rule it broke, where the
+    game tells them apart. `kind`: what it was asked for. A `step` that equals the number of
+    steps: asked for when the game was over. `latency` is in seconds.
+    """
+
+    step: int
+    seat: int
+    number: int
+    prompt: Any
+    text: str
+    finish: str
+    error: str
+    outcome: str | None
+    why: str
+    tokens_in: int
+    tokens_out: int
+    latency: float
+    seed: int
+    model: str
+    detail: str = ""
+    kind: str = "move"
+    thoughts: str = ""
+    tool_calls: list[Plain] | None = None
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+    refusal: str = ""
+
+
+@table("notes", "step, seat, number", episode=True)
+@dataclass(frozen=True)
+class NoteRow:
+    """What a player wrote down for itself, such as a plan; steps as in attempts."""
+
+    step: int
+    seat: int
+    number: int
+    kind: str
+    content: Plain
+
+
+@table("spent", "model, seat")
+@dataclass(frozen=True)
+class SpentRow:
+    """All calls of a model by a seat, "" for greetings: also tries that are in no other table.
+
+    Replies from a cache are not. Tokens are estimates where the server counts none; `seconds` are
+    latencies; `money` is an exact decimal, in the currency of the prices.
+    """
+
+    model: str
+    seat: str
+    calls: int
+    failures: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    money: str
+
+
+@table("limits", "began, number")
+@dataclass(frozen=True)
+class LimitRow:
+    """How many calls at a time one server has borne since a start of the run.
+
+    `history` holds lists of two: seconds since `began`, calls that might be in flight.
+    """
+
+    began: str
+    number: int
+    model: str
+    server: str
+    history: list[Sequence[float]]
+
+
+@table("steps", "step", episode=True)
+@dataclass(frozen=True)
+class StepRow:
+    """One step: who was asked, what happened (plain lists), payoffs of all seats, who is out.
+
+    Where fewer than half of the seats are asked, it is written as `thin` has it.
+    """
+
+    step: int
+    asked: list[int]
+    record: Plain
+    rewards: list[float]
+    finished: list[int]
+
+    def thin(self) -> StepRow:
+        """Return it with lists by seat as ``{"of": length, VALUE: seats, ...}``."""
+        players = len(self.rewards)
+        if 2 * len(self.asked) >= players:
+            return self
+        out = [seat in self.finished for seat in range(players)]
+        record = {
+            key: _thin(value) if isinstance(value, list) and len(value) == players else value
+            for key, value in self.record.items()
+        }
+        more: Any = {"rewards": _thin(self.rewards), "finished": _thin(out), "record": record}
+        return replace(self, **more)
+
+    def full(self) -> StepRow:
+        """Undo `thin`."""
+        if isinstance(self.rewards, list):
+            return self
+        out = _full(self.finished)
+        record = {
+            key: _full(value) if isinstance(value, dict) and "of" in value else value
+            for key, value in self.record.items()
+        }
+        finished = [seat for seat, gone in enumerate(out) if gone]
+        return replace(self, rewards=_full(self.rewards), finished=finished, record=record)
+
+
+def _thin(values: Sequence[Any]) -> Plain:
+    seats: dict[str, list[int]] = {}
+    for seat, value in enumerate(values):
+        seats.setdefault(repr(value), []).append(seat)
+    most = max(seats, key=lambda value: len(seats[value]))
+    named = {json.dumps(values[of[0]], default=str): of for of in seats.values()}
+    return {"of": len(values)} | named | {json.dumps(values[seats[most][0]], default=str): None}
+
+
+def _full(thin: Mapping[str, Any]) -> list[Any]:
+    rest = next(key for key, seats in thin.items() if seats is None)
+    values = [json.loads(rest)] * thin["of"]
+    for key, seats in thin.items():
+        for seat in seats if isinstance(seats, list) else ():
+            values[seat] = json.loads(key)
+    return values
+
+
+@table("decisions", "step, seat", episode=True)
+@dataclass(frozen=True)
+class DecisionRow:
+    """One decision; `broke`: it was against the rules and the declared treatment was played.
+
+    `action`: an integer, a list by seat (a plan), a text, or None for none. `outcome`: how the
+    last attempt was read, ``valid`` without a model. `phase`: of the round, where it has several.
+    """
+
+    step: int
+    seat: int
+    action: Any
+    outcome: str
+    broke: bool
+    reward: float
+    phase: str = ""

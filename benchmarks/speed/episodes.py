@@ -1,0 +1,149 @@
+"""Whole episodes of every game, by what of them is worked out: rules, numbers, words, batches.
+
+A plain script of public calls, so that an older commit can be measured beside this one::
+
+    PYTHONPATH=OLDER python benchmarks/speed/episodes.py > before.json
+
+Each game is played by random players first. What they did is then done again and timed, at one
+table of the environment without words and with them; so actions vary, and states are new.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+import llm_games
+from llm_games.baselines.players import make_player
+from llm_games.registry import GAMES, make, rulebook
+
+try:
+    from llm_games.wrappers.seats import play
+except ImportError:  # llm-games 0.1.0
+    from llm_games.wrappers.seats import play  # type: ignore[no-redef]
+
+RUNS = 5
+SECONDS = 0.3
+SEEDS = range(1, 5)
+BATCH = 1024
+LONGEST = 200
+"""Steps of an episode that has no end of its own."""
+NEW = "actions" in inspect.signature(make).parameters
+"""Whether an environment takes actions in several forms; if not, it takes the games' own."""
+
+Work = Callable[[], int]
+"""Plays episodes; returns how many decisions were made."""
+
+
+def rate(work: Work) -> float:
+    """Return how many decisions are made in a second of CPU time."""
+    done, start = 0, time.process_time()
+    while time.process_time() - start < SECONDS:
+        done += work()
+    return done / (time.process_time() - start)
+
+
+def played(name: str, seed: int, **parameters: Any) -> list[dict[int, Any]]:
+    """Return what random players do in an episode: actions by seat, step by step."""
+    game = rulebook(name, **parameters)
+    random = make_player("random", game)
+    episode = play(game, [random] * game.players, seed, max_steps=LONGEST)
+    moves = (step.decisions.items() for step in episode.steps)
+    return [{seat: decision.action for seat, decision in step} for step in moves]
+
+
+def rules(name: str) -> Work:
+    """Return the work of episodes of random players without an environment."""
+    return lambda: sum(len(step) for seed in SEEDS for step in played(name, seed))
+
+
+def table(name: str, obs_mode: str, **parameters: Any) -> Work:
+    """Return the work of episodes of an environment in which all moves are known before."""
+    more = {"actions": "rules"} if NEW else {}
+    env: Any = make(name, obs_mode=obs_mode, form="parallel", **more, **parameters)
+    known = {seed: by_agent(env, played(name, seed, **parameters)) for seed in SEEDS}
+
+    def work() -> int:
+        decisions = 0
+        for seed, moves in known.items():
+            coming = {agent: cycle(own) for agent, own in moves.items()}
+            _, infos = env.reset(seed=seed)
+            for _ in range(LONGEST):
+                asked = [agent for agent in env.agents if infos[agent]["asked"]]
+                *_, infos = env.step({agent: next(coming[agent]) for agent in asked})
+                decisions += len(asked)
+                if not env.agents:
+                    break
+        return decisions
+
+    return work
+
+
+def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
+    """Return each agent's moves as actions of its space, where a plan stands before a vote."""
+    found: dict[str, list[Any]] = {agent: [] for agent in env.possible_agents}
+    for step in steps:
+        for seat, move in step.items():
+            agent = env.possible_agents[seat]
+            shape = env.action_space(agent).shape
+            parts = [*move, 0] if isinstance(move, tuple) else [*[0] * (sum(shape) - 1), move]
+            found[agent].append(np.array(parts) if shape else move)
+    return {agent: moves or [env.action_space(agent).sample()] for agent, moves in found.items()}
+
+
+def batch(name: str) -> Work:
+    """Return the work of an episode of many tables under the pure rules, with random actions."""
+    game, rng = rulebook(name), np.random.default_rng(1)
+    old = "rng" in inspect.signature(game.step).parameters
+    if not old:
+        from llm_games.noise import Noise
+    chance = rng if old else Noise(1)
+
+    def work() -> int:
+        state, decisions = game.reset(chance, (BATCH,)), 0
+        for _ in range(game.length() or LONGEST):
+            if np.all(state.over):
+                break
+            low, high = game.legal(state)
+            actions = rng.integers(low, high, endpoint=True)
+            state, _ = game.step(state, actions, *([rng] if old else []))
+            decisions += actions.size
+        return decisions
+
+    return work
+
+
+def works(name: str) -> dict[str, Work]:
+    """Return what is timed of a game."""
+    found = {
+        "rules": rules(name),
+        "numbers": table(name, "numeric"),
+        "words": table(name, "text"),
+    }
+    if not rulebook(name).turns:
+        found["batch"] = batch(name)
+    return found
+
+
+def measure(names: list[str]) -> dict[str, dict[str, float]]:
+    """Return decisions a second of CPU time, the median of `RUNS`, by game and way."""
+    return {
+        name: {
+            way: statistics.median(rate(work) for _ in range(RUNS))
+            for way, work in works(name).items()
+        }
+        for name in names
+    }
+
+
+if __name__ == "__main__":
+    about = {"package": llm_games.__version__, "unit": "decisions per CPU second"}
+    print(json.dumps(about | {"games": measure(sys.argv[1:] or list(GAMES))}, indent=1))

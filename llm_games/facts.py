@@ -1,0 +1,296 @@
+"""What a game declares once: its parameters, the quantities that players know, and its chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+
+Array = NDArray[Any]
+LONGEST_DECIMAL = 10
+"""Letters of a float that is taken as the decimal it is written as."""
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+def param(
+    default: Any,
+    meaning: str = "",
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    read: Callable[[str, Any], Any] | None = None,
+    none: str = "",
+    words: Mapping[str, str] | None = None,
+    **choices: str,
+) -> Any:
+    """Declare a parameter of a game, from which its checks and its documentation follow.
+
+    Args:
+        default: its value where none is given.
+        meaning: what it is, in words.
+        low, high: it is a whole number of at least, and at most, this.
+        read: turns what was given into its value; raises BadParameter.
+        none: what None means, where that is allowed; or the word ``none``, if that is the default.
+        choices: it is one of these words, each with its meaning. A default that is true or false
+            needs none.
+        words: likewise, of words that cannot be keywords here.
+    """
+    if default == "none" and choices:
+        none, choices = "", {"none": none, **choices}
+    about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
+    return field(default=default, metadata=about | {"choices": {**(words or {}), **choices}})
+
+
+def check_parameters(game: Any) -> None:
+    """Check the declared parameters of a frozen dataclass, and put in place what `read` makes.
+
+    Raises:
+        BadParameter: a value is not allowed.
+    """
+    for f in dataclasses.fields(game):
+        value, about = getattr(game, f.name), f.metadata
+        if not about or (about["none"] and value is None):
+            continue
+        if about["read"]:
+            object.__setattr__(game, f.name, about["read"](f.name, value))
+        elif about["choices"]:
+            check_choice(f.name, value, tuple(about["choices"]))
+        elif isinstance(f.default, bool):
+            check_choice(f.name, value, (False, True))
+        elif about["low"] is not None:
+            check_integer(f.name, value, about["low"], about["high"])
+
+
+def allowed(parameter: dataclasses.Field[Any]) -> str:
+    """Say in words what values a declared parameter can take; empty where `read` knows alone."""
+    about = parameter.metadata
+    words = [f"``{word}``: {meaning}" for word, meaning in about["choices"].items()]
+    if about["low"] is not None:
+        high = about["high"]
+        words.append(f"at least {about['low']}" + ("" if high is None else f", at most {high}"))
+    if about["none"]:
+        words.append(f"None: {about['none']}")
+    return "; ".join(words)
+
+
+# -- what players know ----------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    """One column of the numeric observation: its name, range and meaning (with unit)."""
+
+    name: str
+    low: float
+    high: float
+    meaning: str
+
+
+class Fact(NamedTuple):
+    """One thing that players know, in numbers and in words: what it is, its range, its meaning.
+
+    Attributes:
+        name: of its column; with `each` the seat's number is put behind it.
+        of: turns a state into everybody's own ``(players, *batch)``, or into ``(*batch)``, what
+            all hear; with `each` into ``(each, *batch)`` or ``(each, players, *batch)``.
+        low, high: its range.
+        meaning: with unit; with `each`, ``{}`` stands for the number.
+        each: one column for each seat; a number: for each of so many things.
+        said: its name in words where that is another one; `NUMBERS_ONLY` where it has none.
+        now: it is of the round to play, not of the last.
+        first: number of the first of them, in names and meanings.
+    """
+
+    name: str
+    of: Callable[[Any], Any]
+    low: float
+    high: float
+    meaning: str
+    each: bool | int = False
+    said: str = ""
+    now: bool = False
+    first: int = 0
+
+    def columns(self, players: int) -> list[Column]:
+        """Return the columns that it takes."""
+        if self.each is False:
+            return [Column(self.name, self.low, self.high, self.meaning)]
+        count = players if self.each is True else self.each
+        return [
+            Column(f"{self.name}_{i}", self.low, self.high, self.meaning.format(i))
+            for i in range(self.first, self.first + count)
+        ]
+
+
+NUMBERS_ONLY = "-"
+"""As `Fact.said`: words follow from other facts."""
+
+
+def plain(value: Any) -> Any:
+    """Return a number as it is told: a whole one as an integer."""
+    return int(value) if isinstance(value, float) and value == int(value) else value
+
+
+# -- chance ---------------------------------------------------------------------------------------
+
+
+class Draw(NamedTuple):
+    """One thing that chance decides before play.
+
+    Attributes:
+        name: under which it is drawn and can be given.
+        of: draws it, ``(..., *batch)``, from noise that is its own.
+        low, high: the range of given values, both included.
+    """
+
+    name: str
+    of: Callable[[Noise], Any]
+    low: float
+    high: float
+
+    def given(self, values: Any, drawn: Array) -> Array:
+        """Put given values in the place of drawn ones; fewer rows replace the first ones.
+
+        Args:
+            values: of the drawn shape, or of the shape of one table for all of a batch.
+            drawn: ``(..., *batch)``.
+
+        Raises:
+            BadParameter: they are of another shape or kind, or out of range.
+        """
+        array = np.asarray(values)
+        allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"
+        whole = drawn.dtype.kind in "biu"
+        if array.dtype.kind not in ("biu" if whole else "biuf"):
+            raise BadParameter(f"chance {self.name!r} must be {allowed}, got {values!r}")
+        if not bool(((array >= self.low) & (array <= self.high)).all()):
+            raise BadParameter(f"chance {self.name!r} must be {allowed}, got {values!r}")
+        missing = drawn.ndim - array.ndim
+        array = array.reshape(array.shape + (1,) * missing if missing > 0 else array.shape)
+        first = drawn[: len(array)] if drawn.ndim and len(array) < len(drawn) else drawn
+        try:
+            rows = np.broadcast_to(array, first.shape).astype(drawn.dtype)
+        except ValueError:
+            raise BadParameter(
+                f"chance {self.name!r} must be {allowed}, got the shape {np.shape(values)}"
+            ) from None
+        return rows if first is drawn else np.concatenate([rows, drawn[len(rows) :]])
+
+
+def fixed(values: Any) -> Callable[[Noise], Array]:
+    """Return what stands in for a draw where the parameters leave nothing to chance."""
+    array = np.asarray(values)
+
+    def stand_in(noise: Noise) -> Array:
+        ones = (1,) * len(noise.batch)
+        return np.broadcast_to(array.reshape((*array.shape, *ones)), (*array.shape, *noise.batch))
+
+    return stand_in
+
+
+# -- checks of values -----------------------------------------------------------------------------
+
+
+def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
+    """Raise BadParameter unless `value` is an integer in ``low..high``."""
+    allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
+    ok = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not ok or value < low or (high is not None and value > high):
+        raise BadParameter(f"{name} must be {allowed}, got {value!r}")
+
+
+def rounds_shown(name: str, value: Any) -> Any:
+    """Read how many past rounds are shown: ``all`` or a number of at least 0."""
+    if value != "all":
+        check_integer(f'{name} must be "all", or it', value, 0)
+    return value
+
+
+def rows_of(
+    name: str, value: Any, rows: int, players: int, low: int, high: int
+) -> tuple[tuple[int, ...], ...]:
+    """Read rows of `players` integers in ``low..high``, one for each round.
+
+    Raises:
+        BadParameter: it is something else.
+    """
+    shape = f"{rows} row{'s' if rows > 1 else ''} (rounds) of {players} integers"
+    try:
+        table = tuple(tuple(row) for row in value)
+    except TypeError:
+        raise BadParameter(f"{name} must be {shape}, got {value!r}") from None
+    if len(table) != rows or any(len(row) != players for row in table):
+        lengths = [len(row) for row in table]
+        raise BadParameter(f"{name} must be {shape}, got rows of the lengths {lengths}")
+    for number in (number for row in table for number in row):
+        check_integer(f"each of the {name}", number, low, high)
+    return tuple(tuple(map(int, row)) for row in table)
+
+
+def check_number(name: str, value: Any, low: float | None = None) -> None:
+    """Raise BadParameter unless `value` is a finite real number, at least `low`."""
+    ok = isinstance(value, (numbers.Real, Fraction)) and not isinstance(value, bool)
+    if not ok or not np.isfinite(float(value)) or (low is not None and value < low):
+        limit = "" if low is None else f" of at least {low}"
+        raise BadParameter(f"{name} must be a finite number{limit}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise BadParameter unless `value` is one of `choices`."""
+    if not any(value is c or (type(value) is type(c) and value == c) for c in choices):
+        raise BadParameter(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def ratio_of(
+    name: str, value: Any, low: int = 0, high: int | None = None, *, longest: int = LONGEST_DECIMAL
+) -> Fraction:
+    """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"``, ``0.6`` or ``(2, 3)``.
+
+    A float counts as the decimal it is written as, if that has at most `longest` letters; one
+    that was computed, such as ``2 / 3``, is refused, since it is not the ratio it stands for.
+
+    Raises:
+        BadParameter: it is none of these, or outside ``low..high``.
+    """
+    allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
+    if isinstance(value, float) and math.isfinite(value):
+        if len(repr(value)) > longest:
+            raise BadParameter(
+                f'{name} must be exact: write "2/3", "0.6" or (2, 3), not the float {value!r}'
+            )
+        value = repr(value)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        ratio = Fraction(*value) if isinstance(value, (tuple, list)) else Fraction(value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise BadParameter(
+            f'{name} must be {allowed}, such as "2/3" or (2, 3), got {value!r}'
+        ) from None
+    if ratio < low or (high is not None and ratio > high):
+        raise BadParameter(f"{name} must be {allowed}, got {value!r}")
+    return ratio
+
+
+def exact_of(name: str, value: Any) -> int | Fraction:
+    """Read a finite number exactly; a float counts as the decimal it is written as.
+
+    Raises:
+        BadParameter: it is not a finite number.
+    """
+    try:
+        exact = value if isinstance(value, Fraction) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise BadParameter(f"{name} must be a finite number, got {value!r}") from None
+    return exact.numerator if exact.denominator == 1 else exact

@@ -1,0 +1,307 @@
+"""The budget auction: sealed bids for one item by bidders with limited money, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.facts import (
+    NUMBERS_ONLY,
+    Draw,
+    Fact,
+    check_integer,
+    check_number,
+    exact_of,
+    param,
+    plain,
+    rounds_shown,
+    rows_of,
+)
+from llm_games.noise import Noise
+from llm_games.questions import MISSING, Real
+from llm_games.rounds import Paid, Rounds
+from llm_games.rulebook import LARGEST_DISCRETE, Array, PerPlayer, PerTable, State
+
+_ECON_ARENA: dict[str, Any] = {
+    "players": 5,
+    "price": "second",
+    "rounds": 1,
+    "reveal_last": 3,
+    "reasks": False,
+}
+
+
+@dataclass(frozen=True)
+class BudgetAuctionState(State):
+    """Valuations; last round's bids, who made a legal one, winner (-1: no sale), price, utility.
+
+    All money is in units of ``10**-decimals``.
+    """
+
+    valuations: PerPlayer
+    bids: PerPlayer
+    legal: PerPlayer
+    winner: PerTable
+    price: PerTable
+    utility: PerPlayer
+
+
+@dataclass(frozen=True)
+class BudgetAuction(Rounds):
+    """Sealed-bid auction with budgets. Source: EconArena, section 3.1; Vickrey 1961.
+
+    Every player has a valuation ``v`` of the item, from a normal distribution, and assets, both
+    the same in all rounds. All bid at the same time, decimals from 0 to the own assets. The
+    highest bid (of tied bidders the lowest seat) wins and pays the highest bid (`price`
+    ``first``) or the second-highest (``second``). A bidder who breaks a rule pays `entrance_fee`.
+    Payoff: final assets minus assets. Actions are bids in units of ``10**-decimals``; one out of
+    range stays in them, for `rule_breaker` to treat.
+    """
+
+    name: ClassVar[str] = "budget_auction"
+    title: ClassVar[str] = "Budget auction"
+    source: ClassVar[str] = "EconArena"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "econ_arena": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_L": _ECON_ARENA | {"mu": 50, "sigma": 10, "assets": 100},
+        "econ_arena_M": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_H": _ECON_ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
+    }
+
+    assets: int | tuple[int, ...] = param(1000, "money of all bidders, or of each")
+    price: str = param(
+        "first", "what the winner pays", first="the highest bid", second="the second-highest"
+    )
+    valuations: tuple[tuple[int, ...], ...] | None = param(
+        None, "one row of `players` integers", none="they are drawn"
+    )
+    mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
+    sigma: int | float = param(100, "their standard deviation, 0 to the assets")
+    value_rounding: str = param(
+        "truncate",
+        "what is then not above 0, or above the own assets, is drawn again",
+        words={"truncate": "whole numbers, fractions cut", "none": "to `decimals`"},
+    )
+    decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
+    entrance_fee: int | Fraction = param(
+        0, "what a player pays who breaks a rule, from 0 to the assets", read=exact_of
+    )
+    min_valid_bids: int = param(
+        2, "with fewer legal bids nothing is sold; a single bidder pays 0", low=1, high=2
+    )
+    rule_breaker: str = param(
+        "exclude",
+        exclude="an illegal bid takes no part",
+        include="a number out of range still ranks",
+    )
+    reveal: str = param(
+        "none",
+        "what is told after a round",
+        words={
+            "none": "nothing",
+            "bids": "all bids by name, and the own payoff",
+            "bids_and_private": "all bids, valuations, assets and payoffs by name",
+        },
+    )
+    reveal_last: str | int = param(
+        "all",
+        "how many past rounds are shown before a bid: ``all`` or a number, 0 for none. An "
+        "observation tells of the last one alone; the dialogue with a language model keeps the "
+        "others",
+        read=rounds_shown,
+    )
+    told_rational: bool = param(False, "players hear that all others are perfectly rational")
+    told_equal: bool = param(False, "they hear that all others are as rational and able as they")
+    reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_assets()
+        least, fee = min(self._assets), self.entrance_fee
+        for name, low in (("mu", 1), ("sigma", 0)):
+            check_number(name, getattr(self, name), low)
+            if self.valuations is None and getattr(self, name) > least:
+                raise BadParameter(
+                    f"{name} must be from {low} to the assets ({least}), got {getattr(self, name)}"
+                )
+        if not 0 <= fee <= least or fee * self.unit % 1:
+            raise BadParameter(
+                f"entrance_fee must be from 0 to the assets ({least}) in units of "
+                f"1/{self.unit}, got {fee}"
+            )
+        if self.valuations is not None:
+            row = rows_of("valuations", self.valuations, 1, self.players, 0, 10**9)
+            object.__setattr__(self, "valuations", row)
+
+    def _check_assets(self) -> None:
+        assets: Any = self.assets
+        listed = isinstance(assets, (list, tuple))
+        if listed and len(assets) != self.players:
+            raise BadParameter(
+                f"assets must be one integer, or one for each of {self.players} players, "
+                f"got {assets!r}"
+            )
+        for money in assets if listed else (assets,):
+            check_integer("assets", money, 1, 10**9)
+        object.__setattr__(self, "assets", tuple(map(int, assets)) if listed else int(assets))
+
+    @property
+    def unit(self) -> int:
+        return 10**self.decimals
+
+    @cached_property
+    def _assets(self) -> tuple[int, ...]:
+        """Each bidder's assets, in money."""
+        return (self.assets,) * self.players if isinstance(self.assets, int) else self.assets
+
+    def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
+        """Return everybody's assets in units."""
+        return self.each(self.unit * np.array(self._assets, np.int64), batch)
+
+    @cached_property
+    def worth(self) -> int:
+        """The largest valuation or assets there can be, in money."""
+        return max(*self._assets, *(self.valuations[0] if self.valuations else ()))
+
+    def draws(self) -> Sequence[Draw]:
+        return (Draw("valuations", self._values, 0, self.worth),)
+
+    def _values(self, noise: Noise) -> PerPlayer:
+        """Return valuations in money: as given, or normal ones until all are in range."""
+        if self.valuations is not None:
+            return self.each(np.array(self.valuations[0], np.float64), noise.batch)
+        most = self.money(noise.batch)
+        values = np.zeros(most.shape)
+        for attempt in count():
+            wrong = (values <= 0) | (values > most)
+            if not wrong.any():
+                break
+            drawn = noise.of(attempt).normal(self.mu, self.sigma, (self.players,))
+            cut = self.value_rounding == "truncate"
+            units = np.trunc(drawn) * self.unit if cut else np.rint(drawn * self.unit)
+            values = np.where(wrong, units, values)
+        return values / self.unit
+
+    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> BudgetAuctionState:
+        values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
+        nobody, nothing = np.full(batch, -1, np.int64), np.zeros(batch, np.int64)
+        last = {"bids": int, "legal": bool, "winner": nobody, "price": nothing, "utility": int}
+        return self.first(BudgetAuctionState, batch, valuations=values, **last)
+
+    def bounds(self) -> tuple[int, int]:
+        return 0, max(self._assets) * self.unit
+
+    @cached_property
+    def same_limits(self) -> bool:
+        return len(set(self._assets)) == 1
+
+    def legal(self, state: BudgetAuctionState) -> tuple[PerPlayer, PerPlayer]:
+        high = self.money(state.round.shape)
+        return np.zeros_like(high), high
+
+    @property
+    def masked(self) -> bool:  # type: ignore[override]
+        """Whether a seat's legal bids, up to its assets, are shown as a mask."""
+        return self.unit == 1 and max(self._assets) < LARGEST_DISCRETE
+
+    def mend(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
+        """Keep illegal bids: `rule_breaker` says in `pay` what becomes of them."""
+        return actions.astype(np.int64, copy=False)
+
+    def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
+        bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions
+        highest = bids.max(axis=0)
+        price = highest if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
+        legal, winner = ~broke, (bids == highest).argmax(axis=0)  # of tied ones the lowest seat
+        sold = legal.sum(axis=0) >= self.min_valid_bids
+        winner = np.where(sold, winner, -1)
+        price = np.where(sold & (price != MISSING), price, 0)
+        lost = np.where(broke, -int(self.entrance_fee * self.unit), 0)
+        utility = np.where(self.seats(state) == winner, state.valuations - price, lost)
+        after = {"legal": legal, "winner": winner, "price": price, "utility": utility}
+        assets = self.money(state.round.shape)
+        record = {"valuations": state.valuations, "assets": assets, "final": assets + utility}
+        bids = np.where(bids == MISSING, 0, bids)
+        return utility / self.unit, {**after, "bids": bids}, {**after, **record, "sold": sold}
+
+    @property
+    def shown(self) -> str:
+        """What of `reveal` a bidder sees before a bid."""
+        return self.reveal if self.reveal_last != 0 else "none"
+
+    @property
+    def shown_last(self) -> str | int:
+        # Where nothing is revealed, players do not see their own past bids either.
+        return 0 if self.reveal == "none" else self.reveal_last
+
+    def terms(self) -> dict[str, Any]:
+        return super().terms() | {"shown": self.shown}
+
+    def known(self) -> Sequence[Fact]:
+        money, worth, unit = max(self._assets), self.worth, self.unit
+        low, high = (-np.inf, np.inf) if self.rule_breaker == "include" else (0, money + worth)
+        values, assets = (
+            (lambda s: s.valuations / unit),
+            (lambda s: self.money(s.round.shape) / unit),
+        )
+        seat, bids = self.seats, (lambda s: np.where(s.legal, s.bids, 0) / unit)
+        begun = lambda of: lambda s: (s.round > 0) * of(s)
+        payoff = begun(lambda s: assets(s) + s.utility / unit)
+        now = [
+            self.now,
+            Fact("valuation", values, 0, worth, "own valuation of the item", said="own", now=True),
+            Fact("assets", assets, 1, money, "own assets", now=True),
+        ]
+        last = [
+            Fact("seat", seat, 0, self.players - 1, "own seat", said=NUMBERS_ONLY),
+            Fact("bid", bids, 0, money, "seat {}, last round; 0: none", True, "bids"),
+            Fact("legal", lambda s: s.legal, 0, 1, "1 if seat {} made a legal bid", True),
+        ]
+        own = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
+        private = [
+            Fact("valuation", begun(values), 0, worth, "valuation of seat {}", True, "valuations"),
+            Fact("assets", begun(assets), 0, money, "assets of seat {}", True),
+            Fact("payoff", payoff, low, high, "final assets of seat {}", True, "payoffs"),
+        ]
+        shown = {"none": [], "bids": [*last, own], "bids_and_private": [*last, *private]}
+        return (*now, *shown[self.shown])
+
+    def teller(self, state: BudgetAuctionState) -> Callable[[int], dict[str, Any]]:
+        tell = super().teller(state)
+        return lambda seat: {name: plain(value) for name, value in tell(seat).items()}
+
+    def in_words(self, last: dict[str, Any]) -> dict[str, Any] | None:
+        if self.shown == "none":
+            return None
+        legal = last.pop("legal")
+        last["bids"] = [b if ok else None for b, ok in zip(last["bids"], legal, strict=True)]
+        return {
+            name: dict(zip(self.names(), map(plain, value), strict=True))
+            if isinstance(value, list)
+            else plain(value)
+            for name, value in last.items()
+        }
+
+    def asks(self, state: BudgetAuctionState, player: int) -> Real:
+        return Real("bid", 0, self._assets[player] * self.unit, self.decimals)
+
+    @property
+    def heading(self) -> str:
+        return f"{self.title} ({self.price} price)"
+
+    def spectacle(self, state: BudgetAuctionState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+        begun, winner = bool(state.round), int(state.winner)
+        write = lambda units: [str(plain(x / self.unit)) for x in units.tolist()]
+        paid = f"{self.names()[winner]} pays {plain(state.price / self.unit)}"
+        return (paid if winner >= 0 else "no sale") if begun else "", {
+            "valuation": (np.array(write(state.valuations)), ""),
+            "bid": (np.where(begun, write(state.bids), ""), ""),
+            "utility": (np.where(begun, write(state.utility), ""), ""),
+        }

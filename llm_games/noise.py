@@ -1,0 +1,274 @@
+"""Chance by name: the same (seed, key) always draws the same numbers, alone or in a batch.
+
+`Noise` has no hidden counter. A consumer names what it draws (``noise.of("valuations")``,
+``noise.of("seat", 3, step)``) and gets that name's numbers however often it asks and whoever else
+draws. Copy b of a batch draws exactly what ``Noise(seed of b)`` draws alone.
+
+A number is splitmix64's: ``mix(base + GOLD * place)``, with the base hashed from seed and key.
+Only integer operations and exactly rounded ones on floats are used, so that every processor draws
+the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache, reduce
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_games.errors import BadParameter
+
+Array = NDArray[Any]
+Word = Any
+"""A part of a key: a text, an integer from 0, or an array of them (one for each table)."""
+Shape = int | tuple[int, ...]
+FULL = 2**64 - 1
+LOW = 2**32 - 1
+GOLD = 0x9E3779B97F4A7C15
+SALT = 0xD1342543DE82EF95
+SORTED = 64
+"""`Noise.sample` sorts up to this many; of more it picks one after another."""
+
+
+def mix(z: Any) -> Any:
+    """Scramble 64 bits (Stafford's 13th mix, as in splitmix64): an int, or a uint64 array."""
+    if type(z) is int:
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & FULL
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & FULL
+        return z ^ (z >> 31)
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+    return z ^ (z >> 31)
+
+
+class Noise:
+    """Random numbers that hang on nothing but a seed, a key and their place in the draw.
+
+    Every draw has shape ``(*shape, *batch)``, batch axes last. A draw's places count through
+    `shape`, first axis outermost: a longer first axis (more players) only adds numbers. Parameters
+    of a draw (limits, means, weights) may be arrays that broadcast to its shape; without `shape`,
+    it is theirs.
+
+    Two draws under one key begin with the same bits, whatever the method: give each its own name.
+    Where a draw may have to be repeated, number the attempts (``noise.of("value", attempt)``), draw
+    the full shape and choose by `numpy.where`, or a table's numbers would hang on its neighbours.
+
+    Attributes:
+        batch: shape of the seeds; ``()`` is one table.
+    """
+
+    __slots__ = ("_base", "batch")
+
+    def __init__(self, seed: Any, *key: Word) -> None:
+        """Make the noise of one seed, or of an array of seeds, one for each table.
+
+        Raises:
+            BadParameter: a seed or word is not an integer from 0 to 2**64 - 1 (or a text).
+        """
+        self._base: Any = 0
+        self._absorb((seed, *key))
+
+    def _absorb(self, words: tuple[Word, ...]) -> None:
+        base = self._base
+        for word in words:
+            hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
+            base = mix(base ^ hashed)
+        self._base = base
+        self.batch: tuple[int, ...] = np.shape(base) if type(base) is not int else ()
+
+    def of(self, *key: Word) -> Noise:
+        """Return the noise under a longer key: ``of("a", 1)`` is ``of("a").of(1)``.
+
+        An array of integers gives each table its own word, such as its own count of steps; it
+        broadcasts with the batch.
+        """
+        other = object.__new__(Noise)
+        other._base = self._base
+        other._absorb(key)
+        return other
+
+    def table(self, index: Any) -> Noise:
+        """Take one table's noise (or several, by slices or indices) out of a batch."""
+        other = object.__new__(Noise)
+        part = self._base[index]
+        other._base, other.batch = (part, part.shape) if part.ndim else (int(part), ())
+        return other
+
+    # -- draws -------------------------------------------------------------------------------
+
+    def bits(self, shape: Shape = ()) -> Array:
+        """Draw 64 random bits, uint64."""
+        lead = _axes(shape)
+        if not lead and type(self._base) is int:
+            single: Any = np.uint64(mix(self._base + GOLD & FULL))
+            return single
+        places = np.arange(1, math.prod(lead) + 1, dtype=np.uint64) * GOLD
+        many: Array = mix(places.reshape(*lead, *(1 for _ in self.batch)) + self._base)
+        return many
+
+    def random(self, shape: Shape = ()) -> Array:
+        """Draw uniformly from [0, 1): multiples of 2**-53."""
+        return (self.bits(shape) >> 11) * 2.0**-53
+
+    def integers(
+        self, low: Any, high: Any = None, shape: Shape | None = None, *, endpoint: bool = False
+    ) -> Array:
+        """Draw integers from `low` to below `high` (with `endpoint`: to `high`), int64.
+
+        Each value's probability is within 2**-64 of equal. One limit alone is `high`.
+
+        Raises:
+            BadParameter: the limits are not integers, or leave none to draw, or 2**63 or more.
+        """
+        low, high = (0, low) if high is None else (low, high)
+        if type(low) is int and type(high) is int:
+            count: Any = high - low + endpoint
+            if not 0 < count < 2**63 or not -(2**63) <= low <= 2**63 - count:
+                raise _no_integers(low, high)
+            large, lead = count > LOW, self._lead(shape)
+        else:
+            low, high = np.asarray(low), np.asarray(high)
+            if any(limit.dtype.kind not in "iu" for limit in (low, high)):
+                raise _no_integers(low, high)
+            low, high = low.astype(np.int64), high.astype(np.int64)
+            with np.errstate(over="ignore"):
+                count = high - low + np.int64(endpoint)
+            if (low > high).any() or (count < 1).any():
+                raise _no_integers(low, high)
+            count, large = count.astype(np.uint64), (count > LOW).any()
+            lead = self._lead(shape, low.shape, high.shape)
+        return _share(self.bits(lead), count, large).view(np.int64) + low
+
+    def normal(self, mean: Any = 0.0, sigma: Any = 1.0, shape: Shape | None = None) -> Array:
+        """Draw from normal distributions (Box and Muller), to 11 digits and 6.7 `sigma`."""
+        if np.less(sigma, 0).any():
+            raise BadParameter(f"sigma must be at least 0, got {sigma}")
+        drawn = self.bits(self._lead(shape, np.shape(mean), np.shape(sigma)))
+        radius = np.sqrt(-2.0 * _log(((drawn >> 32) + 0.5) * 2.0**-32))
+        angle = ((drawn & LOW) - (2.0**31 - 0.5)) * (math.pi * 2.0**-32)  # within a quarter turn
+        return mean + sigma * (radius * angle * _powers(SINE, angle * angle))
+
+    def order(self, count: int, shape: Shape = ()) -> Array:
+        """Draw orders of ``0 .. count - 1``, all equally likely, int64 ``(count, *shape, *batch)``.
+
+        More of `shape`'s first axis only adds orders.
+        """
+        lead = _axes(shape)
+        own = 2 ** int(count).bit_length() - 1  # the last bits say who, so that no two tie
+        drawn = self.bits((*lead, count)) & (FULL - own)
+        drawn |= np.arange(count, dtype=np.uint64).reshape(-1, *(1 for _ in self.batch))
+        drawn.sort(axis=len(lead))
+        return np.moveaxis(drawn & own, len(lead), 0).view(np.int64)
+
+    def sample(self, size: int, count: int, shape: Shape = ()) -> Array:
+        """Draw `count` distinct integers below `size` in random order, ``(count, *shape, *batch)``.
+
+        More of `count` or of `shape`'s first axis only adds numbers.
+
+        Raises:
+            BadParameter: there are fewer than `count`.
+        """
+        if not 0 <= count <= size:
+            raise BadParameter(f"count must be from 0 to {size}, got {count}")
+        if size <= SORTED:
+            return self.order(size, shape)[:count]
+        picks = np.empty((count, *_axes(shape), *self.batch), np.int64)
+        for i in range(count):
+            pick = self.of("pick", i).integers(0, size - i, shape)
+            for earlier in np.sort(picks[:i], axis=0):  # skip what is taken, from below
+                pick = pick + (pick >= earlier)
+            picks[i] = pick
+        return picks
+
+    def choice(self, weights: Any, shape: Shape | None = None) -> Array:
+        """Draw places on the last axis of `weights` in proportion to them, int64.
+
+        A weight of 0 is never drawn.
+
+        Raises:
+            BadParameter: a weight is negative or not finite, or all of a row are 0.
+        """
+        weights = np.asarray(weights, np.float64)
+        upto = np.cumsum(weights, axis=-1) if weights.size else np.zeros(1)
+        total = upto[..., -1]
+        if not ((weights >= 0).all() and (total > 0).all() and (total < np.inf).all()):
+            raise BadParameter(f"weights must be finite, not negative, not all 0, got {weights}")
+        lead = self._lead(shape, weights.shape[:-1])
+        return (upto <= (self.random(lead) * total)[..., None]).sum(axis=-1)
+
+    def seed(self, bits: int = 63) -> Any:
+        """Draw a seed for another generator, of at most 63 bits: an int, or int64 ``(*batch)``."""
+        drawn = (self.bits() >> (64 - bits)).astype(np.int64)
+        return drawn if self.batch else int(drawn)
+
+    def _lead(self, shape: Shape | None, *parts: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the axes before the batch's, which parts of these shapes broadcast to."""
+        if not any(parts):
+            return () if shape is None else _axes(shape)
+        full = np.broadcast_shapes(*parts, self.batch)
+        lead = full[: len(full) - len(self.batch)] if shape is None else _axes(shape)
+        if np.broadcast_shapes(full, (*lead, *self.batch)) != (*lead, *self.batch):
+            raise BadParameter(
+                f"the shape {full} does not fit {lead} before the batch {self.batch}"
+            )
+        return lead
+
+
+@lru_cache(maxsize=4096)
+def _hash(word: str | int) -> int:
+    """Hash a word to 64 bits, the same in every process."""
+    if isinstance(word, str):
+        return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
+    if not 0 <= word <= FULL:
+        raise BadParameter(f"a seed or word of a key must be from 0 to 2**64 - 1, got {word}")
+    scrambled: int = mix(word + SALT & FULL)
+    return scrambled
+
+
+def _integers(word: Any) -> Any:
+    """Return an array's integers as uint64; one alone as an int."""
+    given = np.asarray(word)
+    if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and (given < 0).any()):
+        raise BadParameter(f"seeds and words of a key must be integers from 0, got {word!r}")
+    return given.astype(np.uint64) if given.ndim else int(given)
+
+
+def _axes(shape: Shape) -> tuple[int, ...]:
+    axes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if any(length < 0 for length in axes):
+        raise BadParameter(f"lengths of axes must be at least 0, got {shape}")
+    return axes
+
+
+def _no_integers(low: Any, high: Any) -> BadParameter:
+    return BadParameter(f"cannot draw integers from low {low} to high {high}")
+
+
+def _share(drawn: Array, count: Any, large: Any) -> Any:
+    """Return ``drawn * count / 2**64`` cut to a whole number, exactly; `large`: not 32 bits."""
+    upper, lower = drawn >> 32, drawn & LOW
+    if not large:
+        return upper * count + (lower * count >> 32) >> 32
+    first, second = count >> 32, count & LOW
+    middle = upper * second + (lower * second >> 32)
+    return upper * first + (middle >> 32) + (lower * first + (middle & LOW) >> 32)
+
+
+# Terms of log((1 + s) / (1 - s)) / 2s in s**2 and of sin(x) / x in x**2, highest first.
+LOG = tuple(1 / k for k in range(15, 0, -2))
+SINE = tuple((2 - k % 4) / math.factorial(k) for k in range(15, 0, -2))
+
+
+def _log(x: Array) -> Array:
+    """Return the natural logarithm by exactly rounded operations (those of libm differ)."""
+    half, power = np.frexp(x)  # x = half * 2**power, half from 1/2 to 1
+    s = (half - math.sqrt(0.5)) / (half + math.sqrt(0.5))
+    return (power - 0.5) * 0.6931471805599453 + 2.0 * s * _powers(LOG, s * s)
+
+
+def _powers(coefficients: tuple[float, ...], x: Any) -> Any:
+    """Return the polynomial's value, highest power first (Horner)."""
+    return reduce(lambda value, c: value * x + c, coefficients)

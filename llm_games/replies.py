@@ -1,0 +1,303 @@
+"""Reading a reply: the outcome is a value, never a guess and never an exception."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal
+
+from llm_games.errors import unknown
+from llm_games.questions import MISSING, BadReply, Integer, Question
+
+ReplyOutcome = Literal[
+    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
+]
+"""How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
+Finish = Literal["stop", "length", "refusal"]
+"""How a reply ended: by itself, cut off, or declined."""
+
+DEEPEST = 64  # objects nested deeper are no answers; keeps the recursion small
+MOST_VALUES = 100_000  # JSON values looked at in one reply; keeps a hostile one from taking long
+LONGEST_NUMBER = 400  # characters
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What was read.
+
+    Attributes:
+        outcome: ``"valid"``, or what kept it from being that.
+        action: the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
+            readable but out of range.
+        why: what was wrong, in words for the one who answered; empty if nothing was.
+        detail: the rule that was broken, see `BadReply`; empty if none was.
+    """
+
+    outcome: ReplyOutcome
+    action: Any = MISSING
+    why: str = ""
+    detail: str = ""
+
+
+def read_reply(
+    text: str, question: Question, reading: str = "strict", finish: Finish = "stop"
+) -> Reply:
+    """Read the answer to a question out of a text.
+
+    Args:
+        text: what was replied.
+        question: what was asked; it says which JSON objects are answers, see `Question.holds`,
+            and reads them.
+        reading: one of `READINGS`. ``strict``: every complete JSON object in the text that is
+            an answer counts, and they must agree (trailing commas and ``//`` comments are let
+            pass). ``take_last``: the last of them counts. ``published``: as the code of a
+            paper does, at the question's `published` spot; fractions are cut towards zero.
+        finish: how it ended.
+
+    Raises:
+        UnknownName: there is no such reading. Nothing that a reply says raises.
+    """
+    if reading not in READINGS:
+        raise unknown("reading", reading, READINGS)
+    if finish == "refusal":
+        return Reply("refused", why="the model declined to answer")
+    try:
+        reply = READINGS[reading](text, question)
+    except BadReply as bad:
+        reply = _not_legal(bad)
+    if finish == "length" and reply.outcome != "valid":
+        return Reply("truncated", why="it was cut off before a complete answer")
+    return reply
+
+
+def _strict(text: str, question: Question) -> Reply:
+    replies = [_read(obj, question) for obj in _answers(text, question)]
+    if any(reply != replies[0] for reply in replies):
+        of = f" for {_quoted(question.key)}" if question.key else ""
+        raise BadReply("format", f"it gives different answers{of}")
+    return replies[0]
+
+
+def _take_last(text: str, question: Question) -> Reply:
+    return _read(_answers(text, question)[-1], question)
+
+
+def _published(text: str, question: Question) -> Reply:
+    spot = question.published or outermost
+    try:
+        obj = _DECODER.decode(spot(text, question.key))
+        if not isinstance(obj, dict) or not question.holds(obj):
+            raise _no_object(question)
+        if isinstance(question, Integer):
+            question = dataclasses.replace(question, truncate=True)
+        return _read(obj, question)
+    except (ValueError, RecursionError):
+        raise _no_object(question) from None
+
+
+READINGS: dict[str, Callable[[str, Question], Reply]] = {
+    "strict": _strict,
+    "take_last": _take_last,
+    "published": _published,
+}
+
+
+def _read(obj: dict[str, Any], question: Question) -> Reply:
+    """Read the object that is the answer."""
+    try:
+        if _Conflict.inside(obj.get(question.key, obj)):
+            which = _quoted(question.key) if question.key in obj else "a key"
+            raise BadReply("format", f"one object has two values for {which}")
+        return Reply("valid", question.answer(obj))
+    except BadReply as bad:
+        return _not_legal(bad)
+
+
+def _not_legal(bad: BadReply) -> Reply:
+    outcome: ReplyOutcome = "out_of_range" if bad.kind == "range" else "unparsable"
+    return Reply(outcome, bad.action, str(bad), bad.detail)
+
+
+def _answers(text: str, question: Question) -> list[dict[str, Any]]:
+    """Return the objects that are answers, none of them inside another; at least one."""
+    found = [obj for whole in _objects(text) for obj in _holders(whole, question)]
+    if not found:
+        raise BadReply("format", "it is empty") if not text.strip() else _no_object(question)
+    return found
+
+
+def _holders(value: Any, question: Question) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and question.holds(value):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _holders(inner, question)
+
+
+def _no_object(question: Question) -> BadReply:
+    form = f"with the key {_quoted(question.key)}" if question.key else "that is an answer"
+    return BadReply("format", f"it has no complete JSON object {form}")
+
+
+def _quoted(key: str) -> str:
+    return json.dumps(key)
+
+
+# -- JSON in messy text ---------------------------------------------------------------------------
+
+_OPEN = re.compile(r'\{(?=\s*+(?:"|//))')  # an object with a key begins like this
+_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+)*+")
+_STRING = r'"(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
+_SCALAR = re.compile(rf"{_STRING}|{_NUMBER}|true|false|null|NaN|-?Infinity")
+
+
+class _NotJSON(Exception):
+    """What stands here is no JSON value."""
+
+
+class _Conflict:
+    """Stands for the value of a key that has two different ones."""
+
+    def __str__(self) -> str:
+        return "two different values"
+
+    @classmethod
+    def inside(cls, value: Any) -> bool:
+        if isinstance(value, (dict, list)):
+            return any(map(cls.inside, value.values() if isinstance(value, dict) else value))
+        return isinstance(value, cls)
+
+
+def _objects(text: str) -> Iterator[Any]:
+    """Yield each complete JSON object in a text that is not inside another one."""
+    reader, at = _Reader(text), 0
+    while match := _OPEN.search(text, at):
+        try:
+            value, at = reader.value(match.start(), 0)
+            yield value
+        except _NotJSON:
+            at = match.start() + 1
+
+
+class _Reader:
+    """JSON by recursive descent, with trailing commas, comments and line breaks in strings."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.left = text, MOST_VALUES
+        self.broken: set[int] = set()
+
+    def value(self, at: int, depth: int) -> tuple[Any, int]:
+        """Return the value that begins at `at` and where it ends."""
+        self.left -= 1
+        if self.left < 0:
+            raise BadReply("format", "it holds far too many braces, brackets or values")
+        opening = self.text[at : at + 1]
+        if opening in ("{", "["):
+            return self._container(at, depth + 1)
+        match = _SCALAR.match(self.text, at)
+        if match is None:
+            raise _NotJSON
+        return _DECODER.decode(match[0]), match.end()
+
+    def _container(self, at: int, depth: int) -> tuple[Any, int]:
+        if depth > DEEPEST or at in self.broken:
+            raise _NotJSON
+        read = self._object if self.text[at] == "{" else self._array
+        try:
+            return read(at + 1, depth)
+        except _NotJSON:
+            self.broken.add(at)  # no need to read it again as the start of an answer
+            raise
+
+    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+        members: dict[str, Any] = {}
+        while True:
+            at = self._skip(at)
+            if self.text[at : at + 1] == "}":
+                return members, at + 1
+            key, at = self.value(at, depth)
+            if not isinstance(key, str):
+                raise _NotJSON
+            value, at = self.value(self._skip(self._expect(":", self._skip(at))), depth)
+            same = key not in members or _same(members[key], value)
+            members[key] = value if same else _Conflict()
+            at = self._skip(at)
+            if self.text[at : at + 1] != "}":
+                at = self._expect(",", at)
+
+    def _array(self, at: int, depth: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        while True:
+            at = self._skip(at)
+            if self.text[at : at + 1] == "]":
+                return items, at + 1
+            item, at = self.value(at, depth)
+            items.append(item)
+            at = self._skip(at)
+            if self.text[at : at + 1] != "]":
+                at = self._expect(",", at)
+
+    def _skip(self, at: int) -> int:
+        match = _SPACE.match(self.text, at)
+        return match.end() if match else at
+
+    def _expect(self, sign: str, at: int) -> int:
+        if self.text[at : at + 1] != sign:
+            raise _NotJSON
+        return at + 1
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and a == b
+
+
+def _integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= LONGEST_NUMBER else Decimal("Infinity")
+
+
+def _decimal(digits: str) -> Decimal:
+    # An exponent beyond all bounds would trap in later arithmetic.
+    try:
+        number = Decimal(digits) if len(digits) <= LONGEST_NUMBER else Decimal("Infinity")
+    except InvalidOperation:
+        return Decimal("Infinity")
+    return number if number.is_infinite() or number.adjusted() < 1000 else Decimal("Infinity")
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=_decimal, parse_int=_integer, parse_constant=Decimal
+)
+
+
+# -- where the code of papers looks for the answer, see `Question.published` ----------------------
+
+
+def bare(text: str, key: str) -> str:
+    """Take the whole text."""
+    return text
+
+
+def outermost(text: str, key: str) -> str:
+    """Take what is from the first brace to the last."""
+    return text[max(text.find("{"), 0) : text.rfind("}") + 1]
+
+
+def around(text: str, key: str) -> str:
+    """Take the object around the key."""
+    begin = text.rfind("{", 0, max(text.find(_quoted(key)), 0))
+    return text[begin : _DECODER.raw_decode(text, max(begin, 0))[1]]
+
+
+def bare_or_search(text: str, key: str) -> str:
+    """Take the whole text if it is JSON, else the key with the value behind it."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        match = re.search(rf'{_quoted(key)}\s*:\s*("[^"]*"|null|-?[0-9]+)', text)
+        return f"{{{match[0]}}}" if match else ""
+    return text

@@ -1,0 +1,95 @@
+"""Games of equal rounds in which all move together: a game says its rules, the rest follows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llm_games.facts import NUMBERS_ONLY, Fact, param
+from llm_games.questions import Question
+from llm_games.rulebook import Array, Outcome, PerPlayer, Rulebook
+
+Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
+"""Payoffs of a round, changes of the state, rows of the record."""
+
+
+@dataclass(frozen=True)
+class Rounds(Rulebook):
+    """A game of rounds. It says `bounds`, `begin`, `pay`, `known`, `asks` and `spectacle`."""
+
+    rounds: int = param(20, "rounds of a run, known to the players", low=1)
+
+    @abstractmethod
+    def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
+        """Return payoffs, what changes in the state, and what else goes into the record.
+
+        Args:
+            state: before the round.
+            actions: mended, see `mend`.
+            broke: who broke a rule.
+        """
+
+    @abstractmethod
+    def asks(self, state: Any, seat: int) -> Question:
+        """Return what a seat is asked in a game that goes on."""
+
+    @abstractmethod
+    def spectacle(self, state: Any) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+        """Return a caption and the columns, each with its format, that a spectator sees."""
+
+    def in_words(self, last: dict[str, Any]) -> dict[str, Any] | None:
+        """Put into words what a seat is told of the last round as plain values, by fact."""
+        return last
+
+    @property
+    def heading(self) -> str:
+        """What a spectator sees above a table."""
+        return self.title
+
+    def asked(self, state: Any) -> Array:
+        return self.alive(state)
+
+    def play(self, state: Any, actions: Array, broke: Array) -> tuple[Any, Outcome]:
+        payoffs, changes, record = self.pay(state, actions, broke)
+        done = state.round + 1
+        over = done >= self.rounds
+        after = state.replace(round=done, over=over, **changes)
+        return after, Outcome(payoffs, self.everybody(over), {"actions": actions, **record})
+
+    @property
+    def now(self) -> Fact:
+        """The round to play, which all such games tell."""
+        last, meaning = self.rounds + 1, "round to play; rounds + 1 at the end"
+        return Fact("round", lambda s: s.round + 1, 1, last, meaning, said=NUMBERS_ONLY)
+
+    def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
+        """Tell the round, what is known of it, and under ``last`` what is known of the last."""
+        done = int(state.round)
+        facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or done)]
+        values = [fact.of(state).tolist() for fact in facts]
+
+        def tell(seat: int) -> dict[str, Any]:
+            last = {"round": done} if done else None
+            now: dict[str, Any] = {"round": min(done + 1, self.rounds), "last": last}
+            for fact, value in zip(facts, values, strict=True):
+                own = isinstance(value, list) and not fact.each
+                where = now if fact.now else now["last"]
+                where[fact.said or fact.name] = value[seat] if own else value
+            return now if last is None else now | {"last": self.in_words(last)}
+
+        return tell
+
+    def told(self, state: Any, seat: int) -> dict[str, Any]:
+        return self.teller(state)(seat)
+
+    def question(self, state: Any, seat: int) -> Question | None:
+        return None if state.over else self.asks(state, seat)
+
+    def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
+        caption, columns = self.spectacle(state)
+        cells = ([format(v, form) for v in values.tolist()] for values, form in columns.values())
+        rows = [list(row) for row in zip(self.names(), *cells, strict=True)]
+        begun = f"{self.heading}: round {int(state.round)} of {self.rounds}"
+        return f"{begun}, {caption}" if caption else begun, ["seat", *columns], rows

@@ -1,0 +1,81 @@
+"""A run from Python: what it plays, what it returns, and what wins over the file."""
+
+import asyncio
+
+import pytest
+
+from llm_games.benchmarks.runs.api import run
+from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.store import RunExists
+from llm_games.errors import UnknownName
+
+TOML = """
+seed = 3
+episodes = 2
+seats = ["random"]
+
+[[games]]
+game = "public_goods"
+label = "goods"
+params = { players = 3, rounds = 2 }
+
+[[games]]
+game = "water_allocation"
+params = { players = 3, days = 2 }
+"""
+
+
+def test_a_run_of_toml(tmp_path):
+    played = run(TOML, tmp_path / "a.db", seats=["fixed:20"], games=["goods"])
+    [(label, scores)] = played.scores.items()
+    assert (label, len(scores)) == ("goods", 2)
+    rows = played.rows("decisions")
+    assert len(rows) == 2 * 2 * 3
+    assert [row["seed"] for row in played.rows("episodes")] != [3, 3]
+    assert {(row["label"], row["player"], row["action"]) for row in rows} == {
+        ("goods", "fixed:20", 20)
+    }
+    assert played.games["goods"].payoffs == [80.0] * 3
+    with pytest.raises(UnknownName, match="did you mean 'decisions'"):
+        played.rows("decision")
+    with pytest.raises(RunExists):
+        run(TOML, tmp_path / "a.db")
+
+
+def test_a_file_a_dictionary_and_a_name_in_a_running_loop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(TOML)
+    from_file = run("mine.toml", episodes=1, seed=4)
+    assert from_file.path.name.startswith("mine-")
+    plain = {
+        "seed": 4,
+        "seats": ["random"],
+        "games": [
+            {"game": "public_goods", "label": "goods", "params": {"players": 3, "rounds": 2}}
+        ],
+    }
+
+    async def notebook():
+        return run(plain, "b.db")
+
+    steps = asyncio.run(notebook()).rows("steps")
+    assert steps == [row for row in from_file.rows("steps") if row["label"] == "goods"]
+    named = run("gamma-bench", "c.db", games=["public_goods"], seats=["rational"], episodes=1)
+    assert named.scores == {"public_goods": [100.0]}
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "says"),
+    [
+        ("nowhere", {}, "there is no file nowhere"),
+        ("x =\n", {}, "configuration is not valid TOML"),
+        ({"games": []}, {}, "configuration: games"),
+        (TOML, {"temperatur": 1.0}, "did you mean 'temperature'"),
+        (TOML, {"budget_cals": 1}, "did you mean 'calls'"),
+        (TOML, {"temperature": 1.0}, "there is none"),
+    ],
+)
+def test_mistakes(tmp_path, source, given, says):
+    with pytest.raises(ConfigError, match=says):
+        run(source, tmp_path / "a.db", **given)
+    assert not (tmp_path / "a.db").exists()

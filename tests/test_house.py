@@ -1,0 +1,152 @@
+"""The house: floors, rooms found by convention, and names that stand in their rooms only."""
+
+import ast
+import dataclasses
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from llm_games import rooms
+from llm_games.registry import game_class, rulebook
+from llm_games.rooms import ROOMS
+from llm_games.words import Prompts, versions
+
+ROOT = Path(__file__).parents[1]
+FLOORS = ("llm_games", "wrappers", "baselines", "benchmarks")
+TRAINING = ("baselines/tiny/", "benchmarks/speed/")
+
+
+def modules():
+    """Return all modules of the four floors: import name, floor, file."""
+    found = {}
+    for level, folder in enumerate(FLOORS):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            inside = file.relative_to(ROOT / folder)
+            if level == 0 and inside.parts[0] in FLOORS:
+                continue  # the checkout's links
+            parts = ["llm_games", *([folder] if level else []), *inside.with_suffix("").parts]
+            name = ".".join(part for part in parts if part != "__init__")
+            found[name] = level, file
+    return found
+
+
+MODULES = modules()
+
+
+def imports(file, at_import_time):
+    """Return the names of modules of ours that a file imports."""
+    tree = ast.parse(file.read_text("utf-8"))
+    later = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if at_import_time and id(node) in later:
+            continue
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name for name in names if name in MODULES}
+    return found
+
+
+def test_every_floor_imports_only_from_below():
+    for name, (level, file) in MODULES.items():
+        if name == "llm_games":
+            continue  # the porch
+        for other in imports(file, at_import_time=False):
+            assert MODULES[other][0] <= level, f"{name} imports from above: {other}"
+
+
+def test_nothing_inside_imports_from_the_porch():
+    for name, (_, file) in MODULES.items():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "llm_games":
+                inside = {
+                    alias.name for alias in node.names if f"llm_games.{alias.name}" in MODULES
+                }
+                taken = {alias.name for alias in node.names} - inside
+                assert not taken - {"__version__"} or name == "llm_games", (name, taken)
+
+
+def test_no_circle_of_imports():
+    arrows = {
+        name: imports(file, at_import_time=True) - {name} for name, (_, file) in MODULES.items()
+    }
+    arrows["llm_games"] = set()
+    packages = {name for name in MODULES if any(n.startswith(f"{name}.") for n in MODULES)}
+    for name in arrows:  # a package that a module stands in is loaded with it
+        arrows[name] -= {p for p in packages if name.startswith(f"{p}.")}
+    done, open_ = set(), []
+
+    def walk(name):
+        assert name not in open_, " -> ".join([*open_[open_.index(name) :], name])
+        if name in done:
+            return
+        open_.append(name)
+        for other in sorted(arrows[name]):
+            walk(other)
+        done.add(open_.pop())
+
+    for name in arrows:
+        walk(name)
+
+
+@cache
+def code_of(file):
+    """Return a module without its comments and docstrings."""
+    tree = ast.parse(file.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            node.value = ast.Constant(0)
+    return ast.unparse(tree)
+
+
+@pytest.mark.parametrize("game", sorted(ROOMS))
+def test_a_game_is_named_in_its_own_rooms_only(game):
+    own = (f"llm_games/games/{game}/", f"baselines/games/{game}/", "benchmarks/papers/", *TRAINING)
+    for _, file in MODULES.values():
+        path = file.relative_to(ROOT).as_posix()
+        if path.startswith(own):
+            continue
+        named = re.search(rf"\b{game}\b", code_of(file))
+        assert not named or _sister(path, game), f"{path} names {game}"
+
+
+SISTERS = ("sealed_bid_auction", "budget_auction")
+"""One game that was split in two: the rooms of one may name the other."""
+
+
+def _sister(path, game):
+    return game in SISTERS and any(f"/{name}/" in path for name in SISTERS)
+
+
+@pytest.mark.parametrize("game", sorted(ROOMS))
+def test_a_room_is_complete(game):
+    found = game_class(game)
+    assert found.name == game
+    assert found.title
+    assert found.source
+    assert versions(game) == ["v1", "v2", "v3", "v4", "v5"]
+    for version in versions(game):
+        assert Prompts(game, version)
+    for preset in found.presets:
+        assert rulebook(game, preset=preset)
+    for name in ("theory", "players"):
+        assert rooms.part(game, name), f"the room of {game} lacks {name}.py"
+
+
+def test_parameters_say_what_they_are():
+    for game in ROOMS:
+        for parameter in dataclasses.fields(game_class(game)):
+            about = parameter.metadata
+            assert about, f"{game}: {parameter.name} is not declared with param"
+            assert about["meaning"] or about["choices"], f"{game}: {parameter.name}"

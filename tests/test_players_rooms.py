@@ -1,0 +1,128 @@
+"""Rooms: every game hands over its parts, also one of another package; misspelt names fail."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from llm_games import rooms
+from llm_games.baselines.deviation import deviation
+from llm_games.baselines.players import check_room, make_player, players_for
+from llm_games.errors import BadParameter, UnknownName
+from llm_games.registry import GAMES, register, rulebook
+from llm_games.wrappers.seats import play
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_room_hands_over_what_the_floor_looks_for(game):
+    check_room(game)
+    assert rooms.part(game, "theory")
+    assert {"rational", "best_response", "cooperative"} <= set(players_for(game))
+
+
+RULES = """
+from llm_games.games.divide_dollar.rules import DivideDollar
+
+
+class Crumbs(DivideDollar):
+    name, title = "crumbs", "Crumbs"
+"""
+THEORY = """
+import numpy as np
+
+
+def deviation(game, record):
+    regret = game.golds - record["actions"]
+    return regret, np.full(regret.shape[1:], np.nan)
+"""
+PLAYERS = """
+import numpy as np
+
+from llm_games.baselines.rules import Kind, Players, count_from, shape
+
+
+def greedy(view, rng):
+    return np.full(shape(view), view.game.golds)
+
+
+READ = count_from(1, 9, "crumb needs 1 to 9")
+
+
+def crumb(size, view, rng):
+    return np.full(shape(view), size)
+
+
+PLAYERS = Players(
+    {
+        "best_response": greedy,
+        "crumb": Kind("bids so little", crumb, "<size>", True, READ),
+    },
+    assumed="whatever they do",
+)
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Write a package with a whole room; return a function that brings it, changed or not."""
+    monkeypatch.syspath_prepend(tmp_path)
+    wording = rooms.wordings("divide_dollar") / "v1.j2"
+
+    def bring(**parts):
+        name = f"their_game_{len(list(tmp_path.iterdir()))}"
+        room = tmp_path / name
+        (room / "wordings").mkdir(parents=True)
+        (room / "wordings" / "v1.j2").write_text(wording.read_text())
+        files = {"__init__": "", "rules": RULES, "theory": THEORY, "players": PLAYERS} | parts
+        for file, text in files.items():
+            (room / f"{file}.py").write_text(text)
+        monkeypatch.setitem(rooms.ROOMS, "crumbs", rooms.Room(name, name))
+        return name
+
+    yield bring
+    for module in [module for module in sys.modules if module.startswith("their_game_")]:
+        del sys.modules[module]
+
+
+def test_a_package_brings_a_whole_room(package):
+    register("crumbs", package())
+    check_room("crumbs")
+    game = rulebook("crumbs", players=2, rounds=1, golds=10)
+    seats = [make_player("crumb:3", game), make_player("best_response", "crumbs")]
+    (step,) = play(game, seats, 1).steps
+    assert step.outcome.record["actions"].tolist() == [3, 10]
+    assert deviation(game, step.outcome.record).regret.tolist() == [7, 0]
+    assert players_for("crumbs")["crumb:<size>"] == "bids so little"
+    with pytest.raises(BadParameter, match="crumb needs 1 to 9, got '0'"):
+        make_player("crumb:0")
+    with pytest.raises(BadParameter, match="'rational' is not defined for crumbs; it is for"):
+        make_player("rational", game)
+    with pytest.raises(BadParameter, match="'crumb:1' is not defined for public_goods; it is for"):
+        make_player("crumb:1", "public_goods")
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "says"),
+    [
+        ("players", PLAYERS.replace("PLAYERS =", "PLAYER ="), "must have PLAYERS = Players"),
+        ("players", PLAYERS.replace('"best_r', '"bets_r'), "did you mean 'best_response'"),
+        ("players", PLAYERS.replace('"bids so little"', '""'), "'crumb' needs a summary"),
+        ("players", PLAYERS.replace("assumed", "assume"), "unexpected keyword.*'assume'"),
+        ("theory", THEORY.replace("deviation", "deviatoin"), "must define deviation"),
+        ("plyers", PLAYERS, "plyers.py: did you mean players.py"),
+    ],
+)
+def test_a_misspelt_name_in_a_room_fails_the_check(package, part, text, says):
+    package(**{part: text})
+    with pytest.raises((BadParameter, UnknownName, TypeError), match=says):
+        check_room("crumbs")
+
+
+def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
+    package(**{"theory": "deviation = None", "players": "from llm_games.baselines.rules import "
+               "Players\nPLAYERS = Players()"})  # fmt: skip
+    game = rulebook("crumbs", players=2, rounds=2, golds=10)
+    for kind in ("random", "fixed:4"):
+        assert not np.any(
+            [s.outcome.broke for s in play(game, [make_player(kind, game)] * 2, 1).steps]
+        )

@@ -1,0 +1,108 @@
+"""A file that llm-games 0.1.0 recorded still reads, reports, compares and exports as it did then.
+
+`data/recorded_0_1_0` has the file, and what that version printed and wrote of it.
+"""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from llm_games.benchmarks.runs import rows
+from llm_games.benchmarks.runs.editions import OtherEdition, editions
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.store import Store
+
+DATA = Path(__file__).parent / "data" / "recorded_0_1_0"
+FILE = "recorded_0_1_0.db"
+
+
+@pytest.fixture
+def old(tmp_path):
+    return shutil.copy(DATA / FILE, tmp_path / FILE)
+
+
+def table(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_its_summary(old, llm_games):
+    assert llm_games("resume", FILE, "--json") == (0, (DATA / "resume.json").read_text(), "")
+
+
+def test_its_comparison(old, llm_games):
+    code, out, err = llm_games("compare", FILE, FILE, "--json")
+    assert (code, json.loads(out), err) == (0, json.loads((DATA / "compare.json").read_text()), "")
+
+
+def test_its_export(old, llm_games, tmp_path):
+    assert llm_games("export", FILE, "-o", "out")[0] == 0
+    for path in sorted((DATA / "export").iterdir()):
+        before, now = table(path), table(tmp_path / "out" / path.name)
+        assert [{name: row[name] for name in before[0]} for row in now] == before, path.name
+
+
+@pytest.mark.slow
+def test_its_report(old, llm_games, tmp_path):
+    assert llm_games("report", FILE, "-o", "out")[0] == 0
+    for path in sorted((DATA / "tables").iterdir()):
+        assert table(tmp_path / "out" / "tables" / path.name) == table(path), path.name
+
+
+def test_it_says_which_version_plays_it_again(old, llm_games):
+    code, out, err = llm_games("replay", FILE)
+    assert (code, out) == (2, "")
+    assert "made by llm-games 0.1.0" in err
+    assert "the rules of beauty_contest" in err
+    assert err.endswith("pip install llm-games==0.1.0\n")
+    with pytest.raises(OtherEdition, match=r"neither replayed nor resumed.* llm-games==0\.1\.0"):
+        Store.open(old)
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("rules", "the rules of g"),
+        ("wording", "the wording of g"),
+        ("seat", "how models are asked"),
+    ],
+)
+def test_what_changed_is_named(tmp_path, monkeypatch, part, says):
+    path = tmp_path / "a.db"
+    games = [("a", "public_goods", {}, ["random"])]
+    Store.create(path, "A run", {"seed": 1}, games, [[11]]).close()
+    changed = editions("public_goods") | {part: "another"}
+    monkeypatch.setattr("llm_games.benchmarks.runs.editions.editions", lambda game: changed)
+    with Records.open_readonly(path) as records, pytest.raises(OtherEdition) as caught:
+        replay(records)
+    said = str(caught.value)
+    assert says.replace(" g", " public_goods") in said
+    assert "another" in said
+    assert sum(other in said for other in ("rules of", "wording of", "models are")) == 1
+
+
+def test_an_edition_has_a_version_of_the_package():
+    """Who raises an edition raises the package's version, and then adds a line here."""
+    from llm_games import __version__
+
+    assert __version__ == "0.2.0"
+    assert editions("public_goods")["seat"] == 1
+    assert len(editions("public_goods")["wording"]) == 16
+
+
+def test_a_step_of_many_seats_is_written_in_little():
+    seats = 1000
+    paid = [0.0] * seats
+    paid[7], paid[8] = 2.5, -0.0
+    record = {"actions": [-1] * 7 + [3] + [-1] * 992, "ratio": [1, 2]}
+    step = rows.StepRow(0, [7], record, paid, list(range(400)))
+    written = rows.TABLES[rows.StepRow].written(step.thin())
+    assert sum(len(str(value)) for value in written.values()) < 2500
+    assert step.thin().full() == step
+    assert str(step.thin().full()) == str(step)  # the sign of a zero too
+    few = rows.StepRow(0, [0, 1], {"actions": [1, 1, 0]}, [0.0] * 3, [2])
+    assert few.thin() is few

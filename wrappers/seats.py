@@ -1,0 +1,255 @@
+"""Players at a table: whom to ask, what they remember, and one game played to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.facts import check_integer
+from llm_games.noise import Noise
+from llm_games.questions import Action
+from llm_games.registry import rulebook
+from llm_games.rulebook import Outcome, PerPlayer, Rulebook
+from llm_games.table import Table
+from llm_games.view import Who
+from llm_games.wrappers.llm_policy import run_sync
+from llm_games.wrappers.policy import Decision, Note, Policy
+
+
+class Place(NamedTuple):
+    """A decision in an episode."""
+
+    step: int
+    seat: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: who decided what, by seat, and what came of it."""
+
+    number: int
+    decisions: dict[int, Decision]
+    outcome: Outcome
+
+
+@dataclass
+class Episode:
+    """A game that was played.
+
+    Attributes:
+        game: the rules.
+        seed: all randomness came from it.
+        steps: what happened, in order.
+        state: the last state; ``state.void`` says that a broken rule ended it without a score.
+        afterwards: what players did on looking back at it, by seat, see `Policy.finish`.
+    """
+
+    game: Rulebook
+    seed: int
+    state: Any
+    steps: list[Step] = field(default_factory=list)
+    afterwards: dict[int, Decision] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Return whether the rules ended the game (not a limit on its steps)."""
+        return bool(self.state.over)
+
+    @property
+    def void(self) -> bool:
+        """Return whether the game ended without a score."""
+        return bool(self.state.void)
+
+    @property
+    def payoffs(self) -> PerPlayer:
+        """Return each seat's payoff over all steps, float64."""
+        rewards = (step.outcome.rewards for step in self.steps)
+        return np.sum([np.zeros(self.game.players), *rewards], axis=0)
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Return what happened in each step as plain values, as scores read it."""
+        return [plain(step.outcome) for step in self.steps]
+
+
+def plain(outcome: Outcome) -> dict[str, Any]:
+    """Return the record of a step as plain Python values."""
+    return {name: np.asarray(value).tolist() for name, value in outcome.record.items()}
+
+
+class Seats:
+    """Policies in seats of a table, with their memories. Seats without one are played by others.
+
+    Args:
+        table: where they sit.
+        policies: by seat; the same one may sit on several.
+    """
+
+    def __init__(self, table: Table, policies: Mapping[int, Policy]) -> None:
+        self.table, self.policies = table, dict(policies)
+        self._memories: dict[int, Any] = {}
+
+        def does(name: str) -> list[int]:
+            return [s for s, p in policies.items() if _overrides(p, name)]
+
+        self._wait, self._listen, self.look_back = does("decide"), does("hear"), does("finish")
+
+    def start(self, recalled: Mapping[int, Sequence[Note]] | None = None) -> None:
+        """Begin the episode that the table was reset to, with notes of the one before by seat."""
+        game, noise = self.table.game, Noise(self.table.seed)
+        self._memories = {
+            seat: policy.start(game, seat, noise.of("seat", seat).seed())
+            for seat, policy in self.policies.items()
+        }
+        for seat, notes in (recalled or {}).items():
+            self._memories[seat] = self.policies[seat].recall(self._memories[seat], notes)
+        self.hear()
+
+    def hear(self) -> None:
+        """Let players hear what the state tells them, whether they are asked or not."""
+        for seat in self._listen:
+            view = self.table.ready().view(seat)
+            self._memories[seat] = self.policies[seat].hear(view, self._memories[seat])
+
+    async def ask(self) -> dict[int, Decision]:
+        """Ask all seats that have to move, at the same time; they remember what they decided."""
+        sight = self.table.ready()
+        asked = [seat for seat in sight.asked if seat in self.policies]
+        # Only those who wait for something are worth a task each.
+        waiting = [seat for seat in asked if seat in self._wait]
+        decide = (self.policies[s].decide(sight.view(s), self._memories[s]) for s in waiting)
+        answers = dict(zip(waiting, await asyncio.gather(*decide), strict=True)) if waiting else {}
+        return self._decided(asked, answers)
+
+    def ask_now(self) -> dict[int, Decision]:
+        """Ask them from code that cannot wait."""
+        asked = [seat for seat in self.table.ready().asked if seat in self.policies]
+        if any(seat in self._wait for seat in asked):
+            decisions: dict[int, Decision] = run_sync(self.ask())
+            return decisions
+        return self._decided(asked, {})
+
+    def _decided(
+        self, asked: Sequence[int], answers: dict[int, tuple[Decision, Any]]
+    ) -> dict[int, Decision]:
+        decisions, sight = {}, self.table.ready()
+        for seat in asked:
+            if seat not in answers:
+                answers[seat] = self.policies[seat].act(sight.view(seat), self._memories[seat])
+            decisions[seat], self._memories[seat] = answers[seat]
+        return decisions
+
+    async def finish(self) -> dict[int, Decision]:
+        """Let players look back at a game that is over, all at the same time."""
+        sight, found = self.table.ready(), {}
+
+        async def look_back(seat: int) -> None:
+            decision = await self.policies[seat].finish(sight.view(seat), self._memories[seat])
+            if decision is not None:
+                found[seat] = decision
+
+        await asyncio.gather(*map(look_back, self.look_back))
+        return found
+
+
+def _overrides(policy: Policy, name: str) -> bool:
+    return getattr(type(policy), name) is not getattr(Policy, name)
+
+
+def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:
+    """Return the moves by seat."""
+    return {seat: decision.action for seat, decision in decisions.items()}
+
+
+async def play_table(
+    game: Rulebook,
+    policies: Sequence[Policy],
+    seed: int,
+    *,
+    on_step: Callable[[Step], Awaitable[None]] | None = None,
+    max_steps: int | None = None,
+    recalled: Mapping[int, Sequence[Note]] | None = None,
+    given: Mapping[str, Any] | None = None,
+    who: Who | None = None,
+) -> Episode:
+    """Play one table to its end. All seats that have to move are asked at the same time.
+
+    Args:
+        game: the rules.
+        policies: one for each seat; the same one may sit on several.
+        seed: the chance of the game and each seat's randomness come from it.
+        on_step: awaited after each step, before anybody is asked again.
+        max_steps: stop after so many; needed where the game itself has no limit.
+        recalled: by seat, notes of the game before, in a series of games.
+        given: by name, what chance would else decide, see `Rulebook.reset`.
+        who: which episode it is, for those who are asked; by default the game and the seed.
+
+    Raises:
+        BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all,
+            or chance that cannot be given.
+    """
+    _check(game, policies, max_steps)
+    table = Table(game, who)
+    table.reset(seed, given)
+    seats, episode = Seats(table, dict(enumerate(policies))), Episode(game, seed, table.state)
+    seats.start(recalled)
+    while not episode.over and (max_steps is None or table.steps < max_steps):
+        decisions = await seats.ask()
+        outcome = table.step(moves_of(decisions))
+        episode.state = table.state
+        episode.steps.append(Step(len(episode.steps), decisions, outcome))
+        if on_step is not None:
+            await on_step(episode.steps[-1])
+        seats.hear()
+    if episode.over:
+        episode.afterwards = await seats.finish()
+    return episode
+
+
+def play(
+    game: Rulebook | str,
+    policies: Sequence[Policy],
+    seed: int = 0,
+    *,
+    max_steps: int | None = None,
+    given: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> Episode:
+    """Play one table and wait for its end.
+
+    Args:
+        game: the rules, or a game's name with its `parameters`.
+        policies: one for each seat.
+        seed, max_steps, given: see `play_table`.
+        parameters: of the game, see `llm_games.rulebook`.
+    """
+    if isinstance(game, str):
+        game = rulebook(game, **parameters)
+    elif parameters:
+        raise BadParameter(f"{sorted(parameters)[0]!r}: parameters go with a game's name only")
+    episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
+    return episode
+
+
+def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
+    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
+        raise BadParameter(
+            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
+            f"{game.players}; got {policies!r}"
+        )
+    if len(policies) != game.players:
+        raise BadParameter(
+            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
+            f"got {len(policies)}"
+        )
+    if max_steps is not None:
+        check_integer("max_steps", max_steps, 1)
+    elif game.length() is None:
+        raise BadParameter(
+            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
+        )
