@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.baselines.games.water_allocation.theory import efficiency, price_ratio
+from llm_games.baselines.games.water_allocation.theory import Play, efficiency, price_ratio
 from llm_games.baselines.players import llm_player, make_player
 from llm_games.benchmarks.papers.alympics import metrics as alympics
 from llm_games.benchmarks.papers.alympics import ratings as alympics_ratings
 from llm_games.benchmarks.papers.alympics.metrics import (
-    box,
+    box_plot,
     curves,
     daily_prices,
     indicators,
@@ -43,6 +43,7 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
+from llm_games.questions import NO_BID
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.seats import play_table
 
@@ -129,7 +130,7 @@ def test_medians_of_prices():
     ],
 )
 def test_boxes(values, expected):
-    assert box(values) == expected
+    assert box_plot(values) == expected
 
 
 def test_one_game_by_hand():
@@ -174,10 +175,22 @@ def test_money_with_decimals():
     assert curves(game, days).balance[0] == [57.5]
 
 
+def as_play(game, played):
+    """Return recorded games as theory judges them; days after all deaths have no bids, no water."""
+    shape = (game.days, game.players, len(played))
+    bids, alive = np.full(shape, NO_BID, np.int64), np.zeros(shape, np.bool_)
+    supplies = np.zeros((game.days, len(played)), np.int64)
+    for i, days in enumerate(played):
+        for number, day in enumerate(days):
+            bids[number, :, i], alive[number, :, i] = day["effective"], day["alive"]
+            supplies[number, i] = day["supply"]
+    return Play(np.array([living(days) for days in played]).T, alive, bids, supplies)
+
+
 def test_recorded_games_can_be_judged():
     game, days = half_days()
     silent = records(game, lambda state: np.full(5, -1))
-    found = alympics.as_play(game, [days, silent])
+    found = as_play(game, [days, silent])
     assert found.survived.T.tolist() == [[False] * 3 + [True] * 2, [False] * 5]
     assert found.supplies[:, 0].tolist() == list(SUPPLIES)
     assert found.supplies[4:, 1].tolist() == [0] * 16
@@ -245,12 +258,13 @@ def test_what_was_corrected():
     assert all((r["printed"] == r["corrected"]) == (r["is_corrected"] == "0") for r in rows)
 
 
-def test_own_results_stand_beside_the_published_ones():
-    lines = alympics.beside(indicators(LOW, [ended(alive) for alive in TEN]), 1)
-    assert [line.indicator for line in lines[:2]] == ["SR Alex", "SR Bob"]
-    for line in lines[:-1]:
-        assert line.here == pytest.approx(line.published, abs=1e-6)
-    assert lines[-1] == ("mean of daily medians of p_n", None, 185.7)
+def test_own_results_are_the_published_ones():
+    found, paper = indicators(LOW, [ended(alive) for alive in TEN]), published("exact")[0]
+    assert found.survival == pytest.approx(tuple(paper.survival.values()), abs=1e-6)
+    assert found.survivors == pytest.approx(paper.survivors, abs=1e-6)
+    assert found.ratio_start == pytest.approx(paper.mean_ratio_start, abs=1e-6)
+    assert found.ratio_end == pytest.approx(paper.mean_ratio_end, abs=1e-6)
+    assert (found.mean_median, paper.mean_median) == (None, 185.7)
 
 
 @pytest.mark.parametrize("number", range(1, 7))

@@ -15,12 +15,12 @@ from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import (
     Auction,
-    Belief,
+    BeliefCheck,
+    BeliefNote,
     Bidder,
-    Check,
     Fields,
     Lot,
-    Plan,
+    PlanNote,
     belief_failures,
     bid_failures,
     budget_curve,
@@ -33,7 +33,7 @@ from llm_games.benchmarks.papers.auc_arena.metrics import (
     skills,
     standings,
 )
-from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Rating, ratings, trueskill
+from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Skill, ratings, trueskill
 from llm_games.benchmarks.papers.auc_arena.spearman import average_ranks, spearman
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import is_model, players, resolve
@@ -50,8 +50,8 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 
 def belief(*checks, unreadable=0, resent=True):
     """Return an update; each check is (own checked, own wrong, others checked, others wrong)."""
-    found = tuple(Check(Fields(*check[:2]), Fields(*check[2:])) for check in checks)
-    return Belief(0, found, unreadable, resent)
+    found = tuple(BeliefCheck(Fields(*check[:2]), Fields(*check[2:])) for check in checks)
+    return BeliefNote(0, found, unreadable, resent)
 
 
 SECOND_TRY = belief((3, 1, 3, 1), (3, 0, 3, 0))
@@ -182,7 +182,7 @@ def test_small_probabilities_keep_their_digits():
 
 # -- ratings ---------------------------------------------------------------------------------------
 
-NEW = Rating()
+NEW = Skill()
 SIX = [(35.2972, 5.9776), (30.3288, 5.3630), (26.6878, 5.2027), (23.3122, 5.2027),
        (19.6712, 5.3630), (14.7028, 5.9776)]  # fmt: skip
 SIX_AGAIN = [(23.5434, 4.2551), (24.7099, 3.8469), (24.9493, 3.7484), (25.0507, 3.7484),
@@ -219,7 +219,7 @@ def test_trueskill_goes_on_from_what_is_known():
 
 @pytest.mark.parametrize("scores", [(1, 0), (0, 0), (0, 1)])
 def test_two_players_as_in_the_closed_form(scores):
-    before = [Rating(27, 3), Rating(22, 6)]
+    before = [Skill(27, 3), Skill(22, 6)]
     spreads = [rating.sigma**2 + (25 / 300) ** 2 for rating in before]
     c = np.sqrt(2 * (25 / 6) ** 2 + sum(spreads))
     sign = -1 if scores[0] < scores[1] else 1
@@ -244,7 +244,7 @@ def test_two_players_as_in_the_closed_form(scores):
                 max_size=5, unique_by=lambda row: row[2]), st.data())  # fmt: skip
 def test_seats_do_not_matter(rows, data):
     order = data.draw(st.permutations(range(len(rows))))
-    before, scores = [Rating(*row[:2]) for row in rows], [row[2] for row in rows]
+    before, scores = [Skill(*row[:2]) for row in rows], [row[2] for row in rows]
     found = trueskill(before, scores)
     moved = trueskill([before[i] for i in order], [scores[i] for i in order])
     assert_ratings(moved, [found[i] for i in order])
@@ -252,7 +252,7 @@ def test_seats_do_not_matter(rows, data):
 
 def test_surprises_stay_finite():
     for scores in itertools.product((0, 1), repeat=3):
-        found = trueskill([Rating(0, 1), Rating(500, 1), Rating(1000, 1)], scores)
+        found = trueskill([Skill(0, 1), Skill(500, 1), Skill(1000, 1)], scores)
         assert np.isfinite(found).all()
         assert all(rating.sigma > 0 for rating in found)
 
@@ -305,11 +305,11 @@ def auction(prices, plans=((), ()), objectives=("profit", "profit"), names="ab",
     return Auction(GAME, tuple(lots), bidders)
 
 
-STATIC = (Plan(0, {"A": 1, "B": 3, "C": 2}),)
+STATIC = (PlanNote(0, {"A": 1, "B": 3, "C": 2}),)
 ADAPTIVE = (
-    Plan(0, {"A": 1, "B": 3, "C": 2}),
-    Plan(1, {"B": 3, "C": 2}, again=True),
-    Plan(2, {"C": 1}, again=True, lost=True),
+    PlanNote(0, {"A": 1, "B": 3, "C": 2}),
+    PlanNote(1, {"B": 3, "C": 2}, again=True),
+    PlanNote(2, {"C": 1}, again=True, lost=True),
 )
 ONE = auction([(0, 12), (1, 60), (1, 15)], (ADAPTIVE, STATIC))
 
@@ -337,14 +337,17 @@ def test_plans_and_what_came_of_them():
         same = [follows([ONE], "b", plan, statistic) for plan in auc_arena.PLANS]
         assert same[0] == same[1]
     a, b = standings([ONE])
-    assert (a.current_fits_better, b.current_fits_better) == (True, False)
+    for standing, better in ((a, True), (b, False)):
+        rhos = {key: found.rho for key, found in standing.correlations.items()}
+        gains = [rhos["current", what] > rhos["initial", what] for what in auc_arena.STATISTICS]
+        assert all(gains) == better
 
 
 def test_no_plan_no_correlation():
     without = auction([(0, 12), (1, 60), (1, 15)])
     assert follows([without], "a", "initial", "win") is None
-    assert standings([without])[0].current_fits_better is None
-    constant = auction([(0, 12), (1, 60), (1, 15)], ((Plan(0, dict.fromkeys("ABC", 2)),), ()))
+    assert set(standings([without])[0].correlations.values()) == {None}
+    constant = auction([(0, 12), (1, 60), (1, 15)], ((PlanNote(0, dict.fromkeys("ABC", 2)),), ()))
     assert follows([constant], "a", "current", "engagement") is None
     with pytest.raises(UnknownName, match="plan 'last'"):
         follows([ONE], "a", "last", "win")
@@ -365,7 +368,7 @@ def test_the_worked_priorities():
         Lot(place, *item, 0 if won else 1, 1, (bids, 1), (0, 0))
         for place, (item, bids, won) in enumerate(zip(items, BIDS, WINS, strict=True))
     )
-    plan = Plan(0, dict(zip("ABCDEFGH", PRIORITIES, strict=True)))
+    plan = PlanNote(0, dict(zip("ABCDEFGH", PRIORITIES, strict=True)))
     found = [Auction(game, lots, (bidder("a", plans=(plan,)), bidder("b")))]
     assert follows(found, "a", "initial", "engagement").rho == pytest.approx(0.779484, abs=1e-6)
     assert follows(found, "a", "current", "win").rho == pytest.approx(0.775170, abs=1e-6)
@@ -379,7 +382,7 @@ def test_changes_of_plans():
 
 
 def test_priorities_by_item_whatever_the_order():
-    late = (Plan(0, {"C": 3, "A": 1, "B": 1}), Plan(1, {"A": 2, "B": 1}, again=True))
+    late = (PlanNote(0, {"C": 3, "A": 1, "B": 1}), PlanNote(1, {"A": 2, "B": 1}, again=True))
     other = auction([(0, 12), (1, 60), (-1, -1)], (late, ()), order="CAB")
     assert priority_matrix([ONE], "a") == {"A": [1, None, None], "B": [3, 3, None], "C": [2, 2, 1]}
     assert priority_matrix([ONE, other], "a") == {

@@ -11,7 +11,7 @@ from llm_games.baselines.deviation import deviation
 from llm_games.baselines.games.budget_auction.theory import private_bid
 from llm_games.baselines.players import make_player
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
-from llm_games.benchmarks.papers.econ_arena.metrics import standings, turns
+from llm_games.benchmarks.papers.econ_arena.metrics import player_runs, standings
 from llm_games.benchmarks.papers.gamma_bench.scores import score_episode
 from llm_games.benchmarks.runs.config import PAPERS, load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
@@ -41,7 +41,7 @@ class Session(NamedTuple):
 
 def mean_deviation(sessions, measure="scaled"):
     """Return d of equation 2 over all players and runs, and how many were left out of it."""
-    found = [t.deviation for s in sessions for run in turns(s, measure) for t in run]
+    found = [t.deviation for s in sessions for run in player_runs(s, measure) for t in run]
     known = [deviation for deviation in found if deviation is not None]
     return (float(sum(known) / len(known)) if known else None), found.count(None)
 
@@ -84,7 +84,7 @@ def test_an_auction_session_by_hand():
         [8000, 10000, 9000],
     ]
     assert econ_arena.equilibrium_assets(session.records[0]) == [11000, 10000, 10000]
-    by_seat = list(zip(*turns(session), strict=True))
+    by_seat = list(zip(*player_runs(session), strict=True))
     deviations = [[turn.deviation for turn in seat] for seat in by_seat]
     assert deviations == [
         [0, Fraction(1, 11), Fraction(3, 11)],
@@ -106,13 +106,13 @@ def test_an_auction_session_by_hand():
 
 def test_what_a_losing_bid_hides_is_a_misbid():
     session = auction_session()
-    assert turns(session)[1][0].misbid == Fraction(20, 60)
+    assert player_runs(session)[1][0].misbid == Fraction(20, 60)
     assert standings([session])[0].misbid == pytest.approx((0 + 20 / 60 + 30 / 60) / 3)
 
 
 def test_the_paper_s_ratio():
     game = rulebook("sealed_bid_auction", **(AUCTION | {"valuations": [[60, 60, 40]]}))
-    first = turns(record(game, (60, 50, 0)))[0][0]
+    first = player_runs(record(game, (60, 50, 0)))[0][0]
     assert (first.ratio, first.asset_ratio) == (Fraction(11, 10), Fraction(11, 10))
 
 
@@ -120,7 +120,7 @@ def test_a_first_price_auction_has_no_reference():
     game = rulebook("sealed_bid_auction", **(AUCTION | {"price": "first"}))
     session = record(game, (60, 50, 40))
     assert econ_arena.title(session.rules) == "first_price_auction"
-    assert {turn.deviation for turn in turns(session)[0]} == {None}
+    assert {turn.deviation for turn in player_runs(session)[0]} == {None}
     assert (standings([session])[0].ratio, standings([session])[0].advantage) == (None, None)
 
 
@@ -128,8 +128,8 @@ def test_a_contest_session_by_hand():
     runs = ((33, 0, 0, 0, 0), (15, 0, 0, 0, 0), (0, 0, 0, 0, 0))
     session = contest(*runs, names=("a", *"bbbb"))
     a, b = standings([session])
-    assert [run[0].payoff for run in turns(session)] == [0, 0, Fraction(1, 5)]
-    assert [run[1].payoff for run in turns(session)] == [
+    assert [run[0].payoff for run in player_runs(session)] == [0, 0, Fraction(1, 5)]
+    assert [run[1].payoff for run in player_runs(session)] == [
         Fraction(1, 4),
         Fraction(1, 4),
         Fraction(1, 5),
@@ -137,10 +137,10 @@ def test_a_contest_session_by_hand():
     assert (a.ratio.mean, b.ratio.mean) == pytest.approx((1 / 3, 7 / 6))
     assert a.deviation == pytest.approx(4 / 25)
     assert (a.runs, b.runs, b.won) == (3, 12, 12)
-    ratio = turns(session, "ratio")
+    ratio = player_runs(session, "ratio")
     assert [run[0].deviation for run in ratio] == [None] * 3
     assert standings([session], "ratio")[0].left_out == 3
-    assert [run[0].deviation for run in turns(session, "absolute")] == [33, 15, 0]
+    assert [run[0].deviation for run in player_runs(session, "absolute")] == [33, 15, 0]
 
 
 @pytest.mark.parametrize(
@@ -153,18 +153,18 @@ def test_a_contest_session_by_hand():
 )
 def test_deviation_is_safe_at_zero(more, numbers, expected):
     session = contest(numbers, **more)
-    assert tuple(turn.deviation for turn in turns(session)[0]) == expected
+    assert tuple(turn.deviation for turn in player_runs(session)[0]) == expected
 
 
 def test_deviation_counts_from_the_drawn_limit():
     session = contest((10, 5, 0), preset="econ_arena_L")
     limit = Fraction(session.records[0]["limit"], session.rules.unit)
-    assert turns(session)[0][0].deviation == turns(session)[0][0].place == 10 / limit
+    assert player_runs(session)[0][0].deviation == player_runs(session)[0][0].place == 10 / limit
 
 
 def test_when_all_rules_are_broken():
     session = contest((None, 101, -1), foul_fee=2)
-    assert [(t.payoff, t.broke, t.deviation) for t in turns(session)[0]] == [
+    assert [(t.payoff, t.broke, t.deviation) for t in player_runs(session)[0]] == [
         (-2, "format", None),
         (-2, "range", None),
         (-2, "range", None),
@@ -173,7 +173,7 @@ def test_when_all_rules_are_broken():
     assert econ_arena.path([session]) == [None]
     game = rulebook("sealed_bid_auction", **AUCTION)
     broken = record(game, (None, 101, -1), names=ABC)
-    assert [t.payoff for t in turns(broken)[0]] == [-10] * 3
+    assert [t.payoff for t in player_runs(broken)[0]] == [-10] * 3
     rows = econ_arena.break_table([broken])
     assert [(row.player, row.percent, row.bad_format) for row in rows] == [
         ("a", 100, 1),
@@ -224,8 +224,8 @@ def test_records_of_a_game_just_played_are_sessions(name, group):
         live = [step.outcome.record for step in episode.steps]
         stored = [plain(step.outcome) for step in episode.steps]
         sessions.append(Session(game, "abc", live))
-        assert turns(sessions[-1]) == turns(Session(game, "abc", stored))
-    assert all(type(t.won) is bool for run in turns(sessions[0]) for t in run)
+        assert player_runs(sessions[-1]) == player_runs(Session(game, "abc", stored))
+    assert all(type(t.won) is bool for run in player_runs(sessions[0]) for t in run)
     assert len(standings(sessions)) == 3
 
 
@@ -286,9 +286,9 @@ def test_break_table_tells_history_apart():
 def test_what_is_not_of_the_arena_is_refused():
     game = rulebook("sealed_bid_auction", players=3, rounds=1)
     with pytest.raises(UnknownName, match="sealed_bid_auction with assets"):
-        turns(Session(game, ABC, []))
+        player_runs(Session(game, ABC, []))
     with pytest.raises(UnknownName, match="known: absolute, ratio, scaled"):
-        turns(auction_session(), "relative")
+        player_runs(auction_session(), "relative")
 
 
 def test_sessions_have_no_score_of_another_benchmark():

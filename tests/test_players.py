@@ -6,15 +6,14 @@ import pytest
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, make_player, players_for
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
-from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS as GAMES
+from llm_games.registry import GAMES, rulebook
 from llm_games.view import View
 
 SMALL = {
     "battle_royale": {"players": 5, "max_shots": 12},
     "pirate_game": {"players": 6, "gold": 20},
     "sealed_bid_auction": {"rounds": 4},
-    "budget_auction": {"rounds": 3},
+    "budget_auction": {"players": 5, "rounds": 4},
     "beauty_contest": {"rounds": 4},
     "el_farol_bar": {"rounds": 6},
     "divide_dollar": {"rounds": 4},
@@ -31,7 +30,7 @@ FIXED = {
     "public_goods": "20",
     "diners_dilemma": "costly",
     "sealed_bid_auction": "120",
-    "budget_auction": "120",
+    "budget_auction": "120.5",
     "battle_royale": "strongest",
     "pirate_game": "accept",
     "water_allocation": "60",
@@ -50,7 +49,8 @@ def small(name, **parameters):
 
 def play(game, players, seed=0):
     """Play one table to its end; return each step's actions, outcome and state after it."""
-    state = game.reset(seed)
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng)
     memories = [player.start(game, i, seed + i) for i, player in enumerate(players)]
     steps = []
     while not state.over and len(steps) < 200:
@@ -60,14 +60,15 @@ def play(game, players, seed=0):
             decision, memories[seat] = players[seat].act(view, memories[seat])
             assert type(decision.action) in (int, tuple)
             moves[int(seat)] = decision.action
-        state, outcome = game.step(state, game.assemble(state, moves))
+        state, outcome = game.step(state, game.assemble(state, moves), rng)
         steps.append((moves, outcome, state))
     assert state.over
     return steps
 
 
 def play_batch(game, player, batch, seed=0):
-    state = game.reset(seed, (batch,))
+    rng = np.random.default_rng(seed)
+    state = game.reset(rng, (batch,))
     memories = [player.start(game, i, seed + i) for i in range(game.players)]
     steps = []
     while not state.over.all() and len(steps) < 200:
@@ -79,7 +80,7 @@ def play_batch(game, player, batch, seed=0):
                 actions = np.where(asked[seat], actions + decision.action, actions)
             else:
                 actions[seat] = np.where(asked[seat], decision.action, 0)
-        before, (state, outcome) = state, game.step(state, actions)
+        before, (state, outcome) = state, game.step(state, actions, rng)
         steps.append((before, actions, outcome, asked))
     assert state.over.all()
     return steps
@@ -296,7 +297,7 @@ def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
 )
 def test_bidders_of_thumb(kind, bids):
     params = {"assets": [100, 90, 100, 100, 100], "valuations": [[48, 60, 55, 41, 52]]}
-    game = rulebook("sealed_bid_auction", preset="econ_arena", **params)
+    game = rulebook("budget_auction", preset="econ_arena", **params)
     [(moves, outcome, _)] = play(game, everybody(kind, game))
     assert moves == {seat: round(100 * bid) for seat, bid in enumerate(bids)}
     assert not outcome.broke.any()

@@ -109,20 +109,18 @@ def columns(words: str, numbers: str = "", form: str = ".2f") -> dict[str, str]:
 
 
 def written(value: Value, form: str = "", missing: str = "–") -> str:
-    """Write a value; decimals are rounded half to even after scaling, as in the papers' tables."""
+    """Write a value; means are rounded half to even after scaling, as in the papers' tables."""
     if value is None:
         return missing
-    if isinstance(value, Cell):
-        mean = written(value.mean, form)
-        return mean if value.std is None else f"{mean} ± {written(value.std, form)}"
     if isinstance(value, Label):
         return value.text
+    digits = int(form[:-1].partition(".")[2]) if form.endswith("f") else None
+    if isinstance(value, Cell):
+        sides = (value.mean,) if value.std is None else (value.mean, value.std)
+        return " ± ".join(format(np.round(side, digits or 0), form) for side in sides)
     if isinstance(value, float):
-        star = "*" * isinstance(value, Starred)
-        if form.endswith("f"):
-            digits = int(form.rstrip("f").partition(".")[2])
-            value = float(np.round(value, digits)) or 0.0  # no minus before a zero
-        return format(float(value), form) + star
+        number = value if digits is None else round(value, digits) or 0.0  # no minus before a zero
+        return format(float(number), form) + "*" * isinstance(value, Starred)
     return format(value, "," if form == "," else "")
 
 

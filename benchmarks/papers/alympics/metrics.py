@@ -8,7 +8,7 @@ requirement, is an exact fraction; money is in dollars.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -16,14 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.games.water_allocation.theory import Play
-from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.paper import Record, data
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import WaterAllocation
-from llm_games.questions import NO_BID
 from llm_games.registry import rulebook
 
-Record = Mapping[str, Any]
 Days = Sequence[Record]
 
 # -- one game --------------------------------------------------------------------------------------
@@ -92,7 +89,7 @@ def _shown(day: Record, key: str, seat: int, unit: int) -> Any:
 # -- many games of one setting ---------------------------------------------------------------------
 
 
-class Box(NamedTuple):
+class BoxPlot(NamedTuple):
     """A box plot: whiskers at the outermost values within 1.5 box lengths, the rest outliers."""
 
     low: float
@@ -104,14 +101,14 @@ class Box(NamedTuple):
     size: int
 
 
-def box(values: Sequence[float | Fraction]) -> Box:
+def box_plot(values: Sequence[float | Fraction]) -> BoxPlot:
     """Return the box plot of one or more values; quartiles by linear interpolation."""
     numbers = np.sort([float(value) for value in values])
     q1, middle, q3 = (float(q) for q in np.quantile(numbers, [0.25, 0.5, 0.75]))
     reach = 1.5 * (q3 - q1)
     inside = numbers[(numbers >= q1 - reach) & (numbers <= q3 + reach)]
     outliers = tuple(x for x in numbers.tolist() if not q1 - reach <= x <= q3 + reach)
-    return Box(float(inside[0]), q1, middle, q3, float(inside[-1]), outliers, len(numbers))
+    return BoxPlot(float(inside[0]), q1, middle, q3, float(inside[-1]), outliers, len(numbers))
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ class Indicators:
     ratio_start: float
     ratio_end: float | None
     left_out: int
-    prices: tuple[Box | None, ...]
+    prices: tuple[BoxPlot | None, ...]
     mean_median: float | None
     over_budget: int
     bids: int
@@ -216,25 +213,10 @@ def _finished(game: WaterAllocation, days: Days) -> bool:
     return bool(days) and (len(days) == game.days or not any(living(days)))
 
 
-def daily_prices(games: Sequence[Sequence[Fraction | float | None]]) -> tuple[Box | None, ...]:
+def daily_prices(games: Sequence[Sequence[Fraction | float | None]]) -> tuple[BoxPlot | None, ...]:
     """Return the box of each day's prices over games; None for days without any price."""
     days = [[price for price in prices if price is not None] for prices in zip(*games, strict=True)]
-    return tuple(box(prices) if prices else None for prices in days)
-
-
-def as_play(game: WaterAllocation, played: Sequence[Days]) -> Play:
-    """Return recorded games in the form in which `baselines.solutions` judges them.
-
-    Days after everybody's death have no bids and no water.
-    """
-    shape = (game.days, game.players, len(played))
-    bids, alive = np.full(shape, NO_BID, np.int64), np.zeros(shape, np.bool_)
-    supplies = np.zeros((game.days, len(played)), np.int64)
-    for i, days in enumerate(played):
-        for number, day in enumerate(days):
-            bids[number, :, i], alive[number, :, i] = day["effective"], day["alive"]
-            supplies[number, i] = day["supply"]
-    return Play(np.array([living(days) for days in played]).T, alive, bids, supplies)
+    return tuple(box_plot(prices) if prices else None for prices in days)
 
 
 # -- what the paper prints -------------------------------------------------------------------------
@@ -301,27 +283,6 @@ def setting_of(game: WaterAllocation) -> int | None:
         if game == rulebook(game.name, preset=f"setting_{number}"):
             return number
     return None
-
-
-class Line(NamedTuple):
-    """One indicator: what it is, as played here, and as published."""
-
-    indicator: str
-    here: float | None
-    published: float
-
-
-def beside(found: Indicators, setting: int) -> list[Line]:
-    """Return one's own indicators beside the paper's, corrected, of a setting from 1 to 6."""
-    paper = published("exact")[setting - 1]
-    rates = zip(paper.survival.items(), found.survival, strict=True)
-    return [
-        *(Line(f"SR {name}", here, there) for (name, there), here in rates),
-        Line("N_survivor", found.survivors, paper.survivors),
-        Line("RSR_S", found.ratio_start, paper.mean_ratio_start),
-        Line("RSR_E", found.ratio_end, paper.mean_ratio_end),
-        Line("mean of daily medians of p_n", found.mean_median, paper.mean_median),
-    ]
 
 
 def _published(rows: list[dict[str, str]], edition: str, mean_median: float) -> Published:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.papers.auc_arena.ratings import Rating, ratings
+from llm_games.benchmarks.papers.auc_arena.ratings import Skill, ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.reader import Episode, Game
@@ -58,7 +58,7 @@ class Lot(NamedTuple):
     budgets: tuple[int, ...]
 
 
-class Plan(NamedTuple):
+class PlanNote(NamedTuple):
     """A plan: the item it was made for, and priorities by name from that item on, 1 to 3.
 
     `again`: it replaced another. `lost`: no reply could be used, so that priorities were kept.
@@ -77,21 +77,21 @@ class Fields(NamedTuple):
     wrong: int
 
 
-class Check(NamedTuple):
+class BeliefCheck(NamedTuple):
     """One checked reply on what a bidder believes: of itself, and of others."""
 
     own: Fields
     others: Fields
 
 
-class Belief(NamedTuple):
+class BeliefNote(NamedTuple):
     """One update of what a bidder believes, after an item: all checks, and unreadable replies.
 
     `resent`: wrong fields were sent back.
     """
 
     item: int
-    checks: tuple[Check, ...]
+    checks: tuple[BeliefCheck, ...]
     unreadable: int = 0
     resent: bool = True
 
@@ -118,8 +118,8 @@ class Bidder:
     won: int
     accepted: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
-    plans: tuple[Plan, ...] = ()
-    beliefs: tuple[Belief, ...] = ()
+    plans: tuple[PlanNote, ...] = ()
+    beliefs: tuple[BeliefNote, ...] = ()
     strategy: str | None = None
 
     def priority(self, lot: Lot, plan: str) -> int | None:
@@ -171,7 +171,7 @@ def bid_failures(bidders: Sequence[Bidder]) -> Rate:
     return Rate(failed, sum(bidder.accepted for bidder in bidders))
 
 
-def belief_failures(beliefs: Sequence[Belief], group: str, definition: str = "paper") -> Rate:
+def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str = "paper") -> Rate:
     """Return the wrong and right fields of some updates.
 
     Args:
@@ -182,8 +182,8 @@ def belief_failures(beliefs: Sequence[Belief], group: str, definition: str = "pa
     Raises:
         UnknownName: there is no such group or definition.
     """
-    if group not in Check._fields:
-        raise unknown("group of beliefs", group, Check._fields)
+    if group not in BeliefCheck._fields:
+        raise unknown("group of beliefs", group, BeliefCheck._fields)
     if definition not in DEFINITIONS:
         raise unknown("definition of the failure rate", definition, DEFINITIONS)
     wrong = right = 0
@@ -354,7 +354,7 @@ def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
     }
 
 
-def skills(auctions: Sequence[Auction], system: str = "trueskill") -> dict[str, Rating]:
+def skills(auctions: Sequence[Auction], system: str = "trueskill") -> dict[str, Skill]:
     """Return ratings of all players by profit, best first, after auctions in this order.
 
     Args:
@@ -407,13 +407,6 @@ class Standing:
     price_ratio: Cell | None
     changed: int
     replanned: int
-
-    @property
-    def current_fits_better(self) -> bool | None:
-        """Whether current plans correlate more than initial ones, in both statistics."""
-        found = [[self.correlations[plan, s] for plan in PLANS] for s in STATISTICS]
-        pairs = [(a.rho, b.rho) for a, b in found if a is not None and b is not None]
-        return all(b > a for a, b in pairs) if len(pairs) == len(found) else None
 
 
 def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[Standing]:
@@ -527,25 +520,26 @@ def _failed(attempts: Sequence[AttemptRow]) -> Counter[str]:
     return Counter(bid.detail or "format" for bid in refused)
 
 
-def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator[Plan]:
+def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator[PlanNote]:
     usable = {(a.step, a.kind) for a in attempts if a.outcome == "valid"}
     read = {(a.step, a.kind) for a in attempts if a.outcome != "failed"}
     for note in notes:
         if note.kind == "plan":
             said, again = note.content, note.content["again"]
             lost = (note.step, "replan" if again else "plan") in read - usable
-            yield Plan(said["item"], said["priorities"], again, lost)
+            yield PlanNote(said["item"], said["priorities"], again, lost)
 
 
-def _beliefs(notes: Sequence[NoteRow], settings: Mapping[str, Any]) -> Iterator[Belief]:
+def _beliefs(notes: Sequence[NoteRow], settings: Mapping[str, Any]) -> Iterator[BeliefNote]:
     resent = settings.get("correct_belief", True)
     for note in notes:
         if note.kind == "belief":
             said = note.content
             checks = tuple(
-                Check(Fields(*check["self"]), Fields(*check["others"])) for check in said["checks"]
+                BeliefCheck(Fields(*check["self"]), Fields(*check["others"]))
+                for check in said["checks"]
             )
-            yield Belief(said["item"], checks, len(said["unusable"]), resent)
+            yield BeliefNote(said["item"], checks, len(said["unusable"]), resent)
 
 
 # -- what the paper prints -------------------------------------------------------------------------

@@ -15,7 +15,10 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
+import numpy as np
+
 from llm_games.errors import BadParameter, LLMGamesError, unknown
+from llm_games.rulebook import Array
 
 MU, SIGMA = 25.0, 25 / 3
 """Skill of a new player."""
@@ -45,14 +48,14 @@ class OpenSkillNotInstalled(LLMGamesError, ImportError):
     """A rating system that needs the package openskill."""
 
 
-class Rating(NamedTuple):
+class Skill(NamedTuple):
     """What is known of a skill: it is normal with this mean and standard deviation."""
 
     mu: float = MU
     sigma: float = SIGMA
 
 
-def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> dict[str, Rating]:
+def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> dict[str, Skill]:
     """Return everybody's rating after some games, best first.
 
     Args:
@@ -66,15 +69,15 @@ def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> 
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)
     play = trueskill if system == "trueskill" else partial(_openskill, OPENSKILL[system])
-    known: dict[str, Rating] = {}
+    known: dict[str, Skill] = {}
     for game in games:
         names = sorted(game)  # so that seats do not matter where several draw
-        before = [known.get(name, Rating()) for name in names]
+        before = [known.get(name, Skill()) for name in names]
         known |= zip(names, play(before, [game[name] for name in names]), strict=True)
     return dict(sorted(known.items(), key=lambda item: -item[1].mu))
 
 
-def trueskill(before: Sequence[Rating], scores: Sequence[float]) -> list[Rating]:
+def trueskill(before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
     """Return the ratings after one game, in the same order.
 
     Args:
@@ -88,54 +91,35 @@ def trueskill(before: Sequence[Rating], scores: Sequence[float]) -> list[Rating]
     if len(before) != len(scores):
         raise BadParameter(f"each player needs a score, got {len(before)} and {len(scores)}")
     ranking = sorted(range(len(scores)), key=lambda i: -scores[i])
-    skills = [_Normal.of(before[i].mu, before[i].sigma ** 2 + TAU**2) for i in ranking]
+    skills = [_normal(before[i].mu, before[i].sigma ** 2 + TAU**2) for i in ranking]
     draws = [scores[i] == scores[j] for i, j in pairwise(ranking)]
-    heard = _propagate([skill.plus(0, BETA**2) for skill in skills], draws)
-    after = [s.times(news.plus(0, BETA**2)) for s, news in zip(skills, heard, strict=True)]
-    return [after[ranking.index(i)].rating() for i in range(len(scores))]
+    heard = _propagate([_plus(skill, 0, BETA**2) for skill in skills], draws)
+    after = [_moments(s + _plus(news, 0, BETA**2)) for s, news in zip(skills, heard, strict=True)]
+    found = [Skill(mean, math.sqrt(variance)) for mean, variance in after]
+    return [found[ranking.index(i)] for i in range(len(scores))]
 
 
-class _Normal(NamedTuple):
-    """A normal density, up to a factor, as precision and precision times mean; flat if both 0."""
-
-    precision: float = 0.0
-    weighted: float = 0.0
-
-    @staticmethod
-    def of(mean: float, variance: float) -> _Normal:
-        return _Normal(1 / variance, mean / variance)
-
-    @property
-    def mean(self) -> float:
-        return self.weighted / self.precision
-
-    @property
-    def variance(self) -> float:
-        return 1 / self.precision
-
-    def times(self, other: _Normal) -> _Normal:
-        return _Normal(self.precision + other.precision, self.weighted + other.weighted)
-
-    def over(self, other: _Normal) -> _Normal:
-        return _Normal(self.precision - other.precision, self.weighted - other.weighted)
-
-    def negated(self) -> _Normal:
-        return _Normal(self.precision, -self.weighted)
-
-    def plus(self, mean: float, variance: float) -> _Normal:
-        """Return the density of this quantity plus an independent one."""
-        shrink = 1 + self.precision * variance
-        weighted = self.weighted + self.precision * mean
-        return _Normal(self.precision / shrink, weighted / shrink)
-
-    def rating(self) -> Rating:
-        return Rating(self.mean, math.sqrt(self.variance))
+# A normal density, up to a factor, is an array of its precision and precision times mean, so that
+# densities are multiplied by adding them; flat if both are 0.
+FLAT = np.zeros(2)
 
 
-FLAT = _Normal()
+def _normal(mean: float, variance: float) -> Array:
+    return np.array([1 / variance, mean / variance])
 
 
-def _propagate(performances: Sequence[_Normal], draws: Sequence[bool]) -> list[_Normal]:
+def _moments(density: Array) -> tuple[float, float]:
+    precision, weighted = density.tolist()
+    return weighted / precision, 1 / precision
+
+
+def _plus(density: Array, mean: float, variance: float) -> Array:
+    """Return the density of this quantity plus an independent one."""
+    result: Array = np.add(density, [0, density[0] * mean]) / (1 + density[0] * variance)
+    return result
+
+
+def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Array]:
     """Return what the comparisons of neighbours in the ranking say of each performance.
 
     Args:
@@ -149,27 +133,24 @@ def _propagate(performances: Sequence[_Normal], draws: Sequence[bool]) -> list[_
     for _ in range(SWEEPS):
         change = 0.0
         for k in [*there, *reversed(there)]:
-            above = performances[k].times(worse[k - 1])
-            below = performances[k + 1].times(better[k + 1])
-            gap = _Normal.of(above.mean - below.mean, above.variance + below.variance)
-            says = _truncated(gap, draws[k]).over(gap)
-            new = (
-                says.plus(below.mean, below.variance),
-                says.negated().plus(above.mean, above.variance),
-            )
-            for old, message in zip((better[k], worse[k]), new, strict=True):
-                change = max(change, *(abs(x - y) for x, y in zip(old, message, strict=True)))
+            above = _moments(performances[k] + worse[k - 1])
+            below = _moments(performances[k + 1] + better[k + 1])
+            gap = above[0] - below[0], above[1] + below[1]
+            says = _truncated(*gap, draws[k]) - _normal(*gap)
+            new = _plus(says, *below), _plus(says * [1, -1], *above)
+            old = better[k], worse[k]
+            change = max(change, float(np.abs(np.subtract(old, new)).max()))
             better[k], worse[k] = new
         if change < PRECISION:
             break
-    return [worse[k - 1].times(better[k]) for k in range(len(performances))]
+    return [worse[k - 1] + better[k] for k in range(len(performances))]
 
 
-def _truncated(gap: _Normal, draw: bool) -> _Normal:
-    """Return the normal density with the moments of `gap` where it fits to what happened."""
-    c = math.sqrt(gap.variance)
-    v, w = (_drawn if draw else _won)(gap.mean / c, MARGIN / c)
-    return _Normal.of(gap.mean + c * v, gap.variance * (1 - w))
+def _truncated(mean: float, variance: float, draw: bool) -> Array:
+    """Return the density with the moments of a gap where it fits to what happened."""
+    c = math.sqrt(variance)
+    v, w = (_drawn if draw else _won)(mean / c, MARGIN / c)
+    return _normal(mean + c * v, variance * (1 - w))
 
 
 def _won(t: float, e: float) -> tuple[float, float]:
@@ -202,7 +183,7 @@ def _cdf(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-def _openskill(model: str, before: Sequence[Rating], scores: Sequence[float]) -> list[Rating]:
+def _openskill(model: str, before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
     """Return the ratings after one game by one of openskill's models."""
     try:
         from openskill import models
@@ -212,4 +193,4 @@ def _openskill(model: str, before: Sequence[Rating], scores: Sequence[float]) ->
         ) from error
     system = getattr(models, model)(mu=MU, sigma=SIGMA, beta=BETA, tau=TAU)
     teams = [[system.rating(*rating)] for rating in before]
-    return [Rating(r.mu, r.sigma) for [r] in system.rate(teams, scores=list(scores))]
+    return [Skill(r.mu, r.sigma) for [r] in system.rate(teams, scores=list(scores))]

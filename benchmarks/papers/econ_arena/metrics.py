@@ -10,7 +10,7 @@ valuation as far as its assets go. What the paper leaves undefined is None here,
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -18,13 +18,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import printed
+from llm_games.benchmarks.runs.paper import Record, printed
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
 from llm_games.rulebook import Rulebook
 
-Record = Mapping[str, Any]
 MEASURES = ("scaled", "ratio", "absolute")
 """Deviation in the beauty contest: ``scaled``, the distance from the equilibrium number as a share
 of the range; ``ratio``, the paper's equation 3, which is not defined where that number is 0;
@@ -45,7 +44,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True)
-class Turn:
+class PlayerRun:
     """One player in one run. None is what is not defined, or needs a legal action.
 
     Attributes:
@@ -83,7 +82,7 @@ def owns(rules: Any) -> bool:
     return bool(rules.name == "budget_auction")
 
 
-def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
+def player_runs(session: Session, measure: str = "scaled") -> list[list[PlayerRun]]:
     """Return what every seat did and got, a list by seat for each run.
 
     Raises:
@@ -98,7 +97,7 @@ def turns(session: Session, measure: str = "scaled") -> list[list[Turn]]:
     return [_RUNS[game.name](game, record, measure) for record in plain]
 
 
-def _contest(game: Any, record: Record, measure: str) -> list[Turn]:
+def _contest(game: Any, record: Record, measure: str) -> list[PlayerRun]:
     low, prize = Fraction(game.min), Fraction(game.prize)
     high = Fraction(record.get("limit", int(game.max * game.unit)), game.unit)
     goal = {-1: low, 0: None, 1: high}[(game.ratio > 1) - (game.ratio < 1)]
@@ -116,7 +115,7 @@ def _contest(game: Any, record: Record, measure: str) -> list[Turn]:
     ):
         number = Fraction(action, game.unit) if legal else None
         payoff = share if won else Fraction(0) if legal else -Fraction(game.foul_fee)
-        turn = Turn(
+        turn = PlayerRun(
             payoff=payoff,
             reference=reference,
             ratio=payoff / reference if reference else None,
@@ -141,14 +140,14 @@ def _distance(
     return abs(number - goal) / (width if measure == "scaled" else 1)
 
 
-def _auction(game: Any, record: Record, measure: str) -> list[Turn]:
+def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
     best = equilibrium_assets(record) if game.price == "second" else [None] * game.players
     columns = (record[key] for key in ("actions", "legal", "valuations", "assets", "final"))
     found = []
     for seat, (bid, legal, value, assets, final) in enumerate(zip(*columns, strict=True)):
         stable = best[seat]
         ratio = None if stable is None else Fraction(final, stable)
-        turn = Turn(
+        turn = PlayerRun(
             payoff=Fraction(final - assets, game.unit),
             reference=None if stable is None else Fraction(stable - assets, game.unit),
             ratio=ratio,
@@ -163,7 +162,7 @@ def _auction(game: Any, record: Record, measure: str) -> list[Turn]:
     return found
 
 
-_RUNS: dict[str, Callable[[Any, Record, str], list[Turn]]] = {
+_RUNS: dict[str, Callable[[Any, Record, str], list[PlayerRun]]] = {
     "beauty_contest": _contest,
     "budget_auction": _auction,
 }
@@ -234,11 +233,11 @@ def standings(sessions: Sequence[Session], measure: str = "scaled") -> list[Stan
     """Return the results of every player, in the order in which they first appear.
 
     Raises:
-        UnknownName: see `turns`.
+        UnknownName: see `player_runs`.
     """
-    played: dict[str, list[list[Turn]]] = {}
+    played: dict[str, list[list[PlayerRun]]] = {}
     for session in sessions:
-        runs = turns(session, measure)
+        runs = player_runs(session, measure)
         for name in dict.fromkeys(session.seats):
             seats = [seat for seat, player in enumerate(session.seats) if player == name]
             own = [run[seat] for run in runs for seat in seats]
@@ -247,10 +246,10 @@ def standings(sessions: Sequence[Session], measure: str = "scaled") -> list[Stan
     return [_standing(name, found) for name, found in played.items()]
 
 
-def _standing(name: str, sessions: list[list[Turn]]) -> Standing:
+def _standing(name: str, sessions: list[list[PlayerRun]]) -> Standing:
     everything = [turn for session in sessions for turn in session]
 
-    def over_sessions(value: Callable[[Turn], Fraction | None]) -> Cell | None:
+    def over_sessions(value: Callable[[PlayerRun], Fraction | None]) -> Cell | None:
         means = [_mean([value(turn) for turn in session]) for session in sessions]
         known = [mean for mean in means if mean is not None]
         return _cell(known) if known else None
@@ -283,7 +282,7 @@ def path(sessions: Sequence[Session], player: str | None = None) -> list[float |
     """
     places: list[list[Fraction | None]] = []
     for session in sessions:
-        for k, run in enumerate(turns(session)):
+        for k, run in enumerate(player_runs(session)):
             if k == len(places):
                 places.append([])
             pairs = zip(session.seats, run, strict=True)
@@ -363,7 +362,7 @@ def break_table(sessions: Sequence[Session]) -> list[BreakRow]:
     """Return the rows of Table 2: by game, with and without history shown, and player.
 
     Raises:
-        UnknownName: see `turns`.
+        UnknownName: see `player_runs`.
     """
     rows = []
     for game, played in _by_game(sessions).items():

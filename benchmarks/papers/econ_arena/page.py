@@ -330,7 +330,7 @@ def _actions(axes: Axes, game: Game) -> str:
     played = [
         (name, float(turn.place))
         for session in game.done
-        for [run] in [econ_arena.turns(session)]
+        for [run] in [econ_arena.player_runs(session)]
         for name, turn in zip(session.seats, run, strict=True)
         if turn.place is not None
     ]

@@ -78,8 +78,8 @@ class Setting(NamedTuple):
     name: str
     kind: str
     runs: int
-    own: float | None
-    comparable: float | None
+    own: Cell | None
+    comparable: Cell | None
     printed: float | None
 
 
@@ -89,10 +89,14 @@ def _setting(game: Game, edition: str) -> Setting:
         game.setting,
         ", ".join(game.change),
         len(own),
-        cell(own).mean if own else None,
-        cell(comparable).mean if comparable else None,
+        _mean(own),
+        _mean(comparable),
         published.gpt35(game.rules, game.change),
     )
+
+
+def _mean(values: Sequence[float]) -> Cell | None:
+    return cell(values)._replace(std=None) if values else None
 
 
 def _varied(run: Run) -> list[Section]:
@@ -126,9 +130,9 @@ def _settings(rows: Sequence[Setting], edition: str) -> Grid:
     )
 
 
-def _spread(values: Sequence[float | None]) -> Cell | None:
+def _spread(values: Sequence[Cell | float | None]) -> Cell | None:
     """Return mean ± sample standard deviation; None if one is missing."""
-    known = [value for value in values if value is not None]
+    known = [v.mean if isinstance(v, Cell) else v for v in values if v is not None]
     return cell(known) if known and len(known) == len(values) else None
 
 
@@ -152,12 +156,10 @@ def _matrix(run: Run) -> Grid | None:
     )
 
 
-def _with_overall(row: Sequence[Setting]) -> list[tuple[float | None, float | None]]:
+def _with_overall(row: Sequence[Setting]) -> list[tuple[Value, Value]]:
     pairs = [(setting.comparable, setting.printed) for setting in row]
-    means = [
-        None if len(row) < len(GAMES) or None in side else float(np.mean(side))
-        for side in zip(*pairs, strict=True)
-    ]
+    both = map(_spread, zip(*pairs, strict=True))
+    means = [mean and mean._replace(std=None) if len(row) == len(GAMES) else None for mean in both]
     return [*pairs, (means[0], means[1])]
 
 
@@ -173,7 +175,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     """
     names = [_short(s.name) for s in settings]
     looks = (
-        ("this run", [s.comparable for s in settings], BLUE, "o-"),
+        ("this run", [s.comparable and s.comparable.mean for s in settings], BLUE, "o-"),
         ("GPT-3.5-0125, published", [s.printed for s in settings], ORANGE, "D--"),
     )
     for label, values, colour, look in looks:
@@ -222,7 +224,7 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
     means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
     mean = np.mean(means, axis=0).tolist()
     slope = float(np.polyfit(np.arange(len(mean)), mean, 1)[0]) if len(mean) > 1 else 0.0
-    shown = [mean[number - 1] if number <= len(mean) else None for number in ROUNDS]
+    shown = [_mean(mean[number - 1 : number]) for number in ROUNDS]
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 
@@ -263,7 +265,7 @@ def lenient() -> dict[str, Rulebook]:
     return {game.game: rulebook(game.game, **game.params) for game in games}
 
 
-class _Place(NamedTuple):
+class _Row(NamedTuple):
     """A row of the leaderboard, and its Overall or -1."""
 
     overall: float
@@ -282,7 +284,7 @@ def board(runs: Sequence[Run]) -> Section | None:
         return None
     for one in published.leaderboard():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
-        places.append(_Place(one.overall.mean, False, row))
+        places.append(_Row(one.overall.mean, False, row))
     places.sort(key=lambda place: -place.overall)
     columns = {"rank": ">", "model": "", "Overall": ".1f"} | dict.fromkeys(TITLES.values(), ".1f")
     own = [number for number, place in enumerate(places) if place.own]
@@ -290,7 +292,7 @@ def board(runs: Sequence[Run]) -> Section | None:
     return Section("Beside the published leaderboard", grids=[grid])
 
 
-def _own(run: Run) -> _Place | None:
+def _own(run: Run) -> _Row | None:
     found = counted(run, "published")
     if not any(found.values()):
         return None
@@ -302,7 +304,7 @@ def _own(run: Run) -> _Place | None:
     rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
     cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
     row = (rank, Label(" + ".join(sorted(_seated(run))), note), mean, *cells)
-    return _Place(mean.mean if mean else -1.0, True, row)
+    return _Row(mean.mean if mean else -1.0, True, row)
 
 
 def _seated(run: Run) -> set[str]:

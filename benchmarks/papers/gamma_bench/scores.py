@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.runs.paper import Record
 from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.pirate_game.rules import VOTE
@@ -35,7 +36,6 @@ EDITIONS = ("corrected", "published", "v4", "v2")
 """``corrected``: the intended formulas, exactly. ``published``: the authors' table of 13 models.
 ``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
 
-Record = Mapping[str, Any]
 Numbers = Sequence[int]
 
 
