@@ -12,7 +12,7 @@ the same bits.
 from __future__ import annotations
 
 import math
-from functools import lru_cache, reduce
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -271,4 +271,8 @@ def _log(x: Array) -> Array:
 
 def _powers(coefficients: tuple[float, ...], x: Any) -> Any:
     """Return the polynomial's value, highest power first (Horner)."""
-    return reduce(lambda value, c: value * x + c, coefficients)
+    value = coefficients[0] * x
+    for c in coefficients[1:-1]:
+        value += c  # in place: no new array for every power
+        value *= x
+    return value + coefficients[-1]

@@ -240,7 +240,7 @@ class Rulebook(ABC):
         rows = np.empty((len(self.column_index), self.players, *state.round.shape), np.float32)
         begin = 0
         for fact in self.facts:
-            value = np.asarray(fact.of(state))
+            value = fact.of(state)
             if fact.each is False:
                 rows[begin] = value
                 begin += 1
@@ -434,12 +434,15 @@ class Rulebook(ABC):
 
     def each(self, values: Array, batch: tuple[int, ...]) -> PerPlayer:
         """Give every table the same values of its players, read-only."""
-        column = values.reshape(-1, *(1 for _ in batch))
-        return np.broadcast_to(column, (self.players, *batch))
+        return np.broadcast_to(tall(values, batch), (self.players, *batch))
 
     def seats(self, state: Any) -> PerPlayer:
-        """Return everybody's seat."""
-        return self.each(np.arange(self.players), state.round.shape)
+        """Return everybody's seat, to be compared with what is one for each table."""
+        return tall(self._seats, state.round.shape)
+
+    @cached_property
+    def _seats(self) -> Array:
+        return np.arange(self.players)
 
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
@@ -522,7 +525,7 @@ def any_true(array: Array) -> bool:
 
 def tall(values: Array, batch: tuple[int, ...]) -> Array:
     """Let one value for each seat (or place) broadcast over a batch: ``(n, 1, ...)``."""
-    return values.reshape(-1, *(1,) * len(batch))
+    return values.reshape(-1, *(1,) * len(batch)) if batch else values
 
 
 def at(values: Array, place: Array) -> Array:

@@ -34,9 +34,9 @@ SETTINGS: list[tuple[str, dict]] = [
     ("diners_dilemma", {"players": 7, "rounds": 4}),
     ("sealed_bid_auction", {"price": "second", "players": 4, "valuation_draw": "random"}),
     ("sealed_bid_auction", {"bid_range": "unbounded", "players": 3, "rounds": 3}),
-    ("sealed_bid_auction", {"preset": "econ_arena_L", "players": 3, "rounds": 3, "reveal": "bids"}),
-    ("sealed_bid_auction", BIDDERS | {"reveal": "bids_and_private", "entrance_fee": 2}),
-    ("sealed_bid_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
+    ("budget_auction", {"preset": "econ_arena_L", "players": 3, "rounds": 3, "reveal": "bids"}),
+    ("budget_auction", BIDDERS | {"reveal": "bids_and_private", "entrance_fee": 2}),
+    ("budget_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
     ("english_auction", {"players": 3, "items": "items_5", "item_order": "shuffled", **BROKE}),
     ("english_auction", {"preset": "econ_arena_english_L", "players": 3, "first_bidder": "random"}),
     (

@@ -7,7 +7,8 @@ from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
-from llm_games.registry import GAMES, rulebook
+from llm_games.registry import rulebook
+from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 
 SIMULTANEOUS = [
@@ -26,10 +27,10 @@ SIMULTANEOUS = [
 
 def one_step(game, batch=(), seed=0):
     rng = np.random.default_rng(seed)
-    state = game.reset(rng, batch)
+    state = game.reset(seed, batch)
     low, high = game.legal(state)
     actions = rng.integers(low, high, endpoint=True)
-    return state, actions, game.step(state, actions, rng)[1]
+    return state, actions, game.step(state, actions)[1]
 
 
 @pytest.mark.parametrize(("name", "parameters"), SIMULTANEOUS)
@@ -48,7 +49,7 @@ def test_regret_is_what_the_rules_pay_for_the_best_other_action(name, parameters
                 tried[seat] = action
                 if name == "sealed_bid_auction" and (tried == tried.max()).sum() > 1:
                     continue
-                paid.append(game.step(state, tried, np.random.default_rng(0))[1].rewards[seat])
+                paid.append(game.step(state, tried)[1].rewards[seat])
             gain = max(paid) - outcome.rewards[seat]
             if name == "sealed_bid_auction":
                 assert found.regret[seat] >= gain - 1e-9
@@ -63,12 +64,12 @@ def test_batch_equals_loop(name):
     small = {"battle_royale": {"players": 4}, "pirate_game": {"players": 4, "gold": 6}}
     game = rulebook(name, **small.get(name, {}))
     rng = np.random.default_rng(4)
-    state = game.reset(rng, (6,))
+    state = game.reset(4, (6,))
     for _ in range(3):
         low, high = game.legal(state)
         outcome_actions = rng.integers(low, high, endpoint=True)
         over = state.over
-        state, outcome = game.step(state, outcome_actions, rng)
+        state, outcome = game.step(state, outcome_actions)
         whole = deviation(game, outcome.record)
         assert whole.regret.shape == (game.players, 6)
         assert whole.nash_conv.shape == whole.distance.shape == (6,)
@@ -80,10 +81,9 @@ def test_batch_equals_loop(name):
 
 
 def played(game, *actions):
-    rng = np.random.default_rng(0)
-    state = game.reset(rng)
+    state = game.reset(0)
     for action in actions:
-        state, outcome = game.step(state, np.array(action), rng)
+        state, outcome = game.step(state, np.array(action))
     return deviation(game, outcome.record)
 
 
@@ -150,28 +150,28 @@ def test_regret_where_rules_were_broken_is_what_the_rules_pay(rule_breaker):
     params = {"players": 3, "max": 9, "prize_rule": "split", "foul_fee": 1}
     game = rulebook("beauty_contest", rule_breaker=rule_breaker, **params)
     rng = np.random.default_rng(4)
-    state = game.reset(rng)
+    state = game.reset(4)
     for _ in range(80):
         actions = rng.integers(-6, 16, 3)
         actions[rng.random(3) < 0.1] = MISSING
-        outcome = game.step(state, actions, rng)[1]
+        outcome = game.step(state, actions)[1]
         best = outcome.rewards.copy()
         for seat in range(3):
             for other in range(10):
                 tried = np.where(np.arange(3) == seat, other, actions)
-                best[seat] = max(best[seat], game.step(state, tried, rng)[1].rewards[seat])
+                best[seat] = max(best[seat], game.step(state, tried)[1].rewards[seat])
         found = deviation(game, outcome.record).regret
         assert found == pytest.approx(best - outcome.rewards), actions.tolist()
 
 
 def test_without_limits_players_and_distance_go_by_the_parameters():
     game = rulebook("beauty_contest", players=3, bounds_check="none")
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset(0)
     numbers = {"level_k:0": 50, "level_k:1": 33, "cooperative": 50, "rational": 0}
     for name, number in numbers.items():
         player = make_player(name, game)
         decision, _ = player.act(View.of(game, state, 0), player.start(game, 0, 1))
         assert decision.action == number
-    record = game.step(state, np.array([5, 60, 70]), np.random.default_rng(0))[1].record
+    record = game.step(state, np.array([5, 60, 70]))[1].record
     bounded = rulebook("beauty_contest", players=3)
     assert deviation(game, record).distance == deviation(bounded, record).distance > 0

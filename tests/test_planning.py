@@ -361,7 +361,7 @@ def test_truth_is_what_the_rules_say(seed, players, options):
         won = {name: len(items) for name, items in truth["winning_bids"].items()}
         assert list(won.values()) == state.won.tolist()
         spent = [sum(items.values()) for items in truth["winning_bids"].values()]
-        assert spent == state.spent.tolist()
+        assert spent == game.spent(state).tolist()
         if game.announces:
             assert list(truth["total_profits"].values()) == state.profit.tolist()
         else:
@@ -592,7 +592,7 @@ def test_opponents_of_a_learner_are_asked_together_and_hear_everything():
     env.reset(seed=1)
     done = False
     while not done:
-        _, _, terminated, truncated, _ = env.step([-1])
+        _, _, terminated, truncated, _ = env.step(0)
         done = terminated or truncated
     for client in clients:
         assert "Widget A" in client.said("belief")[0]

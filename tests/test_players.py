@@ -13,6 +13,7 @@ SMALL = {
     "battle_royale": {"players": 5, "max_shots": 12},
     "pirate_game": {"players": 6, "gold": 20},
     "sealed_bid_auction": {"rounds": 4},
+    "budget_auction": {"players": 5, "rounds": 4},
     "beauty_contest": {"rounds": 4},
     "el_farol_bar": {"rounds": 6},
     "divide_dollar": {"rounds": 4},
@@ -29,6 +30,7 @@ FIXED = {
     "public_goods": "20",
     "diners_dilemma": "costly",
     "sealed_bid_auction": "120",
+    "budget_auction": "120.5",
     "battle_royale": "strongest",
     "pirate_game": "accept",
     "water_allocation": "60",
@@ -295,7 +297,7 @@ def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
 )
 def test_bidders_of_thumb(kind, bids):
     params = {"assets": [100, 90, 100, 100, 100], "valuations": [[48, 60, 55, 41, 52]]}
-    game = rulebook("sealed_bid_auction", preset="econ_arena", **params)
+    game = rulebook("budget_auction", preset="econ_arena", **params)
     [(moves, outcome, _)] = play(game, everybody(kind, game))
     assert moves == {seat: round(100 * bid) for seat, bid in enumerate(bids)}
     assert not outcome.broke.any()

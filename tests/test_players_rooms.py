@@ -5,15 +5,15 @@ import sys
 import numpy as np
 import pytest
 
-from llm_games import rooms
+from llm_games import register, rooms
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import check_room, make_player, players_for
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.registry import GAMES, register, rulebook
+from llm_games.registry import rulebook
 from llm_games.wrappers.seats import play
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", rooms.ROOMS)
 def test_every_room_hands_over_what_the_floor_looks_for(game):
     check_room(game)
     assert rooms.part(game, "theory")

@@ -127,6 +127,7 @@ def _coarse(name, more):
         "battle_royale": {"players": 3},
         "pirate_game": {"players": 3, "gold": 2},
         "sealed_bid_auction": {"players": 3},
+        "budget_auction": {"players": 3, "decimals": 0},
         "english_auction": {
             "items": (("Lamp", 1, 4), ("Chair", 2, 5)),
             "budgets": 4,

@@ -108,15 +108,15 @@ def test_regret_by_hand():
 
 
 def test_deviation_of_a_step():
-    game, rng = rulebook("english_auction", players=2, items="items_2"), np.random.default_rng(0)
-    state, found = game.reset(rng), []
+    game = rulebook("english_auction", players=2, items="items_2")
+    state, found = game.reset(0), []
     for actions in ([1200, -1], [-1, -1]):
-        state, outcome = game.step(state, np.array(actions), rng)
+        state, outcome = game.step(state, np.array(actions))
         found.append(deviation(game, outcome.record))
     assert found[0].regret.tolist() == [0, 700]  # 1200 and the increment are 700 below the value
     assert found[1].regret.tolist() == [1000, 1000]
     assert np.isnan(found[0].distance)
-    _, outcome = game.step(game.reset(rng), np.array([1000, 1100]), rng)
+    _, outcome = game.step(game.reset(0), np.array([1000, 1100]))
     assert deviation(game, outcome.record).nash_conv == 0  # nothing is closed yet
 
 
@@ -136,8 +136,7 @@ def test_best_profit_against_all_subsets(items, budget):
 def play(game, names, seed=0, batch=()):
     """Play tables to their end with these players by seat."""
     players = [make_player(name, game) for name in names]
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng, batch)
+    state = game.reset(seed, batch)
     memories = [player.start(game, i, seed + i) for i, player in enumerate(players)]
     while not state.over.all():
         actions = np.full((game.players, *batch), -1)
@@ -145,7 +144,7 @@ def play(game, names, seed=0, batch=()):
             view = View.of(game, state, int(seat))
             decided, memories[seat] = players[seat].act(view, memories[seat])
             actions[seat] = decided.action
-        state, outcome = game.step(state, actions, rng)
+        state, outcome = game.step(state, actions)
         assert not outcome.broke.any()
     return state
 
@@ -177,8 +176,8 @@ def test_a_batch_of_tables_equals_single_ones(name, terse):
         "english_auction", items="items_5", item_order="shuffled", budgets=(7000, 3000, 9000, 0),
         terse_rules=terse, discount=20, reveal_value="never",
     )  # fmt: skip
-    player, rng = make_player(name, game), np.random.default_rng(0)
-    state = game.reset(rng, (6,))
+    player = make_player(name, game)
+    state = game.reset(0, (6,))
     memory = player.start(game, 0, 0)
     for _ in range(30):
         asked = game.asked(state)
@@ -189,7 +188,7 @@ def test_a_batch_of_tables_equals_single_ones(name, terse):
             for b in np.flatnonzero(asked[seat]):
                 alone, _ = player.act(View.of(game, state.table(int(b)), seat), memory)
                 assert alone.action == whole.action[b]
-        state, outcome = game.step(state, actions, rng)
+        state, outcome = game.step(state, actions)
         assert not outcome.broke.any()
 
 

@@ -153,9 +153,9 @@ def test_the_critical_price_is_the_lowest_bid_that_wins(seed, seat, allocation, 
     others = rng.integers(NO_BID, 21, 5)
     bids = np.repeat(others[:, None], 42, axis=1)
     bids[seat] = np.arange(NO_BID, 41)
-    state = game.reset(rng, (42,))
+    state = game.reset(seed, (42,))
     state = dataclasses.replace(state, supplies=np.full_like(state.supplies, supply))
-    won = game.step(state, bids, rng)[1].record["won"][seat]
+    won = game.step(state, bids)[1].record["won"][seat]
     lowest = bids[seat][won].min() if won.any() else NEVER
     assert critical_price(game, others, np.array(supply), seat) == lowest
     batch = critical_price(game, bids, np.full(42, supply), seat)
@@ -306,14 +306,14 @@ def test_prices_by_hand():
 def test_needless_deaths():
     """Alex and Bob die with the money to outbid Cindy; if she bids all hers, they have not."""
     game = WaterAllocation(players=3, hp_start=1, supplies=[10] + [0] * 19, balance_start=50)
-    state = game.reset(np.random.default_rng(0))
-    _, outcome = game.step(state, np.array([20, 60, 70]), np.random.default_rng(0))
+    state = game.reset(0)
+    _, outcome = game.step(state, np.array([20, 60, 70]))
     assert outcome.record["won"].tolist() == [False, False, True]
     assert outcome.record["died"].tolist() == [True, True, False]
     found = deviation(game, outcome.record)
     assert found.regret.tolist() == [1, 1, 0]
     assert np.isnan(found.distance)
-    _, outcome = game.step(state, np.array([20, 60, 150]), np.random.default_rng(0))
+    _, outcome = game.step(state, np.array([20, 60, 150]))
     assert deviation(game, outcome.record).regret.tolist() == [0, 0, 0]  # 150 is beyond them
 
 
@@ -323,7 +323,7 @@ def test_needless_deaths():
 def test_players_see_what_the_rules_of_thumb_need():
     game = WaterAllocation(money_decimals=2)
     rng = np.random.default_rng(1)
-    state = game.reset(rng, (50,))
+    state = game.reset(1, (50,))
     for _ in range(10):
         for seat in range(5):
             seen, known = situation(View.of(game, state, seat)), Situation.of(game, state, seat)
@@ -332,20 +332,20 @@ def test_players_see_what_the_rules_of_thumb_need():
                 one, two = getattr(seen, field.name), getattr(known, field.name)
                 assert (one == two)[alive].all(), field.name
         bids = rng.integers(-1, game.purse(state), endpoint=True)
-        state, _ = game.step(state, bids, rng)
+        state, _ = game.step(state, bids)
 
 
 def players_survive(game, kind, tables, seed=3):
     """Return each seat's share of survivals at tables full of one kind of player."""
-    player, rng = make_player(kind, game), np.random.default_rng(seed)
-    state = game.reset(rng, (tables,))
+    player = make_player(kind, game)
+    state = game.reset(seed, (tables,))
     memories = [player.start(game, seat, seat) for seat in range(5)]
     while not state.over.all():
         bids = np.zeros((5, tables), np.int64)
         for seat in range(5):
             decision, memories[seat] = player.act(View.of(game, state, seat), memories[seat])
             bids[seat] = decision.action
-        state, _ = game.step(state, bids, rng)
+        state, _ = game.step(state, bids)
     return state.living.mean(axis=1)
 
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 from llm_games.errors import BadParameter, LLMGamesError, unknown
-from llm_games.noise import Noise
-from llm_games.questions import Action, BadReply, Question
+from llm_games.questions import BadReply, Question
 from llm_games.schemas import object_of
 from llm_games.view import View
 from llm_games.words import Prompts, quoted
@@ -178,54 +177,35 @@ class Call:
         return text if len(text) <= LONGEST else '{"tool": "...", "arguments": {}}'
 
 
-@dataclass(frozen=True)
-class OrCall(Question):
+class OrCall:
     """A question that may be answered by the call of a tool as well: reads an action or a `Call`.
 
     A JSON object that is both cannot be read. All else is as the question has it; a model that is
     constrained to what it allows makes no calls.
     """
 
-    question: Question
-    tools: tuple[Tool, ...]
+    def __init__(self, question: Question, tools: Sequence[Tool]) -> None:
+        self._question, self._tools = question, tools
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._question, name)
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
-        return whole.get("tool") is not None or self.question.holds(whole)
+        """Return whether it is an answer or a call."""
+        return whole.get("tool") is not None or self._question.holds(whole)
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
+        """Read an action or a `Call`."""
         if whole.get("tool") is None:
-            return self.question.answer(whole)
-        if self.question.holds(whole):
+            return self._question.answer(whole)
+        if self._question.holds(whole):
             raise BadReply("format", "it is an answer and the call of a tool at once")
         return Call(whole["tool"], whole.get("arguments", {}))
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
-        calls = [tool.schema(reasoning) for tool in self.tools]
-        return {"anyOf": [self.question.schema(reasoning), *calls]}
-
-    def value_schema(self) -> dict[str, Any]:
-        return self.question.value_schema()
-
-    def read(self, value: Any) -> Action:
-        return self.question.read(value)
-
-    def value_of(self, action: Action) -> Any:
-        return self.question.value_of(action)
-
-    def sample(self, noise: Noise) -> Action:
-        return self.question.sample(noise)
-
-    def wanted(self) -> str:
-        return self.question.wanted()
-
-    def form(self, reasoning: bool = False) -> str:
-        return self.question.form(reasoning)
-
-    def reply(self, action: Action) -> str:
-        return self.question.reply(action)
-
-    def allows(self, text: str) -> bool:
-        return self.question.allows(text)
+        """Return the schema of answers and calls."""
+        calls = [tool.schema(reasoning) for tool in self._tools]
+        return {"anyOf": [self._question.schema(reasoning), *calls]}
 
 
 class Bench:
@@ -258,8 +238,8 @@ class Bench:
 
     def question(self, question: Question) -> Question:
         """Return the question as it may be answered now."""
-        tools = tuple(self._tools.values())
-        return OrCall(question.key, question, tools) if self.left else question
+        both: Any = OrCall(question, [*self._tools.values()]) if self.left else question
+        return cast(Question, both)
 
     def call(self, call: Call) -> tuple[str, str]:
         """Run a call; return what was wrong with it, in words and in a word, "" if nothing.

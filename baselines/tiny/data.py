@@ -46,7 +46,8 @@ def prompts_hash() -> str:
     for name in VARIANTS:
         for version in versions(name):
             for settings in FIXED.get(name, [{}]):
-                for text in _readings(Prompts(name, version), rulebook(name, **settings)):
+                game = rulebook(name, **settings)
+                for text in _readings(Prompts(game.name, version), game):
                     digest.update(text.encode() + b"\0")
     folder = rooms.wordings("english_auction")
     assert folder is not None
@@ -67,6 +68,7 @@ FIXED: dict[str, list[dict[str, Any]]] = {
             "valuations": [[500, 410, 620, 333, 480, 555, 701, 290, 450]],
         },
     ],
+    "budget_auction": [],  # read above, since it was a part of that game when the hash began
     "water_allocation": [
         {"supplies": (20, 11, 15, 18) * 5, "persona": who} for who in ("none", "default")
     ],
@@ -85,8 +87,7 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
     """Yield all texts of the first steps of a game in which seats do this and that in turn."""
     for persona in (None, *PERSONAS):
         yield from (prompts.rules(game, seat, persona) for seat in range(game.players))
-    rng = np.random.default_rng(0)
-    state = game.reset(int(rng.integers(2**63)))
+    state = game.reset(0)
     for step in range(12 if game.turns else 3):
         moves: dict[int, Action] = {}
         for seat in np.flatnonzero(game.asked(state)).tolist():
@@ -137,9 +138,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         )
         for row in ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
     ],
-    "sealed_bid_auction": [{"valuation_max": v} for v in (100, 400, 800)]
-    + [{"price": "second"}]
-    + [
+    "sealed_bid_auction": [*({"valuation_max": v} for v in (100, 400, 800)), {"price": "second"}],
+    "budget_auction": [
         {"preset": f"econ_arena_{group}", "rounds": rounds, "reveal": reveal} | others
         for group in ("L", "M", "H")
         for rounds, reveal in ((1, "none"), (6, "none"), (6, "bids"), (6, "bids_and_private"))
@@ -178,7 +178,8 @@ ALWAYS: dict[str, dict[str, Any]] = {
 SHARES = {
     "beauty_contest": 3.0,
     "public_goods": 2.5,
-    "sealed_bid_auction": 5.0,
+    "sealed_bid_auction": 2.0,
+    "budget_auction": 3.0,
     "battle_royale": 4.0,
     "pirate_game": 3.0,
     "water_allocation": 2.0,
@@ -189,7 +190,8 @@ SHARES = {
 """Shares of the samples, more for games that take more practice or have more settings; else 0.8."""
 DEFAULT = {
     "beauty_contest": 0.5,
-    "sealed_bid_auction": 0.3,
+    "sealed_bid_auction": 0.75,
+    "budget_auction": 0.0,
     "water_allocation": 0.2,
     "english_auction": 0.3,
 }

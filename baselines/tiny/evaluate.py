@@ -26,7 +26,7 @@ from llm_games.wrappers.seats import play_table
 _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),
     *(
-        ("sealed_bid_auction", f"econ_arena_{group}", {"rounds": 6, "reveal": "bids"})
+        ("budget_auction", f"econ_arena_{group}", {"rounds": 6, "reveal": "bids"})
         for group in "LMH"
     ),
     *(("english_auction", f"econ_arena_english_{group}", {}) for group in "LMH"),

@@ -17,9 +17,10 @@ from typing import Any
 
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.editions import check_editions
-from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan, is_model
+from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, is_model
 from llm_games.benchmarks.runs.rows import TABLES, StepRow
 from llm_games.benchmarks.runs.run import (
+    Recorded,
     planned,
     recalled,
     recorded_completion,
@@ -27,7 +28,6 @@ from llm_games.benchmarks.runs.run import (
     void_reason,
 )
 from llm_games.benchmarks.runs.store import (
-    AttemptRow,
     DecisionRow,
     EpisodeRow,
     Records,
@@ -36,8 +36,8 @@ from llm_games.benchmarks.runs.store import (
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.view import View
-from llm_games.wrappers.clients.base import Completion, Request
-from llm_games.wrappers.policy import Decision, Note, Policy
+from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import Place, Step, play_table
 
 AROUND = 30
@@ -101,7 +101,7 @@ def replay(records: Records) -> Replay:
         if row.game.label not in games:
             continue
         try:
-            episode = _Episode(records, row, games[row.game.label])
+            episode = _Rerun(records, row, games[row.game.label])
             found += episode.play()
         except StoreError as error:  # a value of the file that cannot be read
             found.append(Difference(_name(row), "unreadable", "a record", str(error)))
@@ -155,25 +155,21 @@ class _Stop(Exception):
     """A step differs: what follows may build upon it."""
 
 
-class _Unrecorded(Exception):
-    """A completion is needed that is not recorded."""
+class _Rerun(Recorded):
+    """One recorded episode that is played again, the differences found in it, and a client.
 
+    As a client it gives the completions of the record.
+    """
 
-class _Episode:
-    """One recorded episode, and the differences found in it."""
+    name = "recorded"
 
     def __init__(self, records: Records, row: EpisodeRow, game: PlannedGame) -> None:
-        self.row, self.game = row, game
-        self.steps, self.written = records.steps(row.id), records.written(row.id)
-        self.decisions = {Place(d.step, d.seat): d for d in records.decisions(row.id)}
-        self.calls: dict[Place, list[AttemptRow]] = {}
-        for call in records.attempts(row.id):
-            self.calls.setdefault(Place(call.step, call.seat), []).append(call)
+        super().__init__(records, row)
+        self.game, self.messages, self.written = game, records.messages, records.written(row.id)
         self.notes: dict[Place, list[Any]] = {}
         for note in records.notes(row.id):
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
         self.recalled = recalled(records, row) if game.series else None
-        self.messages = records.messages
         self.found: list[Difference] = []
         self.reached = self.read = 0
 
@@ -181,8 +177,10 @@ class _Episode:
         """Play the episode to the end of its record; return the differences."""
         asking = {at.seat for at in self.calls}
         seats = [self.game.seats[place] for place in self.row.seating]
-        policies = [
-            _Asked(self, seat) if i in asking or is_model(seat.player) else _Seated(self)
+        policies: list[Policy] = [
+            llm_player(self, seat.settings)
+            if i in asking or is_model(seat.player)
+            else _Seated(self)
             for i, seat in enumerate(seats)
         ]
         try:
@@ -217,8 +215,9 @@ class _Episode:
         self._compare("status", status, self.row.status)
         if status != "running":
             self._compare("reason", reason, self.row.reason)
-        looked_back = {Place(len(numbers), seat) for seat in episode.afterwards}
-        for seat, decision in episode.afterwards.items():
+        afterwards = {} if status == "running" else episode.afterwards
+        looked_back = {Place(len(numbers), seat) for seat in afterwards}
+        for seat, decision in afterwards.items():
             self._completions(Place(len(numbers), seat), decision)
         for at in self.decisions:
             if at.step >= len(numbers):
@@ -254,7 +253,8 @@ class _Episode:
     def _decision(self, made: DecisionRow, decision: Decision) -> None:
         at = Place(made.step, made.seat)
         if at not in self.decisions:
-            return  # noted when it was asked for
+            self.note("decision", "one", "none", at)
+            return
         for what in ("action", "outcome", "broke", "reward"):
             self._compare(what, getattr(made, what), getattr(self.decisions[at], what), at)
         self._completions(at, decision)
@@ -270,17 +270,20 @@ class _Episode:
                 name = f"completion {number}, {what}"
                 self._compare(name, getattr(attempt, what), getattr(call, what), at)
 
-    def complete(self, request: Request, number: int) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """Return a recorded completion, once its prompt and seed have been compared.
 
         Raises:
-            _Unrecorded: there is none.
+            _Stop: there is none.
+            ClientError: there may be none, since the run was stopped while players looked back.
         """
         at = Place(request.who.step, request.who.seat)
-        calls = self.calls.get(at, [])
+        number, calls = self.count(at), self.calls.get(at, [])
         if number >= len(calls):
+            if at.step == len(self.steps) and self.row.status == "running":
+                raise ClientError("not recorded")
             self.note(f"completion {number}", "one", "none", at)
-            raise _Unrecorded
+            raise _Stop
         call, name = calls[number], f"completion {number}"
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
@@ -292,6 +295,9 @@ class _Episode:
                 self._compare(f"{name}, message {i} ({what})", expected, said, at)
         self.read += 1
         return recorded_completion(call)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
 
     def _compare(
         self, what: str, expected: Any, found: Any, at: Place | Step | None = None
@@ -313,7 +319,7 @@ class _Seated(Policy):
 
     name = "recorded"
 
-    def __init__(self, episode: _Episode) -> None:
+    def __init__(self, episode: _Rerun) -> None:
         self.episode = episode
 
     def start(self, game: Any, seat: int, seed: int) -> None:
@@ -338,71 +344,6 @@ class _Seated(Policy):
         if action is None:
             return Decision(MISSING), memory
         return Decision(tuple(action) if isinstance(action, list) else action), memory
-
-
-class _Asked(Policy):
-    """Reads the recorded completions of a seat with a model."""
-
-    name = "recorded"
-
-    def __init__(self, episode: _Episode, seat: PlannedSeat) -> None:
-        self.episode = episode
-        self.client = _Served(episode)
-        self.policy = llm_player(self.client, seat.settings)
-
-    def start(self, game: Any, seat: int, seed: int) -> Any:
-        """Start as the player itself."""
-        return self.policy.start(game, seat, seed)
-
-    def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Never called: tables decide."""
-        raise NotImplementedError
-
-    async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Decide as the player itself, from what is recorded."""
-        at = Place(view.who.step, view.who.seat)
-        if at not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", at)
-            raise _Stop
-        self.client.number = -1
-        try:
-            return await self.policy.decide(view, memory)
-        except _Unrecorded:
-            raise _Stop from None
-
-    def hear(self, view: View, memory: Any) -> Any:
-        """Hear as the player itself."""
-        return self.policy.hear(view, memory)
-
-    def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
-        """Recall as the player itself."""
-        return self.policy.recall(memory, notes)
-
-    async def finish(self, view: View, memory: Any) -> Decision | None:
-        """Look back as the player itself, unless the run was stopped before all had done so."""
-        if self.episode.row.status == "running":
-            return None
-        self.client.number = -1
-        try:
-            return await self.policy.finish(view, memory)
-        except _Unrecorded:
-            raise _Stop from None
-
-
-class _Served:
-    """The client of one seat."""
-
-    name = "recorded"
-
-    def __init__(self, episode: _Episode) -> None:
-        self.episode, self.number = episode, -1
-
-    async def complete(self, request: Request) -> Completion:
-        self.number += 1
-        return self.episode.complete(request, self.number)
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
 
 
 def _name(row: EpisodeRow) -> str:

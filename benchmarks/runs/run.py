@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -293,29 +294,36 @@ class _Run:
             )
 
 
-class _Record:
+class Recorded:
+    """What is recorded of one episode, by step and seat."""
+
+    def __init__(self, records: Records, row: EpisodeRow) -> None:
+        self.row, fresh = row, row.status == "pending"
+        self.steps = [] if fresh else records.steps(row.id)
+        decisions = [] if fresh else records.decisions(row.id)
+        self.decisions = {Place(made.step, made.seat): made for made in decisions}
+        self.calls: dict[Place, list[AttemptRow]] = {}
+        for call in [] if fresh else records.attempts(row.id):
+            self.calls.setdefault(Place(call.step, call.seat), []).append(call)
+        self._asked: Counter[Place] = Counter()
+
+    def count(self, at: Place) -> int:
+        """Return the number of the call that a decision asks for next."""
+        self._asked[at] += 1
+        return self._asked[at] - 1
+
+
+class _Record(Recorded):
     """One episode's record: what it holds is played again, what is new is added."""
 
-    def __init__(self, run: _Run, episode: EpisodeRow) -> None:
-        self.run, self.store, self.episode = run, run.store, episode
-        fresh = episode.status == "pending"
-        steps = [] if fresh else self.store.steps(episode.id)
-        self.steps = len(steps)
-        self.decisions = {} if fresh else self._decisions()
-        self.calls: dict[Place, list[AttemptRow]] = {}
-        for row in [] if fresh else self.store.attempts(episode.id):
-            self.calls.setdefault(Place(row.step, row.seat), []).append(row)
-        self.made: dict[int, int] = {}
-
-    def _decisions(self) -> dict[Place, Any]:
-        rows = self.store.decisions(self.episode.id)
-        return {Place(row.step, row.seat): row.action for row in rows}
+    def __init__(self, run: _Run, row: EpisodeRow) -> None:
+        super().__init__(run.store, row)
+        self.run, self.store = run, run.store
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
         where = Place(request.who.step, request.who.seat)
-        number = self.made.get(where.seat, 0)
-        self.made[where.seat] = number + 1
+        number = self.count(where)
         prompt = self.store.prompt(request.messages)
         known = self.calls.get(where, ())
         if number < len(known):
@@ -324,10 +332,10 @@ class _Record:
                 raise self._differs(where, "its prompt or seed")
             return recorded_completion(row)
         row = await self._live(client, request, where, number, prompt)
-        self.store.attempt(self.episode.id, row)
+        self.store.attempt(self.row.id, row)
         self.run.books.enter(client.name, seat_of(request))
         await self.store.durable()
-        self.run.note(self.episode.id, row)
+        self.run.note(self.row.id, row)
         return recorded_completion(row)
 
     async def _live(
@@ -363,15 +371,16 @@ class _Record:
 
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
-        self.made.clear()
-        if step.number < self.steps:
+        self._asked.clear()
+        if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
                 where = Place(step.number, seat)
-                if self.decisions.get(where, "none") != plain_action(decision.action):
+                made = self.decisions.get(where)
+                if made is None or made.action != plain_action(decision.action):
                     raise self._differs(where, "what was decided")
             return
         self._enter(step.number, step.decisions)
-        self.store.step(self.episode.id, *rows_of(step))
+        self.store.step(self.row.id, *rows_of(step))
         await self.store.durable()
         self.run.counters.decisions += len(step.decisions)
         self.run.counters.broke += int(step.outcome.broke.sum())
@@ -385,13 +394,13 @@ class _Record:
         """Write how completions were read, and what was noted down."""
         for seat, decision in decisions.items():
             for number, attempt in enumerate(decision.attempts):
-                self.store.judge(self.episode.id, Place(step, seat), number, attempt)
+                self.store.judge(self.row.id, Place(step, seat), number, attempt)
             for number, note in enumerate(decision.notes):
                 row = NoteRow(step, seat, number, note.kind, note.content)
-                self.store.note(self.episode.id, row)
+                self.store.note(self.row.id, row)
 
     def _differs(self, where: Place, what: str) -> ReplayFailed:
-        episode = self.episode
+        episode = self.row
         return ReplayFailed(
             f"{self.store.path} cannot be resumed: in {episode.game.label}, episode "
             f"{episode.number}, step {where.step}, seat {where.seat}, {what} differs from the "

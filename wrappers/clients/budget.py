@@ -81,12 +81,8 @@ class Usage:
 
     def add(self, other: Usage, sign: int = 1) -> None:
         """Add what else was spent."""
-        self.calls += sign * other.calls
-        self.failures += sign * other.failures
-        self.tokens_in += sign * other.tokens_in
-        self.tokens_out += sign * other.tokens_out
-        self.seconds += sign * other.seconds
-        self.money += sign * other.money
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + sign * value)
 
     def plain(self) -> dict[str, int | float | str]:
         """Return it as plain values, money as an exact decimal in words."""

@@ -83,6 +83,6 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     wanted = values
     if game.price == "first":
         wanted = private_bid(game, values / game.unit) * game.unit
-    far = np.abs(np.where(legal, bids, 0) - np.minimum(wanted, assets)).sum(axis=0)
+    far = sum(np.abs(np.where(legal, bids, 0) - np.minimum(wanted, assets)))  # in order of seats
     share = np.where(legal.all(axis=0), far / assets.sum(axis=0), np.nan)
     return (best - record["utility"]) / game.unit, share

@@ -146,7 +146,7 @@ class AuctionMind(Mind):
         listed = unplanned and sees  # the others have this list in the request for their plan
         values = told | known | {
             "first": not memory.exchanges,
-            "count": len(view.game.catalogue),  # type: ignore[attr-defined]
+            "count": len(view.game.catalogue),
             "estimate": told["estimate"] if sees else None,
             "adaptive": self.planning.strategy == "adaptive",
             "later": [
@@ -188,7 +188,7 @@ class AuctionMind(Mind):
 
     def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
         log, known = memory.log, _known(view)
-        names, purse = view.game.names(), int(view.game.purses[view.seat])  # type: ignore[attr-defined]
+        names, purse = view.game.names(), int(view.game.purses[view.seat])
         item: ClosedItem = log.closed[chapter]
         question = Beliefs(
             "remaining_budget",
@@ -246,12 +246,12 @@ class AuctionMind(Mind):
         return Aside("learn", Lessons("lessons"), known | values)
 
     def _goal(self, view: View) -> str:
-        objective = view.game.objectives[view.seat]  # type: ignore[attr-defined]
+        objective = view.game.objectives[view.seat]
         return self.words.say("goal", objective=objective)
 
 
 def _known(view: View) -> dict[str, Any]:
-    private = view.game.values == "private"  # type: ignore[attr-defined]
+    private = view.game.values == "private"
     return {"me": view.game.names()[view.seat], "private": private}
 
 

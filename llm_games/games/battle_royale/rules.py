@@ -195,7 +195,7 @@ class BattleRoyale(Rulebook):
             "target": target,
             "hit": hit,
             "alive": state.living,
-            "rates": np.broadcast_to(np.array(self.rates).reshape(seats.shape), living.shape),
+            "rates": self.each(np.array(self.rates), shots.shape),
         }
         rewards = self._rewards(after.over, living, left)
         return after, Outcome(rewards, ~living | after.over, record)

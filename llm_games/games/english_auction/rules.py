@@ -131,21 +131,19 @@ class EnglishAuction(Rulebook):
     players: int = param(4, "number of bidders", low=1)
     items: Any = param(
         "items_10",
-        "``items_1`` to ``items_26``, or up to 100 rows (name, start price, true value)",
+        "``items_1`` to ``items_26``, or rows (name, start price, true value)",
         read=frozen,
     )
     item_order: Any = param(
         "listed",
-        "or ``shuffled``, the dearest ``early``, ``middle``, ``late``; or all names",
+        "or ``shuffled``, dearest ``early``, ``middle``, ``late``, or all names",
         read=frozen,
     )
     budgets: int | tuple[int, ...] = param(
         10_000, "money for the whole auction, at least 0; one for all or one each", read=frozen
     )
     values: str = param(
-        "common",
-        common="the items' true ones, of which all have estimates",
-        private="all know their own",
+        "common", common="true values, of which all have estimates", private="all know their own"
     )
     value_mean: int = param(
         50, "mean of private values: normal, cut to integers, from 1 to the own budget"
@@ -155,13 +153,11 @@ class EnglishAuction(Rulebook):
         None, "for each bidder a row with its value of each listed item", read=frozen, none="drawn"
     )
     overestimate_pct: int | tuple[int, ...] = param(
-        10,
-        "estimates are so many % above the common value, -100 to 100; one or one each",
-        read=frozen,
+        10, "percent by which estimates exceed common values, -100 to 100; one or each", read=frozen
     )
     objective: str | tuple[str, ...] = param(
         "profit",
-        "what is told to pursue and paid, or ``items``; one for all or one each",
+        "what is pursued and paid, this or ``items``; one for all or one each",
         read=frozen,
     )
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
@@ -183,10 +179,9 @@ class EnglishAuction(Rulebook):
     skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
     tie_rule: str = param(
         "uniform",
-        "who leads among equal highest bids",
-        uniform="one drawn with equal chances",
-        lowest_index="the lowest seat",
-        authors="one drawn, later seats likelier",
+        uniform="equal chances",
+        lowest_index="lowest seat",
+        authors="late seats likelier",
     )
     reveal_value: str = param("after_sale", after_sale="true values are told", never="they are not")
     terse_rules: bool = param(
@@ -469,7 +464,7 @@ class EnglishAuction(Rulebook):
         closed = done ^ cut
         place, item = np.minimum(state.item, count - 1), state.item + closed
         won, here = leads & sold, tall(np.arange(count), shape) == place
-        gain = (of(state.values, place) - high) * won
+        gain, sale = (of(state.values, place) - high) * won, here & sold
         heard = np.where(bids | leaves, np.maximum(replies, WITHDRAW), state.last_reply)
         start, turn = state.start, state.turn
         if self.discount is not None:
@@ -493,8 +488,8 @@ class EnglishAuction(Rulebook):
             leader=np.where(closed, NOBODY, leader)[()],
             discounts=(state.discounts + cut) * ~closed,
             turn=np.where(closed, state.first, turn)[()],
-            sold_to=np.where(here & sold, leader, state.sold_to),
-            price=np.where(here & sold, high, state.price),
+            sold_to=np.where(sale, leader, state.sold_to),
+            price=np.where(sale, high, state.price),
             engagement=state.engagement + (here & bids[:, None]),
         )
         return after, np.where(tall(self._pursue_items, shape), won, gain).astype(np.float64)
@@ -508,16 +503,21 @@ class EnglishAuction(Rulebook):
     ) -> tuple[PerTable, PerTable]:
         """Return the highest bid and its bidder after these replies; -1 while there is none."""
         top = replies.max(axis=0)
-        lot = at(state.lots, state.round % len(state.lots))
-        leader = leader_of((replies == top) & (top >= 0), self.tie_rule, spoke, lot)
-        return np.where(top >= 0, top, state.high)[()], np.where(top >= 0, leader, state.leader)[()]
+        bid = top >= 0
+        lot = lambda: at(state.lots, state.round % len(state.lots))
+        leader = leader_of((replies == top) & bid, self.tie_rule, spoke, lot)
+        return np.where(bid, top, state.high)[()], np.where(bid, leader, state.leader)[()]
 
     def _skip(self, state: EnglishAuctionState, rewards: PerPlayer) -> tuple[Any, PerPlayer]:
         """Go on past rounds in which nobody can afford a bid."""
         nobody = np.full(state.budget.shape, NO_REPLY, np.int64)
         while any_true(idle := ~self.asked(state).any(axis=0) & ~state.over):
             after, more = self._round(state, nobody)
-            kept = {k: np.where(idle, getattr(after, k), v) for k, v in state.arrays().items()}
+            kept = {
+                k: np.where(idle, new, v)
+                for k, v in state.arrays().items()
+                if (new := getattr(after, k)) is not v
+            }
             state, rewards = state.replace(**kept), rewards + np.where(idle, more, 0)
         return state, rewards
 
@@ -552,16 +552,15 @@ class EnglishAuction(Rulebook):
         total = max(1, sum(item.value for item in self.catalogue)) / scale
         money = lambda name, amount, *more: Fact(name, lambda s: amount(s) / scale, *more)
 
-        last = lambda s: np.maximum(s.item - 1, 0)
         unsold = lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over
         share = lambda s: (count - s.item) / count
-        own = lambda s: of(s.estimates, np.minimum(s.item, count - 1)) * ~s.over
+        own = lambda s: of(s.estimates, s.item - s.over) * ~s.over
         raised = lambda s: self.increment(s) * (self.tells_step(s) & ~s.over)
         floor = lambda s: self.floor(s) * ((self.tells_step(s) | (s.high < 0)) & ~s.over)
         many = lambda s: (~s.withdrawn).sum(axis=0)
-        buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, last(s)), NOBODY)
-        paid = lambda s: np.maximum(at(s.price, last(s)), 0) * self.hears_sale(s)
-        value = lambda s: of(s.values, last(s)) * (self.hears_sale(s) & self.announces)
+        buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
+        paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * self.hears_sale(s)
+        value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.announces)
         coming, ahead = (
             (lambda s: s.starts * unsold(s)),
             (lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]),

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from llm_games.rulebook import PerPlayer, PerTable
 
 
-def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, lot: PerTable) -> PerTable:
+def leader_of(
+    tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], PerTable]
+) -> PerTable:
     """Return the seat that leads at each table, int64; 0 where nobody bids.
 
     Args:
         tied: who makes the highest bid, bool.
         rule: ``uniform``, ``lowest_index`` or ``authors``, see `authors_chances`.
         asked: who has replied, bool.
-        lot: decides among several, from 0 to below 1.
+        draw: returns what decides among several, from 0 to below 1.
     """
     first, many = tied.argmax(axis=0), tied.sum(axis=0)
     if rule == "lowest_index" or not (many > 1).any():
         return first
+    lot = draw()
     if rule == "uniform":  # a lot below 1 times a count stays below the count, in doubles too
         below = tied.cumsum(axis=0) <= (lot * many).astype(np.int64)
     else:
