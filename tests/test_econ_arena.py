@@ -29,7 +29,6 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.seats import plain, play
 
 
-
 class Session(NamedTuple):
     """What the metrics need of a recorded episode."""
 
