@@ -28,8 +28,6 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.seats import plain, play
 
-RNG = np.random.default_rng(0)
-
 
 class Session(NamedTuple):
     """What the metrics need of a recorded episode."""
@@ -58,16 +56,16 @@ ABC = ("a", "b", "c")
 
 def record(game, *runs, names=None, seed=1):
     """Play these numbers (None: no answer) and return the session as it is recorded."""
-    state, records = game.reset(np.random.default_rng(seed)), []
+    state, records = game.reset(seed), []
     for run in runs:
         actions = [MISSING if x is None else round(Fraction(str(x)) * game.unit) for x in run]
-        state, outcome = game.step(state, np.array(actions), RNG)
+        state, outcome = game.step(state, np.array(actions))
         records.append(plain(outcome))
     return Session(game, names or game.names(), records)
 
 
 def auction_session():
-    game = rulebook("sealed_bid_auction", **AUCTION)
+    game = rulebook("budget_auction", **AUCTION)
     return record(game, (60, 50, 40), (40, 55, 40), (90, 80, 120), names=ABC)
 
 
@@ -111,13 +109,13 @@ def test_what_a_losing_bid_hides_is_a_misbid():
 
 
 def test_the_paper_s_ratio():
-    game = rulebook("sealed_bid_auction", **(AUCTION | {"valuations": [[60, 60, 40]]}))
+    game = rulebook("budget_auction", **(AUCTION | {"valuations": [[60, 60, 40]]}))
     first = player_runs(record(game, (60, 50, 0)))[0][0]
     assert (first.ratio, first.asset_ratio) == (Fraction(11, 10), Fraction(11, 10))
 
 
 def test_a_first_price_auction_has_no_reference():
-    game = rulebook("sealed_bid_auction", **(AUCTION | {"price": "first"}))
+    game = rulebook("budget_auction", **(AUCTION | {"price": "first"}))
     session = record(game, (60, 50, 40))
     assert econ_arena.title(session.rules) == "first_price_auction"
     assert {turn.deviation for turn in player_runs(session)[0]} == {None}
@@ -171,7 +169,7 @@ def test_when_all_rules_are_broken():
     ]
     assert mean_deviation([session]) == (None, 3)
     assert econ_arena.path([session]) == [None]
-    game = rulebook("sealed_bid_auction", **AUCTION)
+    game = rulebook("budget_auction", **AUCTION)
     broken = record(game, (None, 101, -1), names=ABC)
     assert [t.payoff for t in player_runs(broken)[0]] == [-10] * 3
     rows = econ_arena.break_table([broken])
@@ -215,7 +213,7 @@ def test_a_tolerance_is_as_it_is_written():
 
 
 @pytest.mark.parametrize("group", "LMH")
-@pytest.mark.parametrize("name", ["beauty_contest", "sealed_bid_auction"])
+@pytest.mark.parametrize("name", ["beauty_contest", "budget_auction"])
 def test_records_of_a_game_just_played_are_sessions(name, group):
     game = rulebook(name, preset=f"econ_arena_{group}", players=3, rounds=2)
     sessions = []
@@ -230,13 +228,13 @@ def test_records_of_a_game_just_played_are_sessions(name, group):
 
 
 def test_given_valuations_need_no_law():
-    game = rulebook("sealed_bid_auction", preset="econ_arena", assets=100,
+    game = rulebook("budget_auction", preset="econ_arena", assets=100,
                     valuations=[[48, 60, 55, 41, 52]])  # fmt: skip
-    _, outcome = game.step(game.reset(RNG), np.array([4800, 6000, 5500, 4100, 5200]), RNG)
+    _, outcome = game.step(game.reset(), np.array([4800, 6000, 5500, 4100, 5200]))
     assert outcome.record["final"].tolist() == [10000, 10500, 10000, 10000, 10000]
 
 
-@pytest.mark.parametrize("name", ["beauty_contest", "sealed_bid_auction"])
+@pytest.mark.parametrize("name", ["beauty_contest", "budget_auction"])
 def test_the_arena_asks_nobody_again(name):
     params = {"preset": "econ_arena", "players": 3}
     for more, asked in (({}, 1), ({"reasks": True}, 3)):
@@ -285,7 +283,7 @@ def test_break_table_tells_history_apart():
 
 def test_what_is_not_of_the_arena_is_refused():
     game = rulebook("sealed_bid_auction", players=3, rounds=1)
-    with pytest.raises(UnknownName, match="sealed_bid_auction with assets"):
+    with pytest.raises(UnknownName, match="known: beauty_contest, budget_auction"):
         player_runs(Session(game, ABC, []))
     with pytest.raises(UnknownName, match="known: absolute, ratio, scaled"):
         player_runs(auction_session(), "relative")
@@ -360,7 +358,7 @@ def test_the_numbers_of_sessions_are_the_paper_s():
                 total[game.game] = total.get(game.game, 0) + count
         assert {k: v for k, v in total.items() if "english" not in k} == {
             "beauty_contest": runs,
-            "sealed_bid_auction": runs,
+            "budget_auction": runs,
         }
     assert [len(game.seeds) for game in planned("senior").games[:2]] == [100, 100]
 
@@ -417,11 +415,11 @@ def actions_of(name, game, state):
 @pytest.mark.parametrize("group", ["L", "M", "H"])
 @pytest.mark.parametrize("fee", [0, 50])
 def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
-    game = rulebook("sealed_bid_auction", preset=f"econ_arena_{group}", entrance_fee=fee, rounds=2)
-    state = game.reset(np.random.default_rng(5))
+    game = rulebook("budget_auction", preset=f"econ_arena_{group}", entrance_fee=fee, rounds=2)
+    state = game.reset(5)
     bids = actions_of("rational", game, state)
-    assert bids.tolist() == game.valuation(state).tolist()
-    _, outcome = game.step(state, bids, RNG)
+    assert bids.tolist() == state.valuations.tolist()
+    _, outcome = game.step(state, bids)
     found = deviation(game, outcome.record)
     assert (found.nash_conv, found.distance) == (0, 0)
     assert mean_deviation([Session(game, game.names(), [plain(outcome)])]) == (0, 0)
@@ -430,32 +428,32 @@ def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
 def test_rational_bidders_bid_no_more_than_they_have():
     assets = (100, 90, 100)
     game = rulebook(
-        "sealed_bid_auction", players=3, assets=assets, mu=50, sigma=10, price="second",
+        "budget_auction", players=3, assets=assets, mu=50, sigma=10, price="second",
         valuations=[[80, 120, 70]],
     )  # fmt: skip
-    state = game.reset(RNG)
+    state = game.reset()
     bids = actions_of("rational", game, state)
     assert bids.tolist() == [8000, 9000, 7000]
-    _, outcome = game.step(state, bids, RNG)
+    _, outcome = game.step(state, bids)
     assert outcome.record["final"].tolist() == [10000, 13000, 10000]
     assert deviation(game, outcome.record).nash_conv == 0
 
 
 @pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
 def test_first_price_bids_of_normal_values(value, bid):
-    game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
+    game = rulebook("budget_auction", preset="econ_arena_L", players=5, price="first")
     assert private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
-    certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
-    assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 5
+    certain = rulebook("budget_auction", preset="econ_arena_L", price="first", sigma=0)
+    assert actions_of("rational", certain, certain.reset()).tolist() == [5000] * 5
 
 
 @pytest.mark.parametrize("group", ["L", "M", "H"])
 def test_rational_guessers_name_the_minimum(group):
     game = rulebook("beauty_contest", preset=f"econ_arena_{group}", players=5)
-    state = game.reset(np.random.default_rng(5))
+    state = game.reset(5)
     numbers = actions_of("rational", game, state)
     assert numbers.tolist() == [0] * 5
-    _, outcome = game.step(state, numbers, RNG)
+    _, outcome = game.step(state, numbers)
     assert outcome.rewards.tolist() == [0.2] * 5
     found = deviation(game, outcome.record)
     assert (found.nash_conv, found.distance) == (0, 0)
@@ -464,10 +462,10 @@ def test_rational_guessers_name_the_minimum(group):
 @pytest.mark.parametrize(("level", "share"), [(0, "1/2"), (1, "1/3"), (2, "2/9")])
 def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
     game = rulebook("beauty_contest", preset="econ_arena_M")
-    state = game.reset(np.random.default_rng(5))
+    state = game.reset(5)
     expected = round(Fraction(share) * int(state.limit))
     assert abs(actions_of(f"level_k:{level}", game, state) - expected).max() <= 1
-    batch = game.reset(np.random.default_rng(5), (4,))
+    batch = game.reset(5, (4,))
     view = View.of(game, batch, 2)
     policy = make_player(f"level_k:{level}", game)
     numbers = policy.act(view, policy.start(game, 2, 0))[0].action
@@ -477,7 +475,7 @@ def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
 @pytest.mark.parametrize("name", ["rational", "best_response", "cooperative", "random", "fixed:7"])
 @pytest.mark.parametrize("more", [{}, {"price": "first", "reveal": "bids", "rounds": 6}])
 def test_players_finish_sessions_without_breaking_a_rule(name, more):
-    game = rulebook("sealed_bid_auction", preset="econ_arena_L", **more)
+    game = rulebook("budget_auction", preset="econ_arena_L", **more)
     episode = play(game, [make_player(name, game)] * 5, 3)
     assert not any(step.outcome.broke.any() for step in episode.steps)
     assert len(episode.steps) == game.rounds
@@ -485,9 +483,9 @@ def test_players_finish_sessions_without_breaking_a_rule(name, more):
 
 def test_the_best_response_outbids_the_bids_it_was_shown():
     game = rulebook(
-        "sealed_bid_auction", **AUCTION | {"price": "first", "reveal": "bids"}
+        "budget_auction", **AUCTION | {"price": "first", "reveal": "bids"}
     )  # fmt: skip
-    state, _ = game.step(game.reset(RNG), np.array([100, 2000, 1500]), RNG)
+    state, _ = game.step(game.reset(), np.array([100, 2000, 1500]))
     assert actions_of("best_response", game, state)[[0, 2]].tolist() == [2001, 2001]
 
 
@@ -499,20 +497,20 @@ SMALL = {"players": 3, "assets": (6, 9, 7), "mu": 4, "sigma": 2, "decimals": 0, 
 @pytest.mark.parametrize("least", [1, 2])
 def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
     more = {"price": price, "rule_breaker": rules, "min_valid_bids": least, "entrance_fee": 1}
-    game = rulebook("sealed_bid_auction", **SMALL, **more)
+    game = rulebook("budget_auction", **SMALL, **more)
     for seed in range(25):
         rng = np.random.default_rng(seed)
-        state = game.reset(rng)
+        state = game.reset(seed)
         bids = rng.integers(-1, 11, 3)
         bids[rng.random(3) < 0.1] = MISSING
-        _, outcome = game.step(state, bids, rng)
+        _, outcome = game.step(state, bids)
         found = deviation(game, outcome.record)
         for seat, most in enumerate(game.assets):
             paid = []
             for bid in range(most + 1):
                 tried = bids.copy()
                 tried[seat] = bid
-                paid.append(game.step(state, tried, rng)[1].rewards[seat])
+                paid.append(game.step(state, tried)[1].rewards[seat])
             assert found.regret[seat] == max(paid) - outcome.rewards[seat]
         assert np.isnan(found.distance) == outcome.broke.any()
         assert outcome.broke.any() or 0 <= found.distance <= 1
@@ -521,17 +519,17 @@ def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
 def test_regret_in_a_drawn_range_and_in_batches():
     game = rulebook("beauty_contest", players=3, max_draw=(3, 8), prize_rule="split", rounds=1)
     rng = np.random.default_rng(2)
-    state = game.reset(rng, (30,))
+    state = game.reset(2, (30,))
     numbers = rng.integers(0, state.limit + 2, (3, 30))
-    _, outcome = game.step(state, numbers, rng)
+    _, outcome = game.step(state, numbers)
     found = deviation(game, outcome.record)
     for table in range(30):
         alone, mine = state.table(table), numbers[:, table]
-        _, single = game.step(alone, mine, rng)
+        _, single = game.step(alone, mine)
         one = deviation(game, single.record)
         assert np.array_equal(one.regret, found.regret[:, table])
         assert np.array_equal(one.distance, found.distance[table], equal_nan=True)
         for seat in range(3):
             tried = [np.where(np.arange(3) == seat, n, mine) for n in range(alone.limit + 1)]
-            best = max(game.step(alone, other, rng)[1].rewards[seat] for other in tried)
+            best = max(game.step(alone, other)[1].rewards[seat] for other in tried)
             assert one.regret[seat] == pytest.approx(best - single.rewards[seat])

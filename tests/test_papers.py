@@ -8,6 +8,7 @@ from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.config import PAPERS, load, named, parse
+from llm_games.benchmarks.runs.paper import editions, papers
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, is_model, players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
@@ -104,3 +105,12 @@ def test_players_meet_the_same_chance(tmp_path):
     [found] = compare(tmp_path / "random.db", tmp_path / "rational.db")
     assert found.score is not None
     assert (found.score.pairs, found.alone) == (5, [])
+
+
+def test_every_room_hands_over_a_paper():
+    rooms = [path.parent.name for path in PAPERS.glob("*/__init__.py")]
+    assert len(papers()) == len(rooms) == 4
+    assert len({paper.title for paper in papers()}) == len(rooms)
+    scored = [paper.scoring for paper in papers() if paper.scoring]
+    assert [scoring.games for scoring in scored] == [GAMES]
+    assert editions() == ("corrected", "published", "v4", "v2")

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.reader import Episode, games
-from llm_games.benchmarks.runs.records import AttemptRow, DecisionRow, NoteRow, Records, StepRow
+from llm_games.benchmarks.runs.records import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    NoteRow,
+    Records,
+    StepRow,
+)
 from llm_games.benchmarks.runs.store import Unwritable
 from llm_games.errors import LLMGamesError, unknown
 
@@ -45,8 +52,9 @@ ROWS: dict[str, tuple[type[Any], Callable[[Episode], list[Any]]]] = {
     "attempts": (AttemptRow, Episode.attempts),
     "notes": (NoteRow, Episode.notes),
 }
-ABOUT = ("params", "players", "status", "reason", "started", "ended")
-TABLES = {"episodes": EPISODE | dict.fromkeys(ABOUT, str)}
+HEAD = ("id", "game", "number", "seed", "seating")
+ABOUT = [field.name for field in fields(EpisodeRow) if field.name not in HEAD]
+TABLES = {"episodes": EPISODE | dict.fromkeys(["params", "players", *ABOUT], str)}
 TABLES |= {name: _columns(row) for name, (row, _) in ROWS.items()}
 """Columns of each table and what they hold; a missing value is empty."""
 
@@ -94,8 +102,9 @@ def rows(records: Records, table: str) -> Iterator[Row]:
             row = episode.row
             head = (game.name, game.label, row.number, row.seed)
             if table == "episodes":
-                about = (row.status, row.reason, row.started, row.ended)
-                yield *head, _json(row.params), _json(row.seats), *about
+                about = [getattr(row, name) for name in ABOUT]
+                words = (v if v is None or isinstance(v, str) else _json(v) for v in about)
+                yield *head, _json(row.params), _json(row.seats), *words
                 continue
             kind, read = ROWS[table]
             for found in read(episode):

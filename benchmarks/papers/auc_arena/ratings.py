@@ -135,8 +135,8 @@ def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Arr
         for k in [*there, *reversed(there)]:
             above = _moments(performances[k] + worse[k - 1])
             below = _moments(performances[k + 1] + better[k + 1])
-            gap = above[0] - below[0], above[1] + below[1]
-            says = _truncated(*gap, draws[k]) - _normal(*gap)
+            gap = _normal(above[0] - below[0], above[1] + below[1])
+            says = _truncated(gap, draws[k]) - gap
             new = _plus(says, *below), _plus(says * [1, -1], *above)
             old = better[k], worse[k]
             change = max(change, float(np.abs(np.subtract(old, new)).max()))
@@ -146,8 +146,9 @@ def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Arr
     return [worse[k - 1] + better[k] for k in range(len(performances))]
 
 
-def _truncated(mean: float, variance: float, draw: bool) -> Array:
+def _truncated(gap: Array, draw: bool) -> Array:
     """Return the density with the moments of a gap where it fits to what happened."""
+    mean, variance = _moments(gap)
     c = math.sqrt(variance)
     v, w = (_drawn if draw else _won)(mean / c, MARGIN / c)
     return _normal(mean + c * v, variance * (1 - w))

@@ -115,7 +115,7 @@ def _contest(game: Any, record: Record, measure: str) -> list[PlayerRun]:
     ):
         number = Fraction(action, game.unit) if legal else None
         payoff = share if won else Fraction(0) if legal else -Fraction(game.foul_fee)
-        turn = PlayerRun(
+        one = PlayerRun(
             payoff=payoff,
             reference=reference,
             ratio=payoff / reference if reference else None,
@@ -126,7 +126,7 @@ def _contest(game: Any, record: Record, measure: str) -> list[PlayerRun]:
             won=won,
             broke=_broke(action, legal),
         )
-        found.append(turn)
+        found.append(one)
     return found
 
 
@@ -147,7 +147,7 @@ def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
     for seat, (bid, legal, value, assets, final) in enumerate(zip(*columns, strict=True)):
         stable = best[seat]
         ratio = None if stable is None else Fraction(final, stable)
-        turn = PlayerRun(
+        one = PlayerRun(
             payoff=Fraction(final - assets, game.unit),
             reference=None if stable is None else Fraction(stable - assets, game.unit),
             ratio=ratio,
@@ -158,7 +158,7 @@ def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
             won=record["winner"] == seat,
             broke=_broke(bid, legal),
         )
-        found.append(turn)
+        found.append(one)
     return found
 
 

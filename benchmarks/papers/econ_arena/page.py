@@ -351,4 +351,10 @@ ABOUT = (
     "Beauty contests with a shared prize and second-price auctions with assets (EconArena), beside "
     "the paper's Tables 1 and 2. Its figures are printed without numbers."
 )
-PAPER = Paper("Economics Arena", lambda game: econ_arena.owns(game.rules), sections, moves)
+PAPER = Paper(
+    "Economics Arena",
+    lambda game: econ_arena.owns(game.rules),
+    sections,
+    moves,
+    actions={"budget_auction": "mean bid"},
+)

@@ -252,6 +252,5 @@ FIGURES: Mapping[str, Sequence[tuple[str, Draw]]] = {
 
 
 def drawn(game: Game) -> Sequence[tuple[str, Draw]]:
-    """Return the plots of a game; sessions of an auction record other things."""
-    session = getattr(game.rules, "assets", None) is not None
-    return () if session else FIGURES.get(game.name, ())
+    """Return the plots of a game; none for those that are not the benchmark's."""
+    return FIGURES.get(game.rules.name, ())
