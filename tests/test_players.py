@@ -6,7 +6,8 @@ import pytest
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, make_player, players_for
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
-from llm_games.registry import GAMES, rulebook
+from llm_games.registry import rulebook
+from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 
 SMALL = {
@@ -49,8 +50,7 @@ def small(name, **parameters):
 
 def play(game, players, seed=0):
     """Play one table to its end; return each step's actions, outcome and state after it."""
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng)
+    state = game.reset(seed)
     memories = [player.start(game, i, seed + i) for i, player in enumerate(players)]
     steps = []
     while not state.over and len(steps) < 200:
@@ -60,15 +60,14 @@ def play(game, players, seed=0):
             decision, memories[seat] = players[seat].act(view, memories[seat])
             assert type(decision.action) in (int, tuple)
             moves[int(seat)] = decision.action
-        state, outcome = game.step(state, game.assemble(state, moves), rng)
+        state, outcome = game.step(state, game.assemble(state, moves))
         steps.append((moves, outcome, state))
     assert state.over
     return steps
 
 
 def play_batch(game, player, batch, seed=0):
-    rng = np.random.default_rng(seed)
-    state = game.reset(rng, (batch,))
+    state = game.reset(seed, (batch,))
     memories = [player.start(game, i, seed + i) for i in range(game.players)]
     steps = []
     while not state.over.all() and len(steps) < 200:
@@ -80,7 +79,7 @@ def play_batch(game, player, batch, seed=0):
                 actions = np.where(asked[seat], actions + decision.action, actions)
             else:
                 actions[seat] = np.where(asked[seat], decision.action, 0)
-        before, (state, outcome) = state, game.step(state, actions, rng)
+        before, (state, outcome) = state, game.step(state, actions)
         steps.append((before, actions, outcome, asked))
     assert state.over.all()
     return steps
