@@ -4,9 +4,14 @@ import signal
 import sys
 
 import pytest
+from hypothesis import settings
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
+
+# A machine that is busy with something else is no error.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 # A process that a shell starts in the background ignores Ctrl-C, and so would all it starts. Tests
 # press it.
