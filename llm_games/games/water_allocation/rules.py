@@ -157,10 +157,7 @@ class WaterAllocation(Rulebook):
         "skip", skip="a bid that does not fit is passed over", stop="it ends the day's allocation"
     )
     over_budget: str = param(
-        "void",
-        void="such a bid is ignored",
-        clip="becomes the balance",
-        rule_break="is also a break",
+        "void", "a bid above the balance", void="ignored", clip="lowered", rule_break="also a break"
     )
     no_bid: str = param("none", none="who does not bid takes no part", zero="who does not bids 0")
     tie_rule: str = param(
