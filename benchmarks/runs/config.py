@@ -222,10 +222,10 @@ class Config(Section):
     @field_validator("scoring")
     @classmethod
     def _edition(cls, value: str) -> str:
-        from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS
+        from llm_games.benchmarks.runs.paper import editions
 
-        if value not in EDITIONS:
-            *first, last = map(repr, EDITIONS)
+        if value not in editions():
+            *first, last = map(repr, editions())
             raise ValueError(f"it should be {', '.join(first)} or {last}")
         return value
 
