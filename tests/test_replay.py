@@ -74,7 +74,7 @@ EPISODE += "AND number = 1)"
 ROW = f"WHERE episode = {EPISODE} AND step = 1"
 SEAT = f"{ROW} AND seat = 0"
 CALL = f"{SEAT} AND number = 0"
-LEGAL = f"{ROW} AND seat = 2 AND number = 0 AND outcome = 'valid'"
+LEGAL = f"{CALL} AND outcome = 'valid'"
 
 
 # (statement, where it is found, what is named)
@@ -98,8 +98,8 @@ FLIPS = [
     (f"UPDATE steps SET rewards = '[1, ' {ROW}", "public_goods, episode 1", "unreadable"),
     (f"UPDATE steps SET step = 8 {ROW}", "public_goods, episode 1", "numbers of the steps"),
     (f"UPDATE attempts SET text = 'no', finish = 'stop', error = '' {LEGAL}",
-     f"{GOODS}, seat 2", "completion 1"),
-    (f"UPDATE attempts SET finish = 'refusal', error = '' {LEGAL}", f"{GOODS}, seat 2",
+     f"{GOODS}, seat 0", "completion 1"),
+    (f"UPDATE attempts SET finish = 'refusal', error = '' {LEGAL}", f"{GOODS}, seat 0",
      "completion 1"),
     (f"UPDATE attempts SET error = 'gone', finish = 'fatal' {CALL}", f"{GOODS}, seat 0",
      "completion 0, outcome"),

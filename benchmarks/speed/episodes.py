@@ -67,7 +67,7 @@ def rules(name: str) -> Work:
 
 def table(name: str, obs_mode: str, **parameters: Any) -> Work:
     """Return the work of episodes of an environment in which all moves are known before."""
-    more = {"actions": "rules"} if NEW else {}
+    more: dict[str, Any] = {"actions": "rules"} if NEW else {}
     env: Any = make(name, obs_mode=obs_mode, form="parallel", **more, **parameters)
     known = {seed: by_agent(env, played(name, seed, **parameters)) for seed in SEEDS}
 
@@ -105,7 +105,7 @@ def batch(name: str) -> Work:
     old = "rng" in inspect.signature(game.step).parameters
     if not old:
         from llm_games.noise import Noise
-    chance = rng if old else Noise(1)
+    chance: Any = rng if old else Noise(1)
 
     def work() -> int:
         state, decisions = game.reset(chance, (BATCH,)), 0
