@@ -28,8 +28,6 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.seats import plain, play
 
-RNG = np.random.default_rng(0)
-
 
 class Session(NamedTuple):
     """What the metrics need of a recorded episode."""
@@ -58,10 +56,10 @@ ABC = ("a", "b", "c")
 
 def record(game, *runs, names=None, seed=1):
     """Play these numbers (None: no answer) and return the session as it is recorded."""
-    state, records = game.reset(np.random.default_rng(seed)), []
+    state, records = game.reset(seed), []
     for run in runs:
         actions = [MISSING if x is None else round(Fraction(str(x)) * game.unit) for x in run]
-        state, outcome = game.step(state, np.array(actions), RNG)
+        state, outcome = game.step(state, np.array(actions))
         records.append(plain(outcome))
     return Session(game, names or game.names(), records)
 
@@ -232,7 +230,7 @@ def test_records_of_a_game_just_played_are_sessions(name, group):
 def test_given_valuations_need_no_law():
     game = rulebook("sealed_bid_auction", preset="econ_arena", assets=100,
                     valuations=[[48, 60, 55, 41, 52]])  # fmt: skip
-    _, outcome = game.step(game.reset(RNG), np.array([4800, 6000, 5500, 4100, 5200]), RNG)
+    _, outcome = game.step(game.reset(0), np.array([4800, 6000, 5500, 4100, 5200]))
     assert outcome.record["final"].tolist() == [10000, 10500, 10000, 10000, 10000]
 
 
@@ -418,10 +416,10 @@ def actions_of(name, game, state):
 @pytest.mark.parametrize("fee", [0, 50])
 def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
     game = rulebook("sealed_bid_auction", preset=f"econ_arena_{group}", entrance_fee=fee, rounds=2)
-    state = game.reset(np.random.default_rng(5))
+    state = game.reset(5)
     bids = actions_of("rational", game, state)
     assert bids.tolist() == game.valuation(state).tolist()
-    _, outcome = game.step(state, bids, RNG)
+    _, outcome = game.step(state, bids)
     found = deviation(game, outcome.record)
     assert (found.nash_conv, found.distance) == (0, 0)
     assert mean_deviation([Session(game, game.names(), [plain(outcome)])]) == (0, 0)
@@ -433,10 +431,10 @@ def test_rational_bidders_bid_no_more_than_they_have():
         "sealed_bid_auction", players=3, assets=assets, mu=50, sigma=10, price="second",
         valuations=[[80, 120, 70]],
     )  # fmt: skip
-    state = game.reset(RNG)
+    state = game.reset(0)
     bids = actions_of("rational", game, state)
     assert bids.tolist() == [8000, 9000, 7000]
-    _, outcome = game.step(state, bids, RNG)
+    _, outcome = game.step(state, bids)
     assert outcome.record["final"].tolist() == [10000, 13000, 10000]
     assert deviation(game, outcome.record).nash_conv == 0
 
@@ -446,16 +444,16 @@ def test_first_price_bids_of_normal_values(value, bid):
     game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
     assert private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
     certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
-    assert actions_of("rational", certain, certain.reset(RNG)).tolist() == [5000] * 5
+    assert actions_of("rational", certain, certain.reset(0)).tolist() == [5000] * 5
 
 
 @pytest.mark.parametrize("group", ["L", "M", "H"])
 def test_rational_guessers_name_the_minimum(group):
     game = rulebook("beauty_contest", preset=f"econ_arena_{group}", players=5)
-    state = game.reset(np.random.default_rng(5))
+    state = game.reset(5)
     numbers = actions_of("rational", game, state)
     assert numbers.tolist() == [0] * 5
-    _, outcome = game.step(state, numbers, RNG)
+    _, outcome = game.step(state, numbers)
     assert outcome.rewards.tolist() == [0.2] * 5
     found = deviation(game, outcome.record)
     assert (found.nash_conv, found.distance) == (0, 0)
@@ -464,10 +462,10 @@ def test_rational_guessers_name_the_minimum(group):
 @pytest.mark.parametrize(("level", "share"), [(0, "1/2"), (1, "1/3"), (2, "2/9")])
 def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
     game = rulebook("beauty_contest", preset="econ_arena_M")
-    state = game.reset(np.random.default_rng(5))
+    state = game.reset(5)
     expected = round(Fraction(share) * int(state.limit))
     assert abs(actions_of(f"level_k:{level}", game, state) - expected).max() <= 1
-    batch = game.reset(np.random.default_rng(5), (4,))
+    batch = game.reset(5, (4,))
     view = View.of(game, batch, 2)
     policy = make_player(f"level_k:{level}", game)
     numbers = policy.act(view, policy.start(game, 2, 0))[0].action
@@ -487,7 +485,7 @@ def test_the_best_response_outbids_the_bids_it_was_shown():
     game = rulebook(
         "sealed_bid_auction", **AUCTION | {"price": "first", "reveal": "bids"}
     )  # fmt: skip
-    state, _ = game.step(game.reset(RNG), np.array([100, 2000, 1500]), RNG)
+    state, _ = game.step(game.reset(0), np.array([100, 2000, 1500]))
     assert actions_of("best_response", game, state)[[0, 2]].tolist() == [2001, 2001]
 
 
@@ -502,17 +500,17 @@ def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
     game = rulebook("sealed_bid_auction", **SMALL, **more)
     for seed in range(25):
         rng = np.random.default_rng(seed)
-        state = game.reset(rng)
+        state = game.reset(seed)
         bids = rng.integers(-1, 11, 3)
         bids[rng.random(3) < 0.1] = MISSING
-        _, outcome = game.step(state, bids, rng)
+        _, outcome = game.step(state, bids)
         found = deviation(game, outcome.record)
         for seat, most in enumerate(game.assets):
             paid = []
             for bid in range(most + 1):
                 tried = bids.copy()
                 tried[seat] = bid
-                paid.append(game.step(state, tried, rng)[1].rewards[seat])
+                paid.append(game.step(state, tried)[1].rewards[seat])
             assert found.regret[seat] == max(paid) - outcome.rewards[seat]
         assert np.isnan(found.distance) == outcome.broke.any()
         assert outcome.broke.any() or 0 <= found.distance <= 1
@@ -521,17 +519,17 @@ def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
 def test_regret_in_a_drawn_range_and_in_batches():
     game = rulebook("beauty_contest", players=3, max_draw=(3, 8), prize_rule="split", rounds=1)
     rng = np.random.default_rng(2)
-    state = game.reset(rng, (30,))
+    state = game.reset(2, (30,))
     numbers = rng.integers(0, state.limit + 2, (3, 30))
-    _, outcome = game.step(state, numbers, rng)
+    _, outcome = game.step(state, numbers)
     found = deviation(game, outcome.record)
     for table in range(30):
         alone, mine = state.table(table), numbers[:, table]
-        _, single = game.step(alone, mine, rng)
+        _, single = game.step(alone, mine)
         one = deviation(game, single.record)
         assert np.array_equal(one.regret, found.regret[:, table])
         assert np.array_equal(one.distance, found.distance[table], equal_nan=True)
         for seat in range(3):
             tried = [np.where(np.arange(3) == seat, n, mine) for n in range(alone.limit + 1)]
-            best = max(game.step(alone, other, rng)[1].rewards[seat] for other in tried)
+            best = max(game.step(alone, other)[1].rewards[seat] for other in tried)
             assert one.regret[seat] == pytest.approx(best - single.rewards[seat])
