@@ -12,16 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from llm_games import rooms
-from llm_games.baselines.shapes import PerSeat, PerTable
 from llm_games.errors import unknown
-from llm_games.rulebook import Array, Rulebook
+from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
+
+Measured = tuple[PerPlayer, PerTable]
+"""Regret and distance of one step."""
 
 
 @dataclass(frozen=True)
 class Deviation:
     """How far one step was from equilibrium. Tables that were over before it mean nothing."""
 
-    regret: PerSeat
+    regret: PerPlayer
     """what each seat could have gained by another action; 0 for seats that did not act"""
     distance: PerTable
     """L1 distance of the actions to the nearest equilibrium (set), as a share of the range of all

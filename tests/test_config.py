@@ -147,6 +147,13 @@ def test_settings_are_merged_from_the_general_to_the_particular(tmp_path):
     assert (rule.settings, rule.client) == ({}, {})
 
 
+def test_an_old_name_is_recorded_as_the_game_it_means(tmp_path):
+    text = '[[games]]\ngame = "sealed_bid_auction"\nseats = ["random", "random", "random"]\n'
+    [game] = plan_of(text + 'params = {preset = "econ_arena", players = 3}', folder=tmp_path).games
+    assert (game.label, game.game) == ("sealed_bid_auction", "budget_auction")
+    assert game.rules().name == "budget_auction"
+
+
 def test_the_command_line_wins(tmp_path):
     text = "episodes = 9\nseats = ['tiny']\n" + GOODS + "episodes = 8\nseats = ['fixed:1']\n"
     text += '[[games]]\ngame = "divide_dollar"\nlabel = "cake"'

@@ -65,7 +65,7 @@ def record(game, *runs, names=None, seed=1):
 
 
 def auction_session():
-    game = rulebook("sealed_bid_auction", **AUCTION)
+    game = rulebook("budget_auction", **AUCTION)
     return record(game, (60, 50, 40), (40, 55, 40), (90, 80, 120), names=ABC)
 
 
@@ -109,13 +109,13 @@ def test_what_a_losing_bid_hides_is_a_misbid():
 
 
 def test_the_paper_s_ratio():
-    game = rulebook("sealed_bid_auction", **(AUCTION | {"valuations": [[60, 60, 40]]}))
+    game = rulebook("budget_auction", **(AUCTION | {"valuations": [[60, 60, 40]]}))
     first = player_runs(record(game, (60, 50, 0)))[0][0]
     assert (first.ratio, first.asset_ratio) == (Fraction(11, 10), Fraction(11, 10))
 
 
 def test_a_first_price_auction_has_no_reference():
-    game = rulebook("sealed_bid_auction", **(AUCTION | {"price": "first"}))
+    game = rulebook("budget_auction", **(AUCTION | {"price": "first"}))
     session = record(game, (60, 50, 40))
     assert econ_arena.title(session.rules) == "first_price_auction"
     assert {turn.deviation for turn in player_runs(session)[0]} == {None}
@@ -169,7 +169,7 @@ def test_when_all_rules_are_broken():
     ]
     assert mean_deviation([session]) == (None, 3)
     assert econ_arena.path([session]) == [None]
-    game = rulebook("sealed_bid_auction", **AUCTION)
+    game = rulebook("budget_auction", **AUCTION)
     broken = record(game, (None, 101, -1), names=ABC)
     assert [t.payoff for t in player_runs(broken)[0]] == [-10] * 3
     rows = econ_arena.break_table([broken])
@@ -213,7 +213,7 @@ def test_a_tolerance_is_as_it_is_written():
 
 
 @pytest.mark.parametrize("group", "LMH")
-@pytest.mark.parametrize("name", ["beauty_contest", "sealed_bid_auction"])
+@pytest.mark.parametrize("name", ["beauty_contest", "budget_auction"])
 def test_records_of_a_game_just_played_are_sessions(name, group):
     game = rulebook(name, preset=f"econ_arena_{group}", players=3, rounds=2)
     sessions = []
@@ -228,13 +228,13 @@ def test_records_of_a_game_just_played_are_sessions(name, group):
 
 
 def test_given_valuations_need_no_law():
-    game = rulebook("sealed_bid_auction", preset="econ_arena", assets=100,
+    game = rulebook("budget_auction", preset="econ_arena", assets=100,
                     valuations=[[48, 60, 55, 41, 52]])  # fmt: skip
-    _, outcome = game.step(game.reset(0), np.array([4800, 6000, 5500, 4100, 5200]))
+    _, outcome = game.step(game.reset(), np.array([4800, 6000, 5500, 4100, 5200]))
     assert outcome.record["final"].tolist() == [10000, 10500, 10000, 10000, 10000]
 
 
-@pytest.mark.parametrize("name", ["beauty_contest", "sealed_bid_auction"])
+@pytest.mark.parametrize("name", ["beauty_contest", "budget_auction"])
 def test_the_arena_asks_nobody_again(name):
     params = {"preset": "econ_arena", "players": 3}
     for more, asked in (({}, 1), ({"reasks": True}, 3)):
@@ -283,7 +283,7 @@ def test_break_table_tells_history_apart():
 
 def test_what_is_not_of_the_arena_is_refused():
     game = rulebook("sealed_bid_auction", players=3, rounds=1)
-    with pytest.raises(UnknownName, match="sealed_bid_auction with assets"):
+    with pytest.raises(UnknownName, match="known: beauty_contest, budget_auction"):
         player_runs(Session(game, ABC, []))
     with pytest.raises(UnknownName, match="known: absolute, ratio, scaled"):
         player_runs(auction_session(), "relative")
@@ -358,7 +358,7 @@ def test_the_numbers_of_sessions_are_the_paper_s():
                 total[game.game] = total.get(game.game, 0) + count
         assert {k: v for k, v in total.items() if "english" not in k} == {
             "beauty_contest": runs,
-            "sealed_bid_auction": runs,
+            "budget_auction": runs,
         }
     assert [len(game.seeds) for game in planned("senior").games[:2]] == [100, 100]
 
@@ -415,10 +415,10 @@ def actions_of(name, game, state):
 @pytest.mark.parametrize("group", ["L", "M", "H"])
 @pytest.mark.parametrize("fee", [0, 50])
 def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
-    game = rulebook("sealed_bid_auction", preset=f"econ_arena_{group}", entrance_fee=fee, rounds=2)
+    game = rulebook("budget_auction", preset=f"econ_arena_{group}", entrance_fee=fee, rounds=2)
     state = game.reset(5)
     bids = actions_of("rational", game, state)
-    assert bids.tolist() == game.valuation(state).tolist()
+    assert bids.tolist() == state.valuations.tolist()
     _, outcome = game.step(state, bids)
     found = deviation(game, outcome.record)
     assert (found.nash_conv, found.distance) == (0, 0)
@@ -428,10 +428,10 @@ def test_rational_bidders_are_truthful_and_regret_nothing(group, fee):
 def test_rational_bidders_bid_no_more_than_they_have():
     assets = (100, 90, 100)
     game = rulebook(
-        "sealed_bid_auction", players=3, assets=assets, mu=50, sigma=10, price="second",
+        "budget_auction", players=3, assets=assets, mu=50, sigma=10, price="second",
         valuations=[[80, 120, 70]],
     )  # fmt: skip
-    state = game.reset(0)
+    state = game.reset()
     bids = actions_of("rational", game, state)
     assert bids.tolist() == [8000, 9000, 7000]
     _, outcome = game.step(state, bids)
@@ -441,10 +441,10 @@ def test_rational_bidders_bid_no_more_than_they_have():
 
 @pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
 def test_first_price_bids_of_normal_values(value, bid):
-    game = rulebook("sealed_bid_auction", preset="econ_arena_L", players=5, price="first")
+    game = rulebook("budget_auction", preset="econ_arena_L", players=5, price="first")
     assert private_bid(game, np.array(value)) == pytest.approx(bid, abs=0.01)
-    certain = rulebook("sealed_bid_auction", preset="econ_arena_L", price="first", sigma=0)
-    assert actions_of("rational", certain, certain.reset(0)).tolist() == [5000] * 5
+    certain = rulebook("budget_auction", preset="econ_arena_L", price="first", sigma=0)
+    assert actions_of("rational", certain, certain.reset()).tolist() == [5000] * 5
 
 
 @pytest.mark.parametrize("group", ["L", "M", "H"])
@@ -475,7 +475,7 @@ def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
 @pytest.mark.parametrize("name", ["rational", "best_response", "cooperative", "random", "fixed:7"])
 @pytest.mark.parametrize("more", [{}, {"price": "first", "reveal": "bids", "rounds": 6}])
 def test_players_finish_sessions_without_breaking_a_rule(name, more):
-    game = rulebook("sealed_bid_auction", preset="econ_arena_L", **more)
+    game = rulebook("budget_auction", preset="econ_arena_L", **more)
     episode = play(game, [make_player(name, game)] * 5, 3)
     assert not any(step.outcome.broke.any() for step in episode.steps)
     assert len(episode.steps) == game.rounds
@@ -483,9 +483,9 @@ def test_players_finish_sessions_without_breaking_a_rule(name, more):
 
 def test_the_best_response_outbids_the_bids_it_was_shown():
     game = rulebook(
-        "sealed_bid_auction", **AUCTION | {"price": "first", "reveal": "bids"}
+        "budget_auction", **AUCTION | {"price": "first", "reveal": "bids"}
     )  # fmt: skip
-    state, _ = game.step(game.reset(0), np.array([100, 2000, 1500]))
+    state, _ = game.step(game.reset(), np.array([100, 2000, 1500]))
     assert actions_of("best_response", game, state)[[0, 2]].tolist() == [2001, 2001]
 
 
@@ -497,7 +497,7 @@ SMALL = {"players": 3, "assets": (6, 9, 7), "mu": 4, "sigma": 2, "decimals": 0, 
 @pytest.mark.parametrize("least", [1, 2])
 def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
     more = {"price": price, "rule_breaker": rules, "min_valid_bids": least, "entrance_fee": 1}
-    game = rulebook("sealed_bid_auction", **SMALL, **more)
+    game = rulebook("budget_auction", **SMALL, **more)
     for seed in range(25):
         rng = np.random.default_rng(seed)
         state = game.reset(seed)

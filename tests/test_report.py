@@ -13,9 +13,10 @@ from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, NotARun, StepRow, Store
+from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, StepRow, Store
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_games.benchmarks.runs import lock, store
+from llm_games.benchmarks.runs import database, lock, store
 from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, Records, StepRow, Store
 from llm_games.questions import MISSING
 from llm_games.wrappers.policy import Attempt
@@ -133,13 +133,13 @@ def damaged(path):
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda path: None, store.NotARun, "there is no file"),
-        (not_sqlite, store.NotARun, "not a SQLite database"),
-        (empty, store.NotARun, "not a SQLite database"),
-        (folder, store.NotARun, "not a file"),
-        (foreign, store.NotARun, "not a run of llm-games"),
-        (newer, store.NewerSchema, "newer llm-games (schema 99"),
-        (damaged, store.NotARun, "damaged"),
+        (lambda path: None, database.NotARun, "there is no file"),
+        (not_sqlite, database.NotARun, "not a SQLite database"),
+        (empty, database.NotARun, "not a SQLite database"),
+        (folder, database.NotARun, "not a file"),
+        (foreign, database.NotARun, "not a run of llm-games"),
+        (newer, database.NewerSchema, "newer llm-games (schema 99"),
+        (damaged, database.NotARun, "damaged"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, make, error, says):
@@ -229,8 +229,9 @@ def test_play_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
                 await asyncio.sleep(0.02)
             assert not any(task.done() for task in waiting)
             assert run.attempts(1) == []
-            run._messages._known.clear()
-            run._prompts._known.clear()
+            run._messages._all = run._prompts._all = False
+            run._messages.known.clear()
+            run._prompts.known.clear()
             assert run.prompt(HELLO) == known
         await asyncio.gather(*waiting)
         assert [row.step for row in run.attempts(1)] == [0, 1, 2, 3]

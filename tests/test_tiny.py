@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pytest
@@ -53,11 +54,16 @@ def prompts():
 # -- the prompts ---------------------------------------------------------------------------------
 
 
-def test_weights_know_todays_prompts():
+HASHES = cache(data.prompts_hashes)
+
+
+@pytest.mark.parametrize("game", data.VARIANTS)
+def test_weights_know_todays_prompts(game):
     about = json.loads((WEIGHTS / "trained_on.json").read_text("utf-8"))
-    assert about["prompts_sha256"] == data.prompts_hash(), (
-        "a prompt changed since the tiny model was trained: run "
-        f"`{about['retrain']} --resume --minutes 4` (or without --resume after large changes)"
+    assert about["prompts_sha256"][game] == HASHES()[game], (
+        f"a prompt of {game} changed since the tiny model was trained: run "
+        f"`{about['retrain']} --resume --minutes 4 --focus {game}` (or without --resume after "
+        "large changes)"
     )
 
 

@@ -41,7 +41,7 @@ def test_training_from_scratch_and_on(tmp_path):
     )
     train.main(args)
     about = json.loads((tmp_path / "trained_on.json").read_text())
-    assert about["prompts_sha256"] == data.prompts_hash()
+    assert about["prompts_sha256"] == data.prompts_hashes()
     before = TinyLM(tmp_path).llama.embed.copy()
     train.main(train.Args(out=str(tmp_path), minutes=0.03, samples=200, resume=True, packs=2))
     model = TinyLM(tmp_path)

@@ -22,7 +22,9 @@ from llm_games.benchmarks.runs.summary import summary
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.games.public_goods.rules import PublicGoods
-from llm_games.registry import GAMES, rulebook
+from llm_games.noise import Noise
+from llm_games.registry import rulebook
+from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -50,7 +52,7 @@ def call(tool="echo", **arguments):
 
 
 def first_view(game=GAME, seat=0):
-    return View.of(game, game.reset(np.random.default_rng(0)), seat)
+    return View.of(game, game.reset(0), seat)
 
 
 def decide(replies, game=GAME, tools=(ECHO,), **settings):
@@ -351,7 +353,7 @@ def test_tools_say_what_the_players_do(game, tool, kind):
     )
     said = TOOLS[tool].text(view, {})
     assert said == TOOLS[tool].text(view, {})
-    action = rule_of(kind, game)[1](view, np.random.default_rng(0))
+    action = rule_of(kind, game)[1](view, Noise(0))
     action = tuple(np.asarray(action).tolist()) if np.ndim(action) else int(action)
     value = json.dumps(view.question.value_of(action)).replace('"', "")
     assert said.endswith(f": {view.question.key} {value}") or handed(game).mixed

@@ -36,30 +36,32 @@ class Sample:
     answer: str
 
 
-def prompts_hash() -> str:
-    """Return the SHA-256 of what players of these games read, which the weights are bound to.
+def prompts_hashes() -> dict[str, str]:
+    """Return a SHA-256 of what players of each game read, which the weights are bound to.
 
     It is of rendered prompts and not of the template files, because the templates also have
-    words for options of other games, which the model never sees.
+    words for options of other games, which the model never sees; but of words for planning.
     """
+    return {name: _prompts_hash(name) for name in VARIANTS}
+
+
+def _prompts_hash(name: str) -> str:
     digest = hashlib.sha256()
-    for name in VARIANTS:
-        for version in versions(name):
-            for settings in FIXED.get(name, [{}]):
-                game = rulebook(name, **settings)
-                for text in _readings(Prompts(game.name, version), game):
-                    digest.update(text.encode() + b"\0")
-    folder = rooms.wordings("english_auction")
-    assert folder is not None
-    digest.update((folder / "planning.j2").read_bytes())
+    for version in versions(name):
+        for settings in FIXED.get(name, [{}]):
+            game = rulebook(name, **settings)
+            for text in _readings(Prompts(game.name, version), game):
+                digest.update(text.encode() + b"\0")
+    folder = rooms.wordings(name)
+    if folder is not None and (folder / "planning.j2").is_file():
+        digest.update((folder / "planning.j2").read_bytes())
     return digest.hexdigest()
 
 
 FIXED: dict[str, list[dict[str, Any]]] = {
     "battle_royale": [{"hit_rates": (0, 100) * 5}],
     "beauty_contest": [{}, {"preset": "econ_arena", "rounds": 3, "told_rational": True}],
-    "sealed_bid_auction": [
-        {},
+    "budget_auction": [
         {
             "preset": "econ_arena_M",
             "players": 9,
@@ -68,7 +70,6 @@ FIXED: dict[str, list[dict[str, Any]]] = {
             "valuations": [[500, 410, 620, 333, 480, 555, 701, 290, 450]],
         },
     ],
-    "budget_auction": [],  # read above, since it was a part of that game when the hash began
     "water_allocation": [
         {"supplies": (20, 11, 15, 18) * 5, "persona": who} for who in ("none", "default")
     ],

@@ -21,7 +21,7 @@ import numpy as np
 
 from llm_games.baselines.games.english_auction.thoughts import drills, thoughts
 from llm_games.baselines.tiny.chat import END, SPECIAL, TEMPLATE
-from llm_games.baselines.tiny.data import Sample, prompts_hash, samples
+from llm_games.baselines.tiny.data import Sample, prompts_hashes, samples
 from llm_games.baselines.tiny.runtime import WEIGHTS
 
 
@@ -330,7 +330,7 @@ def save(folder: Path, model: Any, sharpen: float) -> None:
     model.config.save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
     about = {
-        "prompts_sha256": prompts_hash(),
+        "prompts_sha256": prompts_hashes(),
         "retrain": "python -m llm_games.baselines.tiny.train",
     }
     (folder / "trained_on.json").write_text(json.dumps(about, indent=2) + "\n", "utf-8")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.baselines.players import llm_player
+from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, is_model
 from llm_games.benchmarks.runs.rows import TABLES, StepRow
@@ -31,7 +32,6 @@ from llm_games.benchmarks.runs.store import (
     DecisionRow,
     EpisodeRow,
     Records,
-    StoreError,
 )
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares

@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
@@ -28,6 +29,7 @@ R = TypeVar("R")
 
 # -- how classes are tables ------------------------------------------------------------------------
 
+_encode = json.JSONEncoder(default=str).encode  # a ratio as "2/3"
 _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
@@ -86,33 +88,43 @@ class Relation:
         columns = ",\n  ".join(lines)
         return f"CREATE TABLE {self.name} (\n  {columns}\n) {strict}"
 
+    @cached_property
+    def _dumps(self) -> list[tuple[str, Callable[[Any], Any] | None]]:
+        """How to write each column; None: as it is."""
+        found: dict[str, Callable[[Any], Any]] = dict.fromkeys(self.json, _encode)
+        optional = (name for name in self.json if NoneType in get_args(self.types[name]))
+        found |= dict.fromkeys(optional, lambda value: None if value is None else _encode(value))
+        found |= {name: attrgetter("id") for name, hint in self.types.items() if hint is GameRow}
+        return [(name, found.get(name)) for name in self.types]
+
     def written(self, row: Any) -> dict[str, Any]:
         """Return the columns of a row as they are written."""
-        return {name: self._written(name, getattr(row, name)) for name in self.types}
+        values = vars(row)
+        return {name: dump(values[name]) if dump else values[name] for name, dump in self._dumps}
 
-    def _written(self, name: str, value: Any) -> Any:
-        if name not in self.json or (value is None and NoneType in get_args(self.types[name])):
-            return value.id if isinstance(value, GameRow) else value
-        return json.dumps(value, default=str)  # a ratio as "2/3"
+    @cached_property
+    def _into(self) -> str:
+        names = [*(["episode"] if self.episode else []), *self.types]
+        return f"INTO {self.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
     def insert(self, row: Any, *episode: int, again: bool = False) -> tuple[str, list[Any]]:
         """Return the statement that writes a row (`again`: over one of its key) and its values."""
-        values = [*episode, *self.written(row).values()]
-        names = ", ".join([*(["episode"] if episode else []), *self.types])
         how = "INSERT OR REPLACE" if again else "INSERT"
-        return f"{how} INTO {self.name} ({names}) VALUES ({', '.join('?' * len(values))})", values
+        return f"{how} {self._into}", [*episode, *self.written(row).values()]
 
 
 TABLES: dict[Any, Relation] = {}
 """The tables by the class of their rows."""
 
 
+@dataclass_transform(frozen_default=True)
 def table(
     name: str, key: str = "id", *, episode: bool = False, unique: str = ""
 ) -> Callable[[type[R]], type[R]]:
-    """Declare that a class is a table."""
+    """Make a class a dataclass whose objects are rows of a table."""
 
     def declare(row: type[R]) -> type[R]:
+        row = dataclass(frozen=True)(row)
         TABLES[row] = Relation(name, row, f"episode, {key}" if episode else key, episode, unique)
         return row
 
@@ -123,7 +135,6 @@ def table(
 
 
 @table("run")
-@dataclass(frozen=True)
 class RunRow:
     """The run: one row. `config` has all defaults and no keys; `package` made the file."""
 
@@ -135,7 +146,6 @@ class RunRow:
 
 
 @table("lock")
-@dataclass(frozen=True)
 class LockRow:
     """The process that runs it now: one row or none.
 
@@ -152,7 +162,6 @@ class LockRow:
 
 
 @table("games", unique="label")
-@dataclass(frozen=True)
 class GameRow:
     """One of the run's games: name in the registry, players' names, both as configured.
 
@@ -167,7 +176,6 @@ class GameRow:
 
 
 @table("episodes", unique="game, number")
-@dataclass(frozen=True)
 class EpisodeRow:
     """One episode; `number` counts within its game, `reason` says why it is void.
 
@@ -205,7 +213,6 @@ class EpisodeRow:
 
 
 @table("messages", unique="hash")
-@dataclass(frozen=True)
 class MessageRow:
     """A message of a prompt, once; `hash`: 16 bytes of SHA-256 of role, zero byte, content."""
 
@@ -216,7 +223,6 @@ class MessageRow:
 
 
 @table("prompts", unique="parent, message")
-@dataclass(frozen=True)
 class PromptRow:
     """A prompt: the one before it, 0 for none, and the message that comes next."""
 
@@ -226,7 +232,6 @@ class PromptRow:
 
 
 @table("attempts", "step, seat, number", episode=True)
-@dataclass(frozen=True)
 class AttemptRow:
     """A completion, written as it arrives. `number`: 0 for the first call of a decision.
 
@@ -262,7 +267,6 @@ class AttemptRow:
 
 
 @table("notes", "step, seat, number", episode=True)
-@dataclass(frozen=True)
 class NoteRow:
     """What a player wrote down for itself, such as a plan; steps as in attempts."""
 
@@ -274,7 +278,6 @@ class NoteRow:
 
 
 @table("spent", "model, seat")
-@dataclass(frozen=True)
 class SpentRow:
     """All calls of a model by a seat, "" for greetings: also tries that are in no other table.
 
@@ -293,7 +296,6 @@ class SpentRow:
 
 
 @table("limits", "began, number")
-@dataclass(frozen=True)
 class LimitRow:
     """How many calls at a time one server has borne since a start of the run.
 
@@ -308,7 +310,6 @@ class LimitRow:
 
 
 @table("steps", "step", episode=True)
-@dataclass(frozen=True)
 class StepRow:
     """One step: who was asked, what happened (plain lists), payoffs of all seats, who is out.
 
@@ -352,8 +353,8 @@ def _thin(values: Sequence[Any]) -> Plain:
     for seat, value in enumerate(values):
         seats.setdefault(repr(value), []).append(seat)
     most = max(seats, key=lambda value: len(seats[value]))
-    named = {json.dumps(values[of[0]], default=str): of for of in seats.values()}
-    return {"of": len(values)} | named | {json.dumps(values[seats[most][0]], default=str): None}
+    named = {_encode(values[of[0]]): of for of in seats.values()}
+    return {"of": len(values)} | named | {_encode(values[seats[most][0]]): None}
 
 
 def _full(thin: Mapping[str, Any]) -> list[Any]:
@@ -366,7 +367,6 @@ def _full(thin: Mapping[str, Any]) -> list[Any]:
 
 
 @table("decisions", "step, seat", episode=True)
-@dataclass(frozen=True)
 class DecisionRow:
     """One decision; `broke`: it was against the rules and the declared treatment was played.
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from llm_games.benchmarks.runs.database import NotARun, StoreError
 from llm_games.benchmarks.runs.garbage import searched_rarely
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
@@ -29,12 +30,10 @@ from llm_games.benchmarks.runs.store import (
     DecisionRow,
     EpisodeRow,
     LimitRow,
-    NotARun,
     NoteRow,
     Records,
     StepRow,
     Store,
-    StoreError,
     now,
     plain_action,
 )

@@ -17,11 +17,8 @@ from typing import Any
 from llm_games import __version__
 from llm_games.benchmarks.runs.database import (
     APPLICATION,
-    NewerSchema,
-    NotARun,
     RunExists,
     RunLocked,
-    StoreError,
     Unwritable,
     opened,
     transaction,
@@ -50,27 +47,6 @@ from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.policy import Attempt
-
-__all__ = [
-    "AttemptRow",
-    "DecisionRow",
-    "EpisodeRow",
-    "GameRow",
-    "LimitRow",
-    "NewerSchema",
-    "NotARun",
-    "NoteRow",
-    "Records",
-    "RunExists",
-    "RunLocked",
-    "StepRow",
-    "Store",
-    "StoreError",
-    "Unwritable",
-    "check_free",
-    "now",
-    "plain_action",
-]
 
 MOST_IDS = 20_000
 """Messages, and prompts, whose ids are kept in memory; others are looked up in the file."""
@@ -216,10 +192,15 @@ class Store(Records):
         """Return the id of a prompt, adding what is new of it."""
         prompt = 0
         for message in messages:
-            role, content = message["role"], message["content"]
-            digest = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
-            prompt = self._prompts.of(prompt, self._messages.of(digest, also=(role, content)))
+            said = f"{message['role']}\0{message['content']}"
+            name = hashlib.sha256(f"{prompt}\0{said}".encode()).digest()[:16]
+            prompt = self._prompts.known.get(name) or self._new_prompt(name, prompt, **message)
         return prompt
+
+    def _new_prompt(self, name: bytes, parent: int, role: str, content: str) -> int:
+        digest = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
+        message = self._messages.of(digest, (digest,), (role, content))
+        return self._prompts.of(name, (parent, message))
 
     def _insert(self, row: Any, *episode: int, again: bool = False) -> None:
         self._add(*TABLES[type(row)].insert(row, *episode, again=again))
@@ -251,23 +232,26 @@ class _Ids:
         self._store, self._row, table = store, row, TABLES[row]
         marks = ", ".join("?" for _ in table.unique.split(","))
         self._query = f"SELECT id FROM {table.name} WHERE ({table.unique}) = ({marks})"
-        self._known: dict[tuple[Any, ...], int] = {}
+        self.known: dict[bytes, int] = {}
         self.last: int = store._rows(f"SELECT coalesce(max(id), 0) FROM {table.name}")[0][0]
+        self._all = not self.last
+        """whether all ids are known, so that there is nothing to look up"""
 
-    def of(self, *name: Any, also: Sequence[Any] = ()) -> int:
+    def of(self, name: bytes, unique: Sequence[Any], more: Sequence[Any] = ()) -> int:
         """Return the id of a row, adding it if it is new."""
-        if name not in self._known:
-            found = self._store._rows(self._query, *name)
+        if name not in self.known:
+            found = [] if self._all else self._store._rows(self._query, *unique)
             if not found:
                 self.last += 1
-                self._store._insert(self._row(self.last, *name, *also))
-            self._known[name] = found[0][0] if found else self.last
-        return self._known[name]
+                self._store._insert(self._row(self.last, *unique, *more))
+            self.known[name] = found[0][0] if found else self.last
+        return self.known[name]
 
     def forget(self, last: int) -> None:
         """Drop ids up to `last`, whose rows are in the file, if they are too many."""
-        if len(self._known) > MOST_IDS:
-            self._known = {name: i for name, i in self._known.items() if i > last}
+        if len(self.known) > MOST_IDS:
+            self.known = {name: i for name, i in self.known.items() if i > last}
+            self._all = False
 
 
 def check_free(path: Path) -> None:

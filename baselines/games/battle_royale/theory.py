@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.shapes import Measured
+from llm_games.baselines.deviation import Measured
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.games.battle_royale.rules import MISS
 from llm_games.rulebook import Array

@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
+from llm_games.baselines.deviation import Measured
 from llm_games.questions import MISSING
-from llm_games.rulebook import Array
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
+Seats = PerPlayer | None
+"""For which seats something is true; None: for all."""
 PRIZES: dict[str, Callable[[Array], Array]] = {
     "each_winner": np.ones_like,
     "independent": np.ones_like,
@@ -58,14 +60,17 @@ class Contest:
         low, high = bounds if game.bounds_check == "none" else game.bounds()
         return cls(game.players, game.ratio, low, high, game.prize_rule, first)
 
-    def pay(self, wins: PerSeat) -> PerSeat:
+    def pay(self, wins: PerPlayer) -> PerPlayer:
         """Return what each seat gets in prizes."""
         return wins * PRIZES[self.prize_rule](np.maximum(wins.sum(axis=0), 1).astype(float))
 
 
 def winners(
-    numbers: PerSeat, contest: Contest, valid: PerSeat | None = None, counted: PerSeat | None = None
-) -> PerSeat:
+    numbers: PerPlayer,
+    contest: Contest,
+    valid: PerPlayer | None = None,
+    counted: PerPlayer | None = None,
+) -> PerPlayer:
     """Return who wins.
 
     Only seats that are `valid` can. The mean is of those that are `counted`, else of the valid.
@@ -101,8 +106,11 @@ def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
 
 
 def best_response(
-    numbers: PerSeat, contest: Contest, valid: PerSeat | None = None, counted: PerSeat | None = None
-) -> tuple[PerSeat, PerSeat]:
+    numbers: PerPlayer,
+    contest: Contest,
+    valid: PerPlayer | None = None,
+    counted: PerPlayer | None = None,
+) -> tuple[PerPlayer, PerPlayer]:
     """Return each seat's best reply and its payoff in prizes, exact for all rules and ratios."""
     numbers = np.asarray(numbers)
     valid = np.ones(numbers.shape, bool) if valid is None else valid
@@ -123,14 +131,17 @@ def best_response(
 
 
 def regret(
-    numbers: PerSeat, contest: Contest, valid: PerSeat | None = None, counted: PerSeat | None = None
-) -> PerSeat:
+    numbers: PerPlayer,
+    contest: Contest,
+    valid: PerPlayer | None = None,
+    counted: PerPlayer | None = None,
+) -> PerPlayer:
     """Return what each seat could have gained by another number, in prizes."""
     _, best = best_response(numbers, contest, valid, counted)
     return best - contest.pay(winners(numbers, contest, valid, counted))
 
 
-def is_nash(numbers: PerSeat, contest: Contest) -> PerTable:
+def is_nash(numbers: PerPlayer, contest: Contest) -> PerTable:
     """Return whether no seat gains by another number."""
     return (regret(numbers, contest) == 0).all(axis=0)
 
@@ -197,7 +208,7 @@ def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
     return np.abs(ordered[:, None] - t * each[:, None]).sum(axis=0).min(axis=0)
 
 
-def distance(numbers: PerSeat, contest: Contest) -> PerTable:
+def distance(numbers: PerPlayer, contest: Contest) -> PerTable:
     """Return the L1 distance to the nearest pure equilibrium.
 
     The set is complete for 3 or more players, ``2 * ratio < players`` and all closest winning,
@@ -248,7 +259,7 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     return np.clip(number, contest.low, contest.high).astype(np.int64)
 
 
-def efficiency(numbers: PerSeat, contest: Contest) -> PerTable:
+def efficiency(numbers: PerPlayer, contest: Contest) -> PerTable:
     """Return the prizes paid as a share of the most that can be paid."""
     most = {"split": 1, "exclusive": 1, "amplified": contest.players**2}
     paid = contest.pay(winners(numbers, contest)).sum(axis=0)
@@ -271,7 +282,7 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     return found, far
 
 
-def _deviation(game: Any, contest: Contest, actions: PerSeat, legal: PerSeat) -> Measured:
+def _deviation(game: Any, contest: Contest, actions: PerPlayer, legal: PerPlayer) -> Measured:
     low, high = (contest.low, contest.high) if game.bounds_check != "none" else game.bounds()
     numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))
     counted = actions != MISSING if game.rule_breaker == "include" else legal

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.deviation import Measured
 from llm_games.baselines.games.sealed_bid_auction.theory import Price
-from llm_games.baselines.shapes import Measured, PerSeat
 from llm_games.questions import MISSING
-from llm_games.rulebook import Array
+from llm_games.rulebook import Array, PerPlayer
 
 
 def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
@@ -49,14 +49,14 @@ def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Arr
 
 
 def best_payoff(
-    values: PerSeat,
-    bids: PerSeat,
-    most: PerSeat,
-    part: PerSeat,
-    legal: PerSeat,
+    values: PerPlayer,
+    bids: PerPlayer,
+    most: PerPlayer,
+    part: PerPlayer,
+    legal: PerPlayer,
     price: Price,
     least: int,
-) -> PerSeat:
+) -> PerPlayer:
     """Return the most each seat could have got against the others' bids (at least 0).
 
     Legal are bids from 0 to `most`; `part` says whose take part. With fewer than `least` legal ones

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
-from llm_games.rulebook import Array
+from llm_games.baselines.deviation import Measured
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ def best_response(menu: Menu) -> int:
     return int(menu.scaled_gain() > 0)
 
 
-def regret(orders: PerSeat, menu: Menu) -> PerSeat:
+def regret(orders: PerPlayer, menu: Menu) -> PerPlayer:
     """Return what each seat lost by its order."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong * abs(menu.gain())
 
 
-def distance(orders: PerSeat, menu: Menu) -> PerTable:
+def distance(orders: PerPlayer, menu: Menu) -> PerTable:
     """Return how many seats must change their order to reach an equilibrium."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong.sum(axis=0) if menu.scaled_gain() else np.zeros(wrong.shape[1:], np.int64)
@@ -65,7 +65,7 @@ def optimum(menu: Menu) -> int:
     return int(costly > cheap)
 
 
-def efficiency(orders: PerSeat, menu: Menu) -> PerTable:
+def efficiency(orders: PerPlayer, menu: Menu) -> PerTable:
     """Return welfare between the worst (0) and the best (1) possible."""
     cheap, costly = menu.cheap_utility - menu.cheap_price, menu.costly_utility - menu.costly_price
     right = (np.asarray(orders) == optimum(menu)).mean(axis=0)

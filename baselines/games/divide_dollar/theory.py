@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
-from llm_games.rulebook import Array
+from llm_games.baselines.deviation import Measured
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
-def receipts(bids: PerSeat, golds: int) -> PerSeat:
+def receipts(bids: PerPlayer, golds: int) -> PerPlayer:
     """Return what each seat gets."""
     return np.where(np.sum(bids, axis=0) <= golds, bids, 0)
 
 
-def best_response(bids: PerSeat, golds: int) -> PerSeat:
+def best_response(bids: PerPlayer, golds: int) -> PerPlayer:
     """Return each seat's best reply to the others (0 where every bid brings nothing)."""
     others = np.sum(bids, axis=0) - bids
     return np.maximum(golds - others, 0)
@@ -34,12 +34,12 @@ def best_bid(others: Array, golds: int) -> int:
     return int(left[np.argmax(left * times)])
 
 
-def regret(bids: PerSeat, golds: int) -> PerSeat:
+def regret(bids: PerPlayer, golds: int) -> PerPlayer:
     """Return what each seat could have gained by another bid."""
     return best_response(bids, golds) - receipts(bids, golds)
 
 
-def distance(bids: PerSeat, golds: int) -> PerTable:
+def distance(bids: PerPlayer, golds: int) -> PerTable:
     """Return the L1 distance to the nearest pure equilibrium.
 
     A profile without gain for anybody is reached by raising bids until the highest is at least
@@ -57,7 +57,7 @@ def fair_bids(players: int, golds: int) -> Array:
     return share + (np.arange(players) < rest)
 
 
-def efficiency(bids: PerSeat, golds: int) -> PerTable:
+def efficiency(bids: PerPlayer, golds: int) -> PerTable:
     """Return the share of the gold that was paid out."""
     return receipts(bids, golds).sum(axis=0) / golds
 

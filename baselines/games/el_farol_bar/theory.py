@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
-from llm_games.rulebook import Array
+from llm_games.baselines.deviation import Measured
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,19 @@ class Bar:
         return (self.home - self.crowded) / (self.good - self.crowded)
 
 
-def best_response(going: PerSeat, bar: Bar) -> PerSeat:
+def best_response(going: PerPlayer, bar: Bar) -> PerPlayer:
     """Return each seat's best reply to the others; it stays where both are equally good."""
     others = np.sum(going, axis=0) - going
     return (bar.if_i_go(others) > bar.home).astype(np.int64)
 
 
-def regret(going: PerSeat, bar: Bar) -> PerSeat:
+def regret(going: PerPlayer, bar: Bar) -> PerPlayer:
     """Return what each seat could have gained by the other decision."""
     go = bar.if_i_go(np.sum(going, axis=0) - going)
     return np.maximum(go, bar.home) - np.where(going, go, bar.home)
 
 
-def distance(going: PerSeat, bar: Bar) -> PerTable:
+def distance(going: PerPlayer, bar: Bar) -> PerTable:
     """Return how many seats must switch to reach the nearest pure equilibrium."""
     extra = np.sum(going, axis=0) - bar.capacity
     too_many = np.maximum(extra, 0) * (bar.home > bar.crowded)
@@ -118,7 +118,7 @@ def welfare(goers: Array, bar: Bar) -> Array:
     return goers * going + (bar.players - goers) * bar.home
 
 
-def efficiency(going: PerSeat, bar: Bar) -> PerTable:
+def efficiency(going: PerPlayer, bar: Bar) -> PerTable:
     """Return welfare between the worst (0) and the best (1) possible."""
     possible = welfare(np.arange(bar.players + 1), bar)
     low, high = possible.min(), possible.max()

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
-from llm_games.rulebook import Array
+from llm_games.baselines.deviation import Measured
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 MOST_STEPS = 400
 """Budgets are cut into at most so many steps where money has no coarser common divisor."""
@@ -71,8 +71,8 @@ def expected_prices(starts: Array, now: Array, money: Array) -> Array:
 
 
 def regret(
-    values: PerSeat, winner: PerTable, price: PerTable, least: PerTable, purses: PerSeat
-) -> PerSeat:
+    values: PerPlayer, winner: PerTable, price: PerTable, least: PerTable, purses: PerPlayer
+) -> PerPlayer:
     """Return what each seat lost in hindsight on an item.
 
     The winner (-1: nobody) should not have paid more than the value; others could have bought it

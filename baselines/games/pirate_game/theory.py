@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured
+from llm_games.baselines.deviation import Measured
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
-from llm_games.rulebook import Array
+from llm_games.baselines.deviation import Measured
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
-def best_response(endowments: PerSeat, ratio: Fraction) -> PerSeat:
+def best_response(endowments: PerPlayer, ratio: Fraction) -> PerPlayer:
     """Return the reply that is best whatever the others give; 0 where every reply is."""
     return endowments if ratio > len(endowments) else np.zeros_like(endowments)
 
 
-def regret(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerSeat:
+def regret(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerPlayer:
     """Return what each seat lost by its contribution."""
     players, given = len(contributions), np.asarray(contributions)
     wrong = endowments - given if ratio > players else given
@@ -30,7 +30,7 @@ def regret(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerS
     return wrong * per_token / (players * ratio.denominator)
 
 
-def distance(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerTable:
+def distance(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerTable:
     """Return the L1 distance to the nearest equilibrium in tokens."""
     players = len(contributions)
     if ratio == players:
@@ -43,7 +43,7 @@ def optimum(endowments: Array, ratio: Fraction) -> Array:
     return endowments if ratio > 1 else np.zeros_like(endowments)
 
 
-def efficiency(contributions: PerSeat, endowments: PerSeat, ratio: Fraction) -> PerTable:
+def efficiency(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerTable:
     """Return welfare between the worst (0) and the best (1) possible."""
     share = np.asarray(contributions).sum(axis=0) / np.asarray(endowments).sum(axis=0)
     if ratio == 1:

@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from llm_games.baselines.deviation import Measured
 from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium, uniform_bid
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
-from llm_games.rulebook import Array
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 Price = Literal["first", "second"]
 
 
-def _rivals(bids: PerSeat) -> tuple[PerSeat, PerSeat]:
+def _rivals(bids: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
     """Return each seat's highest rival bid and how many rivals make it."""
     bids = np.asarray(bids)
     first, second = np.sort(bids, axis=0)[[-1, -2]]
@@ -28,7 +28,7 @@ def _rivals(bids: PerSeat) -> tuple[PerSeat, PerSeat]:
     return highest, np.stack([(bids == m).sum(axis=0) for m in highest]) - (bids == highest)
 
 
-def payoffs(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
+def payoffs(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return each seat's mean payoff over the draw among the highest bids."""
     highest, many = _rivals(bids)
     paid = bids if price == "first" else highest
@@ -36,7 +36,7 @@ def payoffs(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
     return np.where(bids > highest, values - paid, shared)
 
 
-def best_payoff(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
+def best_payoff(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return the most each seat could have got against the others' bids (at least 0)."""
     highest, many = _rivals(bids)
     if price == "second":
@@ -45,7 +45,7 @@ def best_payoff(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
     return np.maximum(np.maximum(outbid, level), 0)
 
 
-def best_response(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
+def best_response(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return a best reply to the others' bids: the own value if `second`, or if no bid gains."""
     highest, many = _rivals(bids)
     outbid = values - highest - 1
@@ -53,17 +53,17 @@ def best_response(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
     return np.where((values > highest) & (price == "first"), reply, values)
 
 
-def regret(values: PerSeat, bids: PerSeat, price: Price) -> PerSeat:
+def regret(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return what each seat lost in hindsight."""
     return best_payoff(values, bids, price) - payoffs(values, bids, price)
 
 
-def distance(bids: PerSeat, reference: PerSeat) -> PerTable:
+def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
     """Return the L1 distance to the equilibrium bids of these values."""
     return np.abs(np.asarray(bids) - reference).sum(axis=0)
 
 
-def efficiency(values: PerSeat, bids: PerSeat) -> PerTable:
+def efficiency(values: PerPlayer, bids: PerPlayer) -> PerTable:
     """Return the winner's mean value as a share of the highest (1 if all are 0)."""
     top = bids == np.max(bids, axis=0)
     won, best = (values * top).sum(axis=0) / top.sum(axis=0), np.max(values, axis=0)

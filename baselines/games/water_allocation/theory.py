@@ -17,11 +17,11 @@ from hashlib import sha256
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.shapes import Measured, PerSeat, PerTable
+from llm_games.baselines.deviation import Measured
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
-from llm_games.rulebook import Array
+from llm_games.rulebook import Array, PerPlayer, PerTable
 
 NEVER = int(np.iinfo(np.int64).max)
 """The critical price of water that no bid can win."""
@@ -74,22 +74,22 @@ class Situation:
         return endurance(self.hp, self.dry)
 
 
-Rule = Callable[[Situation, np.random.Generator], PerTable]
+Rule = Callable[[Situation, Noise], PerTable]
 """Turns a situation, and chance, into a bid."""
 
 
-def even(now: Situation, rng: np.random.Generator | None = None) -> Array:
+def even(now: Situation, noise: Noise | None = None) -> Array:
     """Return an even share of the money for each day that the water can still wait for."""
     slack = now.slack
     return np.where(slack >= now.days_left, 0, now.balance // (slack + 1))
 
 
-def all_in(now: Situation, rng: np.random.Generator | None = None) -> Array:
+def all_in(now: Situation, noise: Noise | None = None) -> Array:
     """Return all the money, unless water is not needed any more."""
     return np.where(now.slack >= now.days_left, 0, now.balance)
 
 
-def urgent(now: Situation, rng: np.random.Generator | None = None) -> Array:
+def urgent(now: Situation, noise: Noise | None = None) -> Array:
     """Return all the money on the last day to live, half of it one day before, else 0."""
     slack = now.slack
     bid = np.where(slack == 0, now.balance, np.where(slack == 1, now.balance // 2, 0))
@@ -97,10 +97,10 @@ def urgent(now: Situation, rng: np.random.Generator | None = None) -> Array:
 
 
 RULES: dict[str, Rule] = {
-    "zero": lambda now, rng: np.zeros_like(now.balance),
-    "salary": lambda now, rng: np.minimum(now.balance, now.salary),
-    "random": lambda now, rng: rng.integers(0, now.balance, endpoint=True),
-    "half": lambda now, rng: now.balance // 2,
+    "zero": lambda now, noise: np.zeros_like(now.balance),
+    "salary": lambda now, noise: np.minimum(now.balance, now.salary),
+    "random": lambda now, noise: noise.integers(0, now.balance, endpoint=True),
+    "half": lambda now, noise: now.balance // 2,
     "all_in": all_in,
     "even": even,
     "urgent": urgent,
@@ -144,7 +144,7 @@ def survival(
 # -- prices ----------------------------------------------------------------------------------------
 
 
-def critical_price(game: WaterAllocation, bids: PerSeat, supply: PerTable, seat: int) -> PerTable:
+def critical_price(game: WaterAllocation, bids: PerPlayer, supply: PerTable, seat: int) -> PerTable:
     """Return the lowest bid that gets the seat its water; `NEVER` if none does.
 
     A seat's winning is monotone in its own bid (which is ignored in `bids`): served first it gets
@@ -240,7 +240,7 @@ class Response:
     grid: Grid
     supply_low: int  # the supply of the first row
 
-    def __call__(self, now: Situation, rng: np.random.Generator | None = None) -> Array:
+    def __call__(self, now: Situation, noise: Noise | None = None) -> Array:
         """Return the bid in a situation: a `Rule`."""
         day = len(self.choice) - now.days_left
         money = now.balance // self.grid.unit
@@ -316,7 +316,7 @@ def response(game: WaterAllocation, seat: int, level: int) -> Response:
         found = _respond(game, seat, level)
         return {"choice": found.choice, "value": np.array(found.value)}
 
-    stored = remember(f"water_allocation_2_{digest}_{seat}_{level}", compute)
+    stored = remember(f"water_allocation_3_{digest}_{seat}_{level}", compute)
     return Response(stored["choice"], float(stored["value"]), Grid.of(game), game.supply_low)
 
 
@@ -345,12 +345,12 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
 
 def planned(
     game: WaterAllocation,
-    slack: PerSeat,
-    living: PerSeat,
+    slack: PerPlayer,
+    living: PerPlayer,
     supply: PerTable,
     days_left: PerTable,
     keep: int,
-) -> PerSeat:
+) -> PerPlayer:
     """Return whom the planner serves today.
 
     It keeps the `keep` living residents with the lowest needs alive: who can wait least (`slack`)
@@ -391,7 +391,7 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
 # -- how good play was -----------------------------------------------------------------------------
 
 
-def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> PerSeat:
+def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> PerPlayer:
     """Return who died on a day, by its record, on which it had the money for its water.
 
     That is the regret of the day in hindsight, as if nothing came after it.
