@@ -53,10 +53,9 @@ SUPPLIES = (17, 12, 20, 10, 15, 19, 11, 14, 18, 13, 16, 20, 10, 12, 15, 17, 11, 
 
 def records(game, rule):
     """Play one table by a rule of its purse; return its days as plain values."""
-    rng, days = np.random.default_rng(0), []
-    state = game.reset(rng)
+    state, days = game.reset(0), []
     while not state.over:
-        state, outcome = game.step(state, rule(state), rng)
+        state, outcome = game.step(state, rule(state))
         days.append({key: np.asarray(value).tolist() for key, value in outcome.record.items()})
     return days
 
@@ -290,8 +289,7 @@ def test_experiments():
     assert all(len(game.seeds) == 10 for game in vanilla)
     assert [game.rules().mean_supply for game in vanilla] == [15, 20, 25] * 2
     draws = [
-        game.rules().reset(np.random.default_rng(game.seeds[3])).supplies.tolist()
-        for game in (vanilla[0], vanilla[3])
+        game.rules().reset(game.seeds[3]).supplies.tolist() for game in (vanilla[0], vanilla[3])
     ]
     assert draws[0] == draws[1]  # personas are compared on the same water
     assert [seat.player for seat in games["alympics/visitor"][0].seats].count("even") == 4

@@ -26,11 +26,11 @@ OUTCOMES = ("valid", "valid", "valid", "unparsable", "out_of_range", "refused", 
 def play(store, row, number, seats, rng, steps, asks):
     """Play one episode at random and write what happened."""
     game = rulebook(row.game, **row.params)
-    state, step = game.reset(rng), 0
+    state, step = game.reset(int(rng.integers(2**31))), 0
     store.begin(number)
     while not state.over and step != steps:
         asked = np.flatnonzero(game.asked(state)).tolist()
-        state, outcome = game.step(state, legal_actions(game, state, rng), rng)
+        state, outcome = game.step(state, legal_actions(game, state, rng))
         record = {key: np.asarray(value).tolist() for key, value in outcome.record.items()}
         rewards, made = outcome.rewards.tolist(), []
         for seat in asked:

@@ -387,10 +387,9 @@ def test_filled_in_marks_only_beyond_five_percent():
 
 def played(game, *moves):
     """Play these actions (a list by seat, for each step) and return the records as plain values."""
-    rng = np.random.default_rng(0)
-    state, records = game.reset(rng), []
+    state, records = game.reset(0), []
     for actions in moves:
-        state, outcome = game.step(state, np.array(actions, np.int64), rng)
+        state, outcome = game.step(state, np.array(actions, np.int64))
         records.append({name: np.asarray(v).tolist() for name, v in outcome.record.items()})
     return records
 

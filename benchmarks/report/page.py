@@ -21,7 +21,7 @@ from llm_games.benchmarks.report.figures import Plot
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.paper import Paper, Section, edition_of, editions, owner, papers
-from llm_games.benchmarks.runs.reader import Game, Run, read
+from llm_games.benchmarks.runs.reader import Game, Run, added, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
@@ -239,7 +239,7 @@ def _about(game: Game) -> str:
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
-    file, did = run.file, [player.did for player in run.players.values()]
+    file, did = run.file, added(player.did for player in run.players.values())
     done = sum(episode.row.status == "done" for episode in run.episodes)
     facts = [
         ("file", file.path.name),
@@ -250,9 +250,9 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("episodes", f"{done} of {len(run.episodes)} done"),
         ("played for", "–" if run.seconds is None else tables.seconds(run.seconds)),
     ]
-    if calls := sum(tally.calls for tally in did):
-        tokens = (sum(tally.tokens_in for tally in did), sum(tally.tokens_out for tally in did))
-        facts += [("calls", f"{calls:,}"), ("tokens in / out", "{:,} / {:,}".format(*tokens))]
+    if did.calls:
+        tokens = f"{did.tokens_in:,} / {did.tokens_out:,}"
+        facts += [("calls", f"{did.calls:,}"), ("tokens in / out", tokens)]
     return facts
 
 

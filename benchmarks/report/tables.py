@@ -10,7 +10,7 @@ from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import Comparison, Difference
 from llm_games.benchmarks.runs.grid import Grid, Label, Value
 from llm_games.benchmarks.runs.paper import editions, scores
-from llm_games.benchmarks.runs.reader import Episode, Game, Player, Run
+from llm_games.benchmarks.runs.reader import Episode, Game, Player, Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
 
 SEED = 2024
@@ -85,16 +85,13 @@ def usage_grid(run: Run) -> Grid:
 
 def _usage_row(label: str, episodes: Sequence[Episode], priced: bool) -> list[Value]:
     took = [e.seconds for e in episodes if e.seconds is not None]
-    did = [e.did for e in episodes]
-    asked = [sum(d.calls for d in did), sum(d.tokens_in for d in did)]
-    asked.append(sum(d.tokens_out for d in did))
-    waited = sum(sum(d.latencies) for d in did)
+    did = added(e.did for e in episodes)
     return [
         label,
-        sum(d.decisions for d in did),
-        *(asked if asked[0] else [None] * 3),
-        sum(d.cost for d in did) if priced else None,
-        seconds(waited) if asked[0] else None,
+        did.decisions,
+        *((did.calls, did.tokens_in, did.tokens_out) if did.calls else (None, None, None)),
+        did.cost if priced else None,
+        seconds(sum(did.latencies)) if did.calls else None,
         seconds(float(np.median(took))) if took else None,
     ]
 

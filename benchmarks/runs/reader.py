@@ -6,7 +6,7 @@ Parts of an episode are read when they are asked for, while the file is open.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -101,6 +101,14 @@ class Tally:
         self.cost += other.cost
         self.latencies += other.latencies
         self.model = self.model or other.model
+
+
+def added(tallies: Iterable[Tally]) -> Tally:
+    """Add several up."""
+    total = Tally()
+    for tally in tallies:
+        total.add(tally)
+    return total
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -49,9 +50,12 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation | None:
     return Correlation(rho, _p(left, size - 3) if size > 2 else None, size)
 
 
+_quadrature = cache(np.polynomial.legendre.leggauss)  # it takes milliseconds
+
+
 def _p(left: float, power: int) -> float:
     """Return the share of the integral of sinᵏ from 0 to π/2 that lies below arcsin √left."""
-    nodes, weights = np.polynomial.legendre.leggauss(200)
+    nodes, weights = _quadrature(200)
 
     def integral(end: float) -> float:
         return float(weights @ np.sin((nodes + 1) / 2 * end) ** power) * end

@@ -10,6 +10,7 @@ valuation as far as its assets go. What the paper leaves undefined is None here,
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,6 +69,11 @@ class PlayerRun:
     place: Fraction | None
     won: bool
     broke: str
+
+    @property
+    def advantage(self) -> Fraction | None:
+        """The payoff less that in equilibrium."""
+        return None if self.reference is None else self.payoff - self.reference
 
 
 def is_contest(rules: Rulebook) -> bool:
@@ -247,31 +253,28 @@ def standings(sessions: Sequence[Session], measure: str = "scaled") -> list[Stan
 
 
 def _standing(name: str, sessions: list[list[PlayerRun]]) -> Standing:
-    everything = [turn for session in sessions for turn in session]
+    runs = [run for session in sessions for run in session]
+    deviations = [run.deviation for run in runs]
+    broke = Counter(run.broke for run in runs)
 
-    def over_sessions(value: Callable[[PlayerRun], Fraction | None]) -> Cell | None:
-        means = [_mean([value(turn) for turn in session]) for session in sessions]
+    def over(name: str) -> Any:
+        means = [_mean([getattr(run, name) for run in session]) for session in sessions]
         known = [mean for mean in means if mean is not None]
         return _cell(known) if known else None
 
-    payoff = over_sessions(lambda turn: turn.payoff)
-    assert payoff is not None
-    deviations = [turn.deviation for turn in everything]
     return Standing(
         player=name,
-        runs=len(everything),
-        payoff=payoff,
-        advantage=over_sessions(
-            lambda turn: None if turn.reference is None else turn.payoff - turn.reference
-        ),
-        ratio=over_sessions(lambda turn: turn.ratio),
-        asset_ratio=over_sessions(lambda turn: turn.asset_ratio),
+        runs=len(runs),
+        payoff=over("payoff"),
+        advantage=over("advantage"),
+        ratio=over("ratio"),
+        asset_ratio=over("asset_ratio"),
         deviation=_float(_mean(deviations)),
         left_out=deviations.count(None),
-        misbid=_float(_mean([turn.misbid for turn in everything])),
-        won=sum(turn.won for turn in everything),
-        bad_format=sum(turn.broke == "format" for turn in everything),
-        bad_range=sum(turn.broke == "range" for turn in everything),
+        misbid=_float(_mean([run.misbid for run in runs])),
+        won=sum(run.won for run in runs),
+        bad_format=broke["format"],
+        bad_range=broke["range"],
     )
 
 
