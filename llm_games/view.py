@@ -50,6 +50,10 @@ class Sight:
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who
 
+    def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
+        """Pickle what it is of; what was worked out is worked out again."""
+        return Sight, (self.game, self.state, self.who)
+
     def view(self, seat: int) -> View:
         """Return one seat's view."""
         return View(self, seat)
