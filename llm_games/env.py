@@ -74,7 +74,8 @@ class Windows:
         if mode != "text":
             parts["observation"] = numbers
         if own.masked:
-            parts["action_mask"] = spaces.Box(0, 1, (int(own.space.n),), np.int8)  # type: ignore[attr-defined]
+            size: Any = own.space
+            parts["action_mask"] = spaces.Box(0, 1, (int(size.n),), dtype=np.int8)
         if mode != "numeric":
             parts["text"] = text_space()
         return numbers if list(parts) == ["observation"] else spaces.Dict(parts)
@@ -145,8 +146,8 @@ class _TableEnv:
         self.strict = on_illegal == "raise"
         self.possible_agents = list(self.windows.agents)
         low, high = self.windows.low, self.windows.high
-        everybody = (np.tile(limit, game.players) for limit in (low, high))
-        self.state_space = spaces.Box(*everybody, dtype=np.float32)
+        n = game.players
+        self.state_space = spaces.Box(np.tile(low, n), np.tile(high, n), dtype=np.float32)
         self.metadata = {
             "name": f"{game.name}_v0",
             "render_modes": ["ansi", "human"],

@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from itertools import cycle
 from typing import Any
 
@@ -28,7 +29,7 @@ from llm_games.registry import GAMES, make, rulebook
 try:
     from llm_games.wrappers.seats import play
 except ImportError:  # llm-games 0.1.0
-    from llm_games.wrappers.seats import play  # type: ignore[no-redef]
+    play = import_module("llm_games.wrappers.table").play
 
 RUNS = 5
 SECONDS = 0.3

@@ -96,7 +96,7 @@ def testu01(battery: str) -> dict[str, float]:
 def dieharder() -> dict[str, float]:
     """Run dieharder's tests on standard input, but those that it calls suspect or not to use."""
     numbers = [*range(5), 8, 9, 10, 11, 12, 13, 15, 16, 17, 100, 101, 102, *range(202, 210)]
-    values = {}
+    values: dict[Any, Any] = {}
     for number in numbers:
         command = ["dieharder", "-g", "200", "-d", str(number)]
         told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout

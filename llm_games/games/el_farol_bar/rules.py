@@ -137,7 +137,7 @@ class ElFarolBar(Rounds):
 
     def in_words(self, last: dict[str, Any]) -> dict[str, Any]:
         count, fun = last.pop("count_known"), last.pop("fun_known")
-        goers = last["goers"] if count else None
+        goers: Any = last["goers"] if count else None
         return last | {
             "went": bool(last["went"]),
             "goers": goers,

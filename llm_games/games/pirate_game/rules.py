@@ -188,7 +188,7 @@ class PirateGame(Rulebook):
         least, most = (-np.inf, np.inf) if loose else (0, self.gold)
         plan, last, votes = (lambda s: s.plan), (lambda s: s.last_plan), (lambda s: s.votes)
         rank, now = (lambda s: self.seats(s) + 1), "share of rank {} now"
-        before, each = "share of rank {} in the last plan", {"each": True, "first": 1}
+        before = "share of rank {} in the last plan"
         return (
             Fact("rank", rank, 0, n, "own rank from 1, the most senior; 0: out"),
             Fact("round", lambda s: s.round, 0, n, "votes held"),
@@ -202,8 +202,8 @@ class PirateGame(Rulebook):
             Fact("passed", lambda s: s.passed, 0, 1, "1: the last plan passed"),
             Fact("vote", votes, 0, 1, "own vote on the last plan, 1 accept"),
             Fact("coins", self.coins, least, most, "own coins once the game is over"),
-            Fact("plan", plan, least, most, now, **each),
-            Fact("last_plan", last, least, most, before, **each),
+            Fact("plan", plan, least, most, now, each=True, first=1),
+            Fact("last_plan", last, least, most, before, each=True, first=1),
         )  # fmt: skip
 
     def _voters(self, state: PirateGameState) -> PerTable:
