@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from itertools import cycle
 from typing import Any
 
@@ -26,9 +27,9 @@ from llm_games.baselines.players import make_player
 from llm_games.registry import GAMES, make, rulebook
 
 try:
-    from llm_games.wrappers.seats import play
-except ImportError:  # llm-games 0.1.0
-    from llm_games.wrappers.seats import play  # type: ignore[no-redef]
+    play: Any = llm_games.play
+except AttributeError:  # llm-games 0.1.0
+    play = import_module("llm_games.wrappers.table").play
 
 RUNS = 5
 SECONDS = 0.3
