@@ -129,7 +129,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("game", "line", "value"), ANSWERS)
 def test_answers(game, line, value):
     rules = llm_games.rules(game, **({"players": 3} if game == "pirate_game" else {}))
-    state = rules.reset(np.random.default_rng(0))
+    state = rules.reset(0)
     seat = int(np.flatnonzero(rules.asked(state))[0])
     question = rules.question(state, seat)
     reply = read_answer(line, question)

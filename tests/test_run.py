@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from playing import sampled
 
+import llm_games
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
@@ -185,6 +186,22 @@ def test_all_randomness_comes_from_the_seed(tmp_path, registry):
     two = whole(tmp_path / "b.db", Meddler(), max_tables=1)
     assert one == two
     assert one != whole(tmp_path / "c.db", Meddler(), seed=6)
+
+
+def test_a_recorded_seed_is_that_of_the_environment(tmp_path, registry):
+    path = tmp_path / "a.db"
+    whole(path, Meddler(), games=CONFIG["games"][3:], seats=["random", "truthful", "random"])
+    env = llm_games.make("sealed_bid_auction-v0", actions="rules", **CONFIG["games"][3]["params"])
+    with Records.open_readonly(path) as records:
+        for episode in records.episodes():
+            env.reset(seed=episode.seed)
+            moves = {(made.step, made.seat): made.action for made in records.decisions(episode.id)}
+            for step in records.steps(episode.id):
+                names = list(env.agents)
+                actions = {name: moves[step.step, seat] for seat, name in enumerate(names)}
+                rewards = env.step(actions)[1]
+                assert [rewards[name] for name in names] == step.rewards
+            assert env.agents == []
 
 
 @pytest.fixture(scope="module")

@@ -51,10 +51,7 @@ BudgetTokens = Annotated[int | None, typer.Option(metavar="N", help="of prompts 
 BudgetMoney = Annotated[
     float | None, typer.Option(metavar="X", help="in the currency of the prices in the file")
 ]
-BudgetCallsPerSeat = Annotated[
-    int | None, typer.Option(metavar="N", help="so many for each seat of a game")
-]
-BudgetTokensPerSeat = Annotated[
+BudgetPerSeat = Annotated[
     int | None, typer.Option(metavar="N", help="so many for each seat of a game")
 ]
 BudgetMoneyPerSeat = Annotated[
@@ -105,8 +102,8 @@ def run(
     budget_calls: BudgetCalls = None,
     budget_tokens: BudgetTokens = None,
     budget_money: BudgetMoney = None,
-    budget_calls_per_seat: BudgetCallsPerSeat = None,
-    budget_tokens_per_seat: BudgetTokensPerSeat = None,
+    budget_calls_per_seat: BudgetPerSeat = None,
+    budget_tokens_per_seat: BudgetPerSeat = None,
     budget_money_per_seat: BudgetMoneyPerSeat = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="print what would be played and asked; play nothing")
@@ -146,8 +143,8 @@ def resume(
     budget_calls: BudgetCalls = None,
     budget_tokens: BudgetTokens = None,
     budget_money: BudgetMoney = None,
-    budget_calls_per_seat: BudgetCallsPerSeat = None,
-    budget_tokens_per_seat: BudgetTokensPerSeat = None,
+    budget_calls_per_seat: BudgetPerSeat = None,
+    budget_tokens_per_seat: BudgetPerSeat = None,
     budget_money_per_seat: BudgetMoneyPerSeat = None,
     as_json: AsJson = False,
     report_to: ReportTo = None,

@@ -92,9 +92,10 @@ class PlannedGame(Section):
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
-        if seating is None:
-            return rulebook(self.game, **self.params)
-        return rulebook(self.game, **seated(game_class(self.game), self.params, seating))
+        params = self.params
+        if seating is not None:
+            params = seated(game_class(self.game), params, seating)
+        return rulebook(self.game, **params)
 
     def seating(self, seed: int) -> list[int]:
         """Return for each seat the place in `seats` of who sits there in an episode."""

@@ -52,14 +52,12 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
 
 def _rows(records: Records, found: list[AttemptRow]) -> Iterator[Row]:
     for row in found:
-        yield records.messages(row.prompt), row.seed, _completion(row)
-
-
-def _completion(row: AttemptRow) -> Completion | ClientError:
-    try:
-        return recorded_completion(row)
-    except ClientError as error:
-        return error
+        completion: Completion | ClientError
+        try:
+            completion = recorded_completion(row)
+        except ClientError as error:
+            completion = error
+        yield records.messages(row.prompt), row.seed, completion
 
 
 def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> LLMPolicy:

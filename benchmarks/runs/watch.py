@@ -6,9 +6,9 @@ The run's file is opened anew for every look and only read, so that the run does
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -24,8 +24,7 @@ LONGEST = 40
 """Characters of the last actions that are shown."""
 
 
-@dataclass(frozen=True)
-class GameStand:
+class GameStand(NamedTuple):
     """Where one game stands.
 
     Attributes:
@@ -44,15 +43,13 @@ class GameStand:
     tokens: int
     last: str
 
-    def cells(self) -> tuple[str, ...]:
+    def cells(self) -> list[str]:
         """Return the row of the table."""
         states = ", ".join(f"{many} {status}" for status, many in self.episodes.items() if many)
-        numbers = (self.decisions, self.broke, self.calls, self.tokens)
-        return self.label, states, *map(str, numbers), self.last
+        return [self.label, states, *map(str, self[2:])]
 
 
-@dataclass(frozen=True)
-class Stand:
+class Stand(NamedTuple):
     """Where a run stands; `holder`: who plays it now, None if nobody does."""
 
     title: str
@@ -140,13 +137,9 @@ def _live(path: Path, console: Console, interval: float) -> Stand:
 
 def _plain(path: Path, console: Console, interval: float) -> Stand:
     before: list[str] = []
-    say: Callable[[str], None] = lambda line: console.print(  # noqa: E731
-        line, markup=False, highlight=False, soft_wrap=True
-    )
     for stand in stands(path, interval):
-        lines = stand.lines()
-        for line in lines:
+        for line in (lines := stand.lines()):
             if line not in before:
-                say(line)
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
         before = lines
     return stand

@@ -21,14 +21,15 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 
 import llm_games
 from llm_games.baselines.players import make_player
 from llm_games.registry import GAMES, make, rulebook
 
 try:
-    from llm_games.wrappers.seats import play
-except ImportError:  # llm-games 0.1.0
+    play: Any = llm_games.play
+except AttributeError:  # llm-games 0.1.0
     play = import_module("llm_games.wrappers.table").play
 
 RUNS = 5
@@ -91,10 +92,15 @@ def table(name: str, obs_mode: str, **parameters: Any) -> Work:
 def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
     """Return each agent's moves as actions of its space, where a plan stands before a vote."""
     found: dict[str, list[Any]] = {agent: [] for agent in env.possible_agents}
+    unit = env.game.unit if NEW else 1
     for step in steps:
         for seat, move in step.items():
             agent = env.possible_agents[seat]
-            shape = env.action_space(agent).shape
+            space = env.action_space(agent)
+            if isinstance(space, Box):  # an amount in another unit than the rules count in
+                found[agent].append(np.array([move / unit], space.dtype))
+                continue
+            shape = space.shape
             parts = [*move, 0] if isinstance(move, tuple) else [*[0] * (sum(shape) - 1), move]
             found[agent].append(np.array(parts) if shape else move)
     return {agent: moves or [env.action_space(agent).sample()] for agent, moves in found.items()}
@@ -103,19 +109,16 @@ def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
 def batch(name: str) -> Work:
     """Return the work of an episode of many tables under the pure rules, with random actions."""
     game, rng = rulebook(name), np.random.default_rng(1)
-    old = "rng" in inspect.signature(game.step).parameters
-    if not old:
-        from llm_games.noise import Noise
-    chance: Any = rng if old else Noise(1)
+    reset: Any = game.reset
 
     def work() -> int:
-        state, decisions = game.reset(chance, (BATCH,)), 0
+        state, decisions = reset(1 if NEW else rng, (BATCH,)), 0
         for _ in range(game.length() or LONGEST):
             if np.all(state.over):
                 break
             low, high = game.legal(state)
             actions = rng.integers(low, high, endpoint=True)
-            state, _ = game.step(state, actions, *([rng] if old else []))
+            state, _ = game.step(state, actions, *([] if NEW else [rng]))
             decisions += actions.size
         return decisions
 
