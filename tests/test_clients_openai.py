@@ -12,7 +12,6 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import fault_server
-import numpy as np
 import pytest
 from fault_server import error
 
@@ -481,7 +480,7 @@ def test_a_key_never_shows(server, caplog, capfd):
 
 def one_decision(policy):
     game = PublicGoods(players=2, rounds=2)
-    view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+    view = View.of(game, game.reset(0), 0)
     return policy.act(view, policy.start(game, 0, 1))
 
 

@@ -127,7 +127,7 @@ def first_request(seed=0, seat=0, **settings):
 
 
 def _view(seat=0):
-    return View.of(GAME, GAME.reset(np.random.default_rng(0)), seat)
+    return View.of(GAME, GAME.reset(0), seat)
 
 
 def test_a_completion_comes_with_its_counts(client):
@@ -151,14 +151,14 @@ def test_a_table_is_played_to_its_end(client):
     async def play():
         policy = LLMPolicy(client, max_tokens=60)
         rng = np.random.default_rng(0)
-        state, seen = GAME.reset(rng), []
+        state, seen = GAME.reset(int(rng.integers(2**31))), []
         memories = [policy.start(GAME, seat, seat) for seat in range(GAME.players)]
         while not state.over:
             views = [View.of(GAME, state, seat) for seat in range(GAME.players)]
             made = await asyncio.gather(*map(policy.decide, views, memories))
             memories = [memory for _, memory in made]
             seen += [decision for decision, _ in made]
-            state, _ = GAME.step(state, np.array([d.action for d, _ in made]), rng)
+            state, _ = GAME.step(state, np.array([d.action for d, _ in made]))
         await client.close()
         return seen
 

@@ -5,7 +5,6 @@ import json
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from llm_games.errors import BadParameter
@@ -272,7 +271,7 @@ def test_missing_packages_and_bad_arguments(folder, monkeypatch):
 
 def test_it_sits_at_a_table(client):
     game = PublicGoods(players=2, rounds=1)
-    view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+    view = View.of(game, game.reset(0), 0)
     policy = LLMPolicy(client, memory="none", max_tokens=10, max_attempts=2)
     decision, _ = policy.act(view, policy.start(game, 0, 1))
     assert [a.outcome for a in decision.attempts] == ["failed"]

@@ -15,7 +15,6 @@ from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts, versions
 
-RNG = np.random.default_rng(0)
 HIT, MISS, ON_PURPOSE = 0, 99, -1
 
 
@@ -28,13 +27,13 @@ def battle(*rates, **more):
 def shoot(rules, *shots, state=None):
     """Play ``(shooter, target, roll)`` shots; return the last state and all outcomes."""
     if state is None:
-        state = rules.reset(np.random.default_rng(0), rolls=[roll for _, _, roll in shots])
+        state = rules.reset(0, given={"rolls": [roll for _, _, roll in shots]})
     outcomes = []
     for shooter, target, _ in shots:
         assert state.shooter == shooter
         actions = np.full(rules.players, 7)  # whatever the others say is not read
         actions[shooter] = target
-        state, outcome = rules.step(state, actions, RNG)
+        state, outcome = rules.step(state, actions)
         outcomes.append(outcome)
     return state, outcomes
 
@@ -124,7 +123,7 @@ def test_bad_targets(target, bad_target):  # R8
     state, _ = shoot(rules, *R3)
     actions = np.full(10, ON_PURPOSE)
     actions[5] = target
-    after, outcome = rules.step(state, actions, RNG)
+    after, outcome = rules.step(state, actions)
     wasted = bad_target == "wasted_shot" and target in (9, 0, 12)
     assert np.flatnonzero(outcome.broke).tolist() == ([] if wasted else [5])
     assert outcome.record["target"] == (min(target, 10) if wasted else ON_PURPOSE)
@@ -161,7 +160,7 @@ def test_a_roll_below_the_rate_hits(rate, roll, hit):
 
 
 def test_rolls_are_uniform_from_0_to_99():
-    rolls = battle().reset(np.random.default_rng(1), (5000,)).rolls
+    rolls = battle().reset(1, (5000,)).rolls
     assert rolls.shape == (20, 5000)
     counts = np.bincount(rolls.ravel(), minlength=100)
     assert len(counts) == 100
@@ -198,9 +197,9 @@ def strongest_other(state, rules):
 def test_win_rates_of_shooting_the_strongest(more, wins, nobody):
     rules, tables = battle(**more), 20_000
     rng = np.random.default_rng(4)
-    state, total = rules.reset(rng, (tables,)), 0
+    state, total = rules.reset(int(rng.integers(2**31)), (tables,)), 0
     while not state.over.all():
-        state, outcome = rules.step(state, strongest_other(state, rules), rng)
+        state, outcome = rules.step(state, strongest_other(state, rules))
         total = total + outcome.rewards
     rates = total.mean(axis=1)
     for rate, expected in (*zip(rates, wins, strict=False), (1 - rates.sum(), nobody)):
@@ -212,13 +211,13 @@ def test_win_rates_of_shooting_the_strongest(more, wins, nobody):
 def test_a_table_cut_out_of_a_batch_goes_on_alike(seed):
     rules = battle(players=4, base_hit_rate=50, interval=10)
     rng = np.random.default_rng(seed)
-    batch = rules.reset(rng, (5,))
+    batch = rules.reset(int(rng.integers(2**31)), (5,))
     alone = [batch.table(b) for b in range(5)]
     while not batch.over.all():
         actions = rng.integers(-2, 5, (4, 5))
-        batch, outcome = rules.step(batch, actions, rng)
+        batch, outcome = rules.step(batch, actions)
         for b in range(5):
-            alone[b], single = rules.step(alone[b], actions[:, b], np.random.default_rng(0))
+            alone[b], single = rules.step(alone[b], actions[:, b])
             assert np.array_equal(single.rewards, outcome.rewards[:, b])
             assert np.array_equal(single.broke, outcome.broke[:, b])
             for name, value in alone[b].arrays().items():
@@ -339,8 +338,8 @@ def test_bad_parameters(more, message):
 
 @pytest.mark.parametrize("rolls", [[100], [-1], [[0, 1]]])
 def test_bad_rolls(rolls):
-    with pytest.raises(BadParameter, match="rolls must be integers from 0 to 99"):
-        battle().reset(RNG, rolls=rolls)
+    with pytest.raises(BadParameter, match="chance 'rolls' must be numbers from 0 to 99"):
+        battle().reset(0, given={"rolls": rolls})
 
 
 @pytest.mark.parametrize(

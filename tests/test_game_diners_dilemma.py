@@ -14,7 +14,6 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts
 
-RNG = np.random.default_rng(0)
 KEYS = ("cheap_price", "cheap_utility", "costly_price", "costly_utility")
 VARIANTS = {
     "p1": ((10, 15, 20, 20), 4, 5, 0),
@@ -47,7 +46,7 @@ CASES = {
 
 def play(game, costly):
     """Play one round in which the first `costly` seats order the costly dish."""
-    return game.step(game.reset(RNG), (np.arange(game.players) < costly).astype(np.int64), RNG)
+    return game.step(game.reset(0), (np.arange(game.players) < costly).astype(np.int64))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +105,11 @@ def test_ordering_costly_gains_the_same_whatever_the_others_do(orders, seat):
 
 def test_missing_and_illegal_orders_are_cheap():
     game = DinersDilemma(players=3)
-    _, outcome = game.step(game.reset(RNG), np.array([MISSING, 2, 1]), RNG)
+    _, outcome = game.step(game.reset(0), np.array([MISSING, 2, 1]))
     assert outcome.broke.tolist() == [True, True, False]
     assert outcome.record["actions"].tolist() == [0, 0, 1]
     void = DinersDilemma(players=3, failed_reply="void_run")
-    assert void.step(void.reset(RNG), np.array([1, 2, 1]), RNG)[0].void
+    assert void.step(void.reset(0), np.array([1, 2, 1]))[0].void
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ def test_missing_and_illegal_orders_are_cheap():
 )
 def test_unknown_dishes(option, word, dish):
     game = DinersDilemma(unknown_dish=option)
-    question = game.question(game.reset(RNG), 0)
+    question = game.question(game.reset(0), 0)
     assert question.key == "chosen_dish"
     if dish is None:
         with pytest.raises(BadReply) as error:
@@ -159,15 +158,15 @@ def test_bad_parameters(parameters, words):
 
 def test_who_ordered_what_stays_secret():
     game = DinersDilemma(players=3)
-    one, _ = game.step(game.reset(RNG), np.array([1, 0, 1]), RNG)
-    two, _ = game.step(game.reset(RNG), np.array([1, 1, 0]), RNG)
+    one, _ = game.step(game.reset(0), np.array([1, 0, 1]))
+    two, _ = game.step(game.reset(0), np.array([1, 1, 0]))
     assert game.told(one, 0) == game.told(two, 0)
     assert np.array_equal(game.observe(one)[0], game.observe(two)[0])
 
 
 def test_golden_playthrough():
     game = DinersDilemma(players=7, rounds=2)
-    prompts, state = Prompts(game.name), game.reset(RNG)
+    prompts, state = Prompts(game.name), game.reset(0)
     assert prompts.text(View.of(game, state, 0)) == (
         "You are one of 7 players who eat out together for 2 rounds.\n"
         "In each round, all players order at the same time: the costly dish or the cheap dish. "
@@ -181,12 +180,12 @@ def test_golden_playthrough():
         "your dish after paying your share of the bill.\n"
         'Answer only with JSON of this form: {"chosen_dish": <"costly" or "cheap">}'
     )
-    state, _ = game.step(state, np.array([1, 0, 0, 0, 0, 0, 0]), RNG)
+    state, _ = game.step(state, np.array([1, 0, 0, 0, 0, 0, 0]))
     assert prompts.report(View.of(game, state, 0)) == (
         "Result of round 1: 1 costly and 6 cheap dishes were ordered. The bill was 80, and your "
         "share was 11.43.\nYou ordered the costly dish. Your satisfaction was 8.57."
     )
-    state, outcome = game.step(state, np.array([1, 0, 1, 1, 1, 1, 1]), RNG)
+    state, outcome = game.step(state, np.array([1, 0, 1, 1, 1, 1, 1]))
     assert outcome.finished.all()
     assert prompts.report(View.of(game, state, 1)) == (
         "Result of round 2: 6 costly and 1 cheap dishes were ordered. The bill was 130, and your "

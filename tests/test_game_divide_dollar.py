@@ -11,7 +11,6 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts
 
-RNG = np.random.default_rng(0)
 CASES = {
     "D1 boundary": ({}, [10] * 10, 100, [10] * 10),
     "D2": ({}, [11, *[10] * 9], 101, [0] * 10),
@@ -28,7 +27,7 @@ CASES = {
 @pytest.mark.parametrize(("options", "bids", "total", "receipts"), CASES.values(), ids=CASES)
 def test_worked_cases(options, bids, total, receipts):
     game = DivideDollar(players=len(bids), **options)
-    state, outcome = game.step(game.reset(RNG), np.array(bids), RNG)
+    state, outcome = game.step(game.reset(0), np.array(bids))
     assert outcome.record["sum"] == total
     assert outcome.rewards.tolist() == receipts
     assert not outcome.broke.any()
@@ -39,19 +38,19 @@ def test_worked_cases(options, bids, total, receipts):
 def test_all_or_nothing(bids, golds):
     bids = [min(bid, golds) for bid in bids]
     game = DivideDollar(players=len(bids), golds=golds)
-    _, outcome = game.step(game.reset(RNG), np.array(bids), RNG)
+    _, outcome = game.step(game.reset(0), np.array(bids))
     assert outcome.rewards.tolist() == (bids if sum(bids) <= golds else [0] * len(bids))
 
 
 @pytest.mark.parametrize("bid", [187, -5, MISSING])
 def test_illegal_bids_count_as_0(bid):
     game = DivideDollar(players=2)
-    _, outcome = game.step(game.reset(RNG), np.array([bid, 60]), RNG)
+    _, outcome = game.step(game.reset(0), np.array([bid, 60]))
     assert outcome.broke.tolist() == [True, False]
     assert outcome.record["actions"].tolist() == [0, 60]
     assert outcome.rewards.tolist() == [0, 60]
     void = DivideDollar(players=2, failed_reply="void_run")
-    state, outcome = void.step(void.reset(RNG), np.array([bid, 60]), RNG)
+    state, outcome = void.step(void.reset(0), np.array([bid, 60]))
     assert state.void
     assert not outcome.rewards.any()
 
@@ -67,7 +66,7 @@ def test_illegal_bids_count_as_0(bid):
 )
 def test_reading_bids(options, value, bid):
     game = DivideDollar(**options)
-    question = game.question(game.reset(RNG), 0)
+    question = game.question(game.reset(0), 0)
     assert question.key == "bid_amount"
     assert question.read(value) == bid
 
@@ -76,7 +75,7 @@ def test_reading_bids(options, value, bid):
 def test_replies_that_break_a_rule(value, kind):
     game = DivideDollar()
     with pytest.raises(BadReply) as error:
-        game.question(game.reset(RNG), 0).read(value)
+        game.question(game.reset(0), 0).read(value)
     assert error.value.kind == kind
 
 
@@ -103,15 +102,15 @@ def test_bounds():
 
 def test_single_bids_of_others_stay_secret():
     game = DivideDollar(players=3)
-    one, _ = game.step(game.reset(RNG), np.array([10, 20, 30]), RNG)
-    two, _ = game.step(game.reset(RNG), np.array([10, 30, 20]), RNG)
+    one, _ = game.step(game.reset(0), np.array([10, 20, 30]))
+    two, _ = game.step(game.reset(0), np.array([10, 30, 20]))
     assert game.told(one, 0) == game.told(two, 0)
     assert np.array_equal(game.observe(one)[0], game.observe(two)[0])
 
 
 def test_golden_playthrough():
     game = DivideDollar(players=3, rounds=2)
-    prompts, state = Prompts(game.name), game.reset(RNG)
+    prompts, state = Prompts(game.name), game.reset(0)
     assert prompts.text(View.of(game, state, 0)) == (
         "You are one of 3 players in a game of 2 rounds.\n"
         "In each round, 100 coins are to be divided. All players bid at the same time for a part "
@@ -122,12 +121,12 @@ def test_golden_playthrough():
         "without pushing the sum of all bids above 100.\n"
         'Answer only with JSON of this form: {"bid_amount": <a whole number from 0 to 100>}'
     )
-    state, _ = game.step(state, np.array([20, 30, 50]), RNG)
+    state, _ = game.step(state, np.array([20, 30, 50]))
     assert prompts.report(View.of(game, state, 1)) == (
         "Result of round 1: you bid 30. All bids added up to 100, which is at most 100. "
         "You received 30."
     )
-    state, outcome = game.step(state, np.array([20, 31, 50]), RNG)
+    state, outcome = game.step(state, np.array([20, 31, 50]))
     assert outcome.finished.all()
     assert prompts.report(View.of(game, state, 1)) == (
         "Result of round 2: you bid 31. All bids added up to 101, which is more than 100. "

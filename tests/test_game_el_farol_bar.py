@@ -13,13 +13,11 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts
 
-RNG = np.random.default_rng(0)
-
 
 def play(game, goers):
     """Play one round in which the first `goers` seats go."""
     actions = (np.arange(game.players) < goers).astype(np.int64)
-    return game.step(game.reset(RNG), actions, RNG)
+    return game.step(game.reset(0), actions)
 
 
 # Parameters, goers, good?, what goers and stayers get, sum.
@@ -74,18 +72,18 @@ def test_good_up_to_the_capacity(players, ratio, data):
 
 def test_missing_and_illegal_decisions_stay():
     game = ElFarolBar(players=3)
-    _, outcome = game.step(game.reset(RNG), np.array([MISSING, 2, 1]), RNG)
+    _, outcome = game.step(game.reset(0), np.array([MISSING, 2, 1]))
     assert outcome.broke.tolist() == [True, True, False]
     assert outcome.record["actions"].tolist() == [0, 0, 1]
     void = ElFarolBar(players=3, failed_reply="void_run")
-    state, _ = void.step(void.reset(RNG), np.array([1, 2, 1]), RNG)
+    state, _ = void.step(void.reset(0), np.array([1, 2, 1]))
     assert state.void
     assert state.over
 
 
 def test_replies():
     game = ElFarolBar()
-    question = game.question(game.reset(RNG), 0)
+    question = game.question(game.reset(0), 0)
     assert question.key == "decision"
     assert [question.read(word) for word in ("go", " Stay ", "GO")] == [1, 0, 1]
     for word in ("going", True, 1, None):
@@ -190,7 +188,7 @@ def test_as_much_fun(parameters, goers, fun):
 
 def test_golden_playthrough():
     game = ElFarolBar(players=5, rounds=2, ratio="2/5")
-    prompts, state = Prompts(game.name), game.reset(RNG)
+    prompts, state = Prompts(game.name), game.reset(0)
     assert prompts.rules(game, 0) == (
         "You are one of 5 players in a game of 2 rounds.\n"
         "In each round, all players decide at the same time whether to go to a bar or to stay at "
@@ -207,13 +205,13 @@ def test_golden_playthrough():
         "expect at most 40% of all players to go.\n"
         'Answer only with JSON of this form: {"decision": <"go" or "stay">}'
     )
-    state, _ = game.step(state, np.array([1, 0, 0, 1, 0]), RNG)
+    state, _ = game.step(state, np.array([1, 0, 0, 1, 0]))
     assert prompts.report(View.of(game, state, 3)) == (
         "Result of round 1: you went and got 10 points.\n"
         "2 went and 3 stayed: at most 40% of all players went.\n"
         "Going was more fun than staying."
     )
-    state, outcome = game.step(state, np.array([1, 1, 0, 1, 1]), RNG)
+    state, outcome = game.step(state, np.array([1, 1, 0, 1, 1]))
     assert outcome.finished.all()
     assert prompts.report(View.of(game, state, 2)) == (
         "Result of round 2: you stayed and got 5 points."

@@ -13,7 +13,6 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts, versions
 
-RNG = np.random.default_rng(0)
 OPTIMAL = "0 1 0 1 0 1 0 1 0"
 W1 = [
     ("100 0 0 0 0 0 0 0 0 0", "ARRRRRRRRR", 1),
@@ -37,14 +36,14 @@ def votes_of(rules, first, votes):
 
 def play(rules, rounds, state=None):
     """Play rounds of ``(plan, votes, …)``; return the last state and the votes' outcomes."""
-    state, outcomes = rules.reset(RNG) if state is None else state, []
+    state, outcomes = rules.reset(0) if state is None else state, []
     for shares, votes, *_ in rounds:
         first = int(state.proposer)
         assert np.flatnonzero(rules.asked(state)).tolist() == [first]
-        state, outcome = rules.step(state, plan_of(rules, first, shares), RNG)
+        state, outcome = rules.step(state, plan_of(rules, first, shares))
         assert not outcome.rewards.any()
         assert np.flatnonzero(rules.asked(state)).tolist() == [*range(first + 1, rules.players)]
-        state, outcome = rules.step(state, votes_of(rules, first, votes), RNG)
+        state, outcome = rules.step(state, votes_of(rules, first, votes))
         outcomes.append(outcome)
     return state, outcomes
 
@@ -132,7 +131,7 @@ def test_lexicographic_payoffs(players, rounds, more, rewards):
 )
 def test_illegal_plans(plan, check, broken):
     rules = pirates(players=3, proposal_check=check)
-    state, outcome = rules.step(rules.reset(RNG), np.array(plan), RNG)
+    state, outcome = rules.step(rules.reset(0), np.array(plan))
     assert outcome.broke.tolist() == [broken, False, False]
     assert state.plan.tolist() == ([34, 33, 33] if broken else plan)
     assert outcome.record["plan"].tolist() == state.plan.tolist()
@@ -141,7 +140,7 @@ def test_illegal_plans(plan, check, broken):
 def test_a_plan_gives_nothing_to_those_who_are_out():
     rules = pirates(players=3)
     state, _ = play(rules, [("100 0 0", "ARR")])
-    after, outcome = rules.step(state, np.array([10, 45, 45]), RNG)
+    after, outcome = rules.step(state, np.array([10, 45, 45]))
     assert outcome.broke.tolist() == [False, True, False]
     assert after.plan.tolist() == [0, 50, 50]
 
@@ -152,14 +151,14 @@ def test_a_plan_gives_nothing_to_those_who_are_out():
 )
 def test_the_declared_plan(players, gold, plan):
     rules = pirates(players=players, gold=gold)
-    assert rules.fallback(rules.reset(RNG)).tolist() == plan
+    assert rules.fallback(rules.reset(0)).tolist() == plan
 
 
 @pytest.mark.parametrize("vote", [2, -1, MISSING])
 def test_a_broken_vote_rejects(vote):
     rules = pirates(players=4)
-    state, _ = rules.step(rules.reset(RNG), np.array([97, 1, 1, 1]), RNG)
-    after, outcome = rules.step(state, np.array([MISSING, vote, 0, 0]), RNG)
+    state, _ = rules.step(rules.reset(0), np.array([97, 1, 1, 1]))
+    after, outcome = rules.step(state, np.array([MISSING, vote, 0, 0]))
     assert outcome.broke.tolist() == [False, True, False, False]
     assert outcome.record["votes"].tolist() == [1, 0, 0, 0]
     assert after.proposer == 1
@@ -168,10 +167,10 @@ def test_a_broken_vote_rejects(vote):
 @pytest.mark.parametrize("step", ["plan", "vote"])
 def test_a_broken_rule_can_void_the_run(step):
     rules = pirates(players=2, quota="majority", failed_reply="void_run")
-    state, broken = rules.reset(RNG), np.array([MISSING, MISSING])
+    state, broken = rules.reset(0), np.array([MISSING, MISSING])
     if step == "vote":
-        state, _ = rules.step(state, np.array([50, 50]), RNG)
-    state, outcome = rules.step(state, broken, RNG)
+        state, _ = rules.step(state, np.array([50, 50]))
+    state, outcome = rules.step(state, broken)
     assert state.void
     assert state.over
     assert outcome.finished.all()
@@ -184,16 +183,16 @@ def test_a_broken_rule_can_void_the_run(step):
 def test_a_table_cut_out_of_a_batch_goes_on_alike(seed):
     """Tables of one batch soon stand in different phases and rounds."""
     rules, rng = pirates(players=4, gold=3, quota="majority"), np.random.default_rng(seed)
-    start = rules.reset(rng)
-    states = [start, rules.step(start, np.array([3, 0, 0, 0]), rng)[0]]
+    start = rules.reset(int(rng.integers(2**31)))
+    states = [start, rules.step(start, np.array([3, 0, 0, 0]))[0]]
     stack = {k: np.stack([s.arrays()[k] for s in states * 3], axis=-1) for k in start.arrays()}
     batch = dataclasses.replace(start, **stack)
     alone = [batch.table(b) for b in range(6)]
     for _ in range(8):
         actions = rng.integers(-1, 3, (4, 6))
-        batch, outcome = rules.step(batch, actions, rng)
+        batch, outcome = rules.step(batch, actions)
         for b in range(6):
-            alone[b], single = rules.step(alone[b], actions[:, b], rng)
+            alone[b], single = rules.step(alone[b], actions[:, b])
             assert np.array_equal(single.rewards, outcome.rewards[:, b])
             assert np.array_equal(single.broke, outcome.broke[:, b])
             assert np.array_equal(rules.observe(alone[b]), rules.observe(batch)[:, b])
@@ -207,11 +206,11 @@ def test_a_table_cut_out_of_a_batch_goes_on_alike(seed):
 
 def test_moves_of_single_seats_make_up_the_actions():
     rules = pirates(players=3)
-    state = rules.reset(RNG)
+    state = rules.reset(0)
     assert rules.assemble(state, {0: (99, 0, 1)}).tolist() == [99, 0, 1]
     assert rules.assemble(state, {0: MISSING}).tolist() == [MISSING] * 3
     assert rules.assemble(state, {}).tolist() == [MISSING] * 3
-    state, _ = rules.step(state, np.array([99, 0, 1]), RNG)
+    state, _ = rules.step(state, np.array([99, 0, 1]))
     assert rules.assemble(state, {2: 1, 1: MISSING}).tolist() == [MISSING, MISSING, 1]
 
 
@@ -219,12 +218,12 @@ def test_the_space_holds_a_plan_and_a_vote():
     rules = pirates(players=3, gold=5)
     assert rules.space(0).nvec.tolist() == [6, 6, 6, 2]
     assert rules.space(0) is not rules.space(0)
-    state = rules.reset(RNG)
+    state = rules.reset(0)
     assert rules.decode(state, 0, np.array([3, 1, 1, 0])) == (3, 1, 1)
     assert rules.decode(state, 0, None) == MISSING
     state, _ = play(rules, [("5 0 0", "ARR")])
     assert rules.decode(state, 1, [4, 3, 2, 1]) == (0, 3, 2)
-    state, _ = rules.step(state, np.array([0, 3, 2]), RNG)
+    state, _ = rules.step(state, np.array([0, 3, 2]))
     assert rules.decode(state, 2, [4, 3, 2, 1]) == 1
 
 
@@ -241,7 +240,7 @@ def test_the_space_holds_a_plan_and_a_vote():
 def test_actions_outside_the_space(action, message):
     rules = pirates(players=3, gold=5)
     with pytest.raises(IllegalAction, match=message):
-        rules.decode(rules.reset(RNG), 0, action)
+        rules.decode(rules.reset(0), 0, action)
 
 
 # -- replies --------------------------------------------------------------------------------------
@@ -293,7 +292,7 @@ def test_plans_in_replies(check, value, expected):
 )
 def test_votes_in_replies(parse, value, expected):
     rules = pirates(players=3, vote_parse=parse)
-    state, _ = rules.step(rules.reset(RNG), np.array([98, 1, 1]), RNG)
+    state, _ = rules.step(rules.reset(0), np.array([98, 1, 1]))
     question = rules.question(state, 2)
     if expected is not None:
         assert question.read(value) == expected
@@ -340,12 +339,12 @@ def test_the_one_going_out_hears_of_it_and_then_nothing_more():
     report = Prompts("pirate_game").report(View.of(rules, state, 0))
     assert report.endswith("Your vote: accept. The plan failed. Pirate 1 is out.")
     assert rules.observe(state)[0].any()
-    state, _ = rules.step(state, np.array([0, 100, 0, 0, 0]), RNG)
+    state, _ = rules.step(state, np.array([0, 100, 0, 0, 0]))
     for _ in range(2):
         assert rules.told(state, 0)["last"] is None
         assert not rules.observe(state)[0].any()
         assert Prompts("pirate_game").report(View.of(rules, state, 0)) == ""
-        state, _ = rules.step(state, np.array([MISSING, MISSING, 0, 0, 0]), RNG)
+        state, _ = rules.step(state, np.array([MISSING, MISSING, 0, 0, 0]))
 
 
 def test_columns():
@@ -392,7 +391,7 @@ def test_wordings(version):
     proposer = prompts.request(View.of(rules, state, 2))
     assert "3 to 10" in proposer
     assert "100" in proposer
-    state, _ = rules.step(state, plan_of(rules, 2, W1[2][0]), RNG)
+    state, _ = rules.step(state, plan_of(rules, 2, W1[2][0]))
     voter = View.of(rules, state, 9)
     assert "3: 50, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 1, 10: 44" in prompts.request(voter)
     assert "2: 99, 3: 0, 4: 1, 5: 0" in prompts.report(voter)
@@ -413,7 +412,7 @@ def test_a_scripted_game():
         "overboard.\nAnswer only with JSON of this form: "
         '{"proposal": {"2": <coins>, "3": <coins>, "4": <coins>}}'
     )
-    state, _ = rules.step(state, np.array([0, 98, 1, 1]), RNG)
+    state, _ = rules.step(state, np.array([0, 98, 1, 1]))
     assert prompts.request(View.of(rules, state, 3)) == (
         "Round 2. Pirate 2 proposes 2: 98, 3: 1, 4: 1. You are pirate 4 and get 1. Do you accept "
         "or reject? Your goals in order: survive, more coins, more others overboard.\n"
@@ -429,12 +428,12 @@ def test_a_scripted_game():
             ["player_3 (rank 4)", "alive", "1", "", "0"],
         ],
     )
-    passed, _ = rules.step(state, np.array([MISSING, MISSING, 1, 0]), RNG)
+    passed, _ = rules.step(state, np.array([MISSING, MISSING, 1, 0]))
     assert prompts.report(View.of(rules, passed, 3)) == (
         "Round 2: pirate 2 proposed 2: 98, 3: 1, 4: 1. 2 of 3 votes accepted. Your vote: reject. "
         "The plan passed. You get 1 coins."
     )
-    state, _ = rules.step(state, np.array([MISSING, MISSING, 0, 0]), RNG)
+    state, _ = rules.step(state, np.array([MISSING, MISSING, 0, 0]))
     state, outcomes = play(rules, [("0 100", "AR")], state)
     assert outcomes[0].rewards.tolist() == [0, 0, 0, 100]
     assert prompts.report(View.of(rules, state, 3)) == (

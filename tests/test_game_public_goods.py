@@ -13,7 +13,6 @@ from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts
 
-RNG = np.random.default_rng(0)
 MIXED = [20, 15, 10, 5, 0, 20, 15, 10, 5, 0]
 # Ratio, contributions, pot, gains, tokens after the round, welfare.
 CASES = {
@@ -34,7 +33,7 @@ CASES = {
 )
 def test_worked_cases(ratio, given_, pot, gains, tokens, welfare):
     game = PublicGoods(players=len(given_), ratio=ratio)
-    state, outcome = game.step(game.reset(RNG), np.array(given_), RNG)
+    state, outcome = game.step(game.reset(0), np.array(given_))
     assert outcome.record["pot"] == pot
     assert outcome.rewards.tolist() == [float(Fraction(t)) for t in tokens]
     assert game.gain(state).tolist() == [float(Fraction(g)) for g in gains]
@@ -44,33 +43,33 @@ def test_worked_cases(ratio, given_, pot, gains, tokens, welfare):
 
 def test_carry():
     game = PublicGoods(players=3, endowment="carry")
-    state, _ = game.step(game.reset(RNG), np.array([20, 10, 0]), RNG)
+    state, _ = game.step(game.reset(0), np.array([20, 10, 0]))
     assert state.endowment.tolist() == [20, 30, 40]
     assert game.legal(state)[1].tolist() == [20, 30, 40]
     assert game.breaks(state, np.array([25, 25, 25])).tolist() == [True, False, False]
-    after, _ = game.step(state, np.array([5, 5, 5]), RNG)
+    after, _ = game.step(state, np.array([5, 5, 5]))
     assert after.endowment.tolist() == [25, 35, 45]
 
 
 @given(st.integers(2, 6), st.integers(0, 5), st.integers(0, 2**32 - 1))
 def test_random_endowments_are_distinct_and_kept(players, rand_min, seed):
     game = PublicGoods(players=players, tokens=12, initial_tokens="random", rand_min=rand_min)
-    state = game.reset(np.random.default_rng(seed))
+    state = game.reset(seed)
     drawn = state.endowment.tolist()
     assert len(set(drawn)) == players
     assert all(rand_min <= tokens <= 12 for tokens in drawn)
-    after, _ = game.step(state, np.zeros(players, np.int64), RNG)
+    after, _ = game.step(state, np.zeros(players, np.int64))
     assert after.endowment.tolist() == drawn
 
 
 @pytest.mark.parametrize("contribution", [21, -1, MISSING])
 def test_illegal_contributions_count_as_0(contribution):
     game = PublicGoods(players=2)
-    _, outcome = game.step(game.reset(RNG), np.array([contribution, 20]), RNG)
+    _, outcome = game.step(game.reset(0), np.array([contribution, 20]))
     assert outcome.broke.tolist() == [True, False]
     assert outcome.record["actions"].tolist() == [0, 20]
     void = PublicGoods(players=2, failed_reply="void_run")
-    assert void.step(void.reset(RNG), np.array([contribution, 20]), RNG)[0].void
+    assert void.step(void.reset(0), np.array([contribution, 20]))[0].void
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ def test_illegal_contributions_count_as_0(contribution):
 )
 def test_reading_contributions(options, value, contribution):
     game = PublicGoods(**options)
-    question = game.question(game.reset(RNG), 0)
+    question = game.question(game.reset(0), 0)
     assert question.key == "tokens_contributed"
     if isinstance(contribution, int):
         assert question.read(value) == contribution
@@ -113,7 +112,7 @@ def test_bad_parameters(parameters, words):
 
 def test_golden_playthrough():
     game = PublicGoods(players=3, rounds=2)
-    prompts, state = Prompts(game.name), game.reset(RNG)
+    prompts, state = Prompts(game.name), game.reset(0)
     assert prompts.text(View.of(game, state, 0)) == (
         "You are one of 3 players in a game of 2 rounds.\n"
         "In every round each player gets 20 tokens.\n"
@@ -125,13 +124,13 @@ def test_golden_playthrough():
         "as many tokens as possible at the end.\n"
         'Answer only with JSON of this form: {"tokens_contributed": <a whole number from 0 to 20>}'
     )
-    state, _ = game.step(state, np.array([7, 3, 0]), RNG)
+    state, _ = game.step(state, np.array([7, 3, 0]))
     assert prompts.report(View.of(game, state, 0)) == (
         "Result of round 1: the contributions were 7, 3, 0. The pot held 10 tokens before it was "
         "multiplied.\nYou contributed 7. Your net gain from the pot was -0.33, and you ended the "
         "round with 19.67 tokens.\nTokens of all players after the round: 19.67, 23.67, 26.67."
     )
-    state, outcome = game.step(state, np.array([20, 20, 20]), RNG)
+    state, outcome = game.step(state, np.array([20, 20, 20]))
     assert outcome.finished.all()
     caption, _, rows = game.picture(state)
     assert caption == "Public goods game: round 2 of 2, pot 60"
@@ -140,11 +139,11 @@ def test_golden_playthrough():
 
 def test_carry_is_legal_up_to_what_one_holds():  # P10
     game = PublicGoods(players=3, endowment="carry")
-    state, _ = game.step(game.reset(RNG), np.array([20, 10, 0]), RNG)
+    state, _ = game.step(game.reset(0), np.array([20, 10, 0]))
     assert game.question(state, 1).read(30) == 30
     with pytest.raises(BadReply, match="25 is not a whole number from 0 to 20"):
         game.question(state, 0).read(25)
-    uneven, _ = game.step(game.reset(RNG), np.array([7, 3, 0]), RNG)
+    uneven, _ = game.step(game.reset(0), np.array([7, 3, 0]))
     assert game.legal(uneven)[1].tolist() == [19, 23, 26]  # of 59/3, 71/3 and 80/3 tokens
 
 
@@ -158,7 +157,7 @@ def test_carry_is_legal_up_to_what_one_holds():  # P10
 def test_shown_amounts_round_halves_to_even(case, gains, tokens):
     ratio, given_, *_ = CASES[case]
     game = PublicGoods(players=len(given_), ratio=ratio)
-    state, _ = game.step(game.reset(RNG), np.array(given_), RNG)
+    state, _ = game.step(game.reset(0), np.array(given_))
     for seat in range(game.players):
         report = Prompts(game.name).report(View.of(game, state, seat))
         assert f" {gains[seat]}, and you ended the round with {tokens[seat]} tokens" in report
@@ -167,7 +166,7 @@ def test_shown_amounts_round_halves_to_even(case, gains, tokens):
 
 def test_random_endowments_of_a_batch():
     game = PublicGoods(initial_tokens="random", endowment="carry")
-    drawn = game.reset(np.random.default_rng(3), (4000,)).endowment
+    drawn = game.reset(3, (4000,)).endowment
     assert all(len(set(table)) == 10 for table in drawn.T.tolist())
     counts = np.bincount(drawn[0].astype(int), minlength=21)[11:]
     assert abs(counts - 400).max() < 5 * np.sqrt(400)
@@ -175,13 +174,13 @@ def test_random_endowments_of_a_batch():
 
 def test_unbounded_contributions_are_played_as_they_are():
     game = PublicGoods(players=3, contribution_range="unbounded")
-    _, outcome = game.step(game.reset(RNG), np.array([-6, 36, 0]), RNG)
+    _, outcome = game.step(game.reset(0), np.array([-6, 36, 0]))
     assert not outcome.broke.any()
     assert outcome.rewards.tolist() == [46, 4, 40]
 
 
 def test_a_seat_does_not_hear_its_number():
     game = PublicGoods(players=4)
-    state, _ = game.step(game.reset(RNG), np.array([5, 5, 5, 5]), RNG)
+    state, _ = game.step(game.reset(0), np.array([5, 5, 5, 5]))
     assert all(game.told(state, seat) == game.told(state, 0) for seat in range(4))
     assert (game.observe(state) == game.observe(state)[0]).all()

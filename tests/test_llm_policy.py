@@ -38,11 +38,11 @@ GAME = PublicGoods(players=3, rounds=5)
 def views(game=GAME, seat=0, others=(3, 4)):
     """Yield a seat's view of each round; the generator is sent the seat's own action."""
     rng = np.random.default_rng(0)
-    state = game.reset(rng)
+    state = game.reset(int(rng.integers(2**31)))
     while not state.over:
         own = yield View.of(game, state, seat)
         actions = np.array([own if own != MISSING else MISSING, *others])
-        state = game.step(state, actions, rng)[0]
+        state = game.step(state, actions)[0]
 
 
 def play(policy, game=GAME, rounds=None):
@@ -184,7 +184,7 @@ def test_the_last_readable_action_is_kept_when_all_attempts_fail():
 def test_a_games_own_limit_on_replies_comes_first(rules, calls):
     game = EnglishAuction(players=2, **rules)
     policy = LLMPolicy(ScriptedClient(lambda request: '{"bid": 1}'), max_attempts=2)
-    view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+    view = View.of(game, game.reset(0), 0)
     decision, _ = policy.act(view, policy.start(game, 0, 1))
     assert [a.detail for a in decision.attempts] == ["below_start"] * calls
     assert policy.attempts_in(GAME) == 2
@@ -347,7 +347,7 @@ def test_one_policy_sits_on_many_seats_at_once():
             return f'{{"tokens_contributed": {request.who.seat}}}'
 
         policy = LLMPolicy(ScriptedClient(answer))
-        state = GAME.reset(np.random.default_rng(0))
+        state = GAME.reset(0)
         asks = (
             policy.decide(View.of(GAME, state, seat), policy.start(GAME, seat, seat))
             for seat in range(3)

@@ -95,7 +95,7 @@ def test_scripts_answer_legally(name, persona):
     rng = np.random.default_rng(3)
     for variant in ({}, *data.VARIANTS[name]):
         game = rulebook(name, **data.ALWAYS.get(name, {}) | variant)
-        state = game.reset(rng)
+        state = game.reset(int(rng.integers(2**31)))
         while not state.over:
             moves = {}
             for seat in np.flatnonzero(game.asked(state)).tolist():
@@ -104,7 +104,7 @@ def test_scripts_answer_legally(name, persona):
                 reply = view.question.reply(moves[seat])
                 assert view.question.allows(reply)
                 assert '"' not in reason
-            state, outcome = game.step(state, game.assemble(state, moves), rng)
+            state, outcome = game.step(state, game.assemble(state, moves))
             assert not outcome.broke.any()
 
 
@@ -113,7 +113,7 @@ def test_scripts_answer_legally(name, persona):
 def test_samples_are_what_the_policy_asks(name, place):
     """The training prompts are those of `LLMPolicy`, to the letter."""
     game = rulebook(name, **[{}, data.VARIANTS[name][-1]][place])
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset(0)
     seat = int(np.flatnonzero(game.asked(state))[0])
     view = View.of(game, state, seat)
     seen = []
@@ -291,7 +291,7 @@ def test_other_schemas_are_refused(schema):
 
 def request(name="public_goods", seed=0, **settings):
     game = rulebook(name)
-    state = game.reset(np.random.default_rng(0))
+    state = game.reset(0)
     seat = int(np.flatnonzero(game.asked(state))[0])
     view = View.of(game, state, seat)
     texts = Prompts(name)
@@ -380,7 +380,7 @@ def test_personas_differ():
     for persona in (None, *PERSONAS):
         policy = LLMPolicy(TinyClient(), persona=persona)
         game = rulebook("public_goods")
-        view = View.of(game, game.reset(np.random.default_rng(0)), 0)
+        view = View.of(game, game.reset(0), 0)
         given = [policy.act(view, policy.start(game, 0, s))[0].action for s in range(30)]
         means[persona] = np.mean(given)
     assert means["cooperative"] > means[None] + 2

@@ -51,13 +51,6 @@ class BattleRoyaleState(State):
     left: PerPlayer
 
 
-def rates_of(name: str, value: Any) -> tuple[int, ...]:
-    """Read percentages, one for each player."""
-    if not isinstance(value, (tuple, list)):
-        raise BadParameter(f"{name} must be integers from 0 to 100, got {value!r}")
-    return tuple(value)
-
-
 @dataclass(frozen=True)
 class BattleRoyale(Rulebook):
     """Battle royale. Source: γ-Bench (arXiv 2403.11807), game 7; the truel, Kilgour 1975.
@@ -81,7 +74,7 @@ class BattleRoyale(Rulebook):
         5, "percentage points by which each following player hits more often", low=-100, high=100
     )
     hit_rates: tuple[int, ...] | None = param(
-        None, "given percentages in shooting order", read=rates_of, none="the two above"
+        None, "given percentages in shooting order", none="the two above"
     )
     max_shots: int | None = param(
         20, "the game stops after so many shots", low=1, none="it goes on until one is left"
@@ -108,11 +101,15 @@ class BattleRoyale(Rulebook):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hit_rates is not None and len(self.hit_rates) != self.players:
+        given = self.hit_rates
+        if given is not None and (
+            not isinstance(given, (tuple, list)) or len(given) != self.players
+        ):
             raise BadParameter(
                 f"hit_rates must be {self.players} integers from 0 to 100, one for each "
                 f"player, got {self.hit_rates!r}"
             )
+        object.__setattr__(self, "hit_rates", given and tuple(given))
         for name, rate in zip(self.names(), self.rates, strict=True):
             check_integer(f"the hit rate of {name}", rate, 0, 100)
 
