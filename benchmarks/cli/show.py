@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
-import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.facts import allowed
 from llm_games.noise import Noise
 from llm_games.questions import Question
 from llm_games.registry import game_class, rulebook
@@ -33,12 +31,9 @@ def parameters(game: str) -> list[Parameter]:
         UnknownName: there is no such game.
     """
     found = game_class(game)
-    meanings: dict[str, str] = {}
-    for base in reversed(found.__mro__):
-        if issubclass(base, Rulebook):
-            meanings |= _meanings(base)
     own = [
-        Parameter(f.name, f.default, meanings.get(f.name, "")) for f in dataclasses.fields(found)
+        Parameter(f.name, f.default, ": ".join(filter(None, (f.metadata["meaning"], allowed(f)))))
+        for f in dataclasses.fields(found)
     ]
     shared = {f.name for f in dataclasses.fields(Rulebook)}
     return sorted(own, key=lambda parameter: parameter.name in shared)
@@ -67,21 +62,3 @@ def sample(game: str, version: str = "v1") -> list[tuple[str, str]]:
 def wordings(game: str) -> list[str]:
     """Return the versions of a game's prompts."""
     return versions(game_class(game).name)
-
-
-def _meanings(found: type[Rulebook]) -> dict[str, str]:
-    """Read the string under each field of a class; of fields that share one, each gets it."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(found))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    meanings: dict[str, str] = {}
-    waiting: list[str] = []
-    for node in body.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            waiting.append(node.target.id)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and waiting:
-            text = " ".join(str(node.value.value).split())
-            meanings |= dict.fromkeys(waiting, text)
-            waiting = []
-        else:
-            waiting = []
-    return meanings
