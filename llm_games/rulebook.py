@@ -110,7 +110,7 @@ class Rulebook(ABC):
     personal: ClassVar[tuple[str, ...]] = ()
     """parameters that may list a value for each player and go with it if it changes seats"""
 
-    players: int = param(10, "number of players", low=1)
+    players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
     failed_reply: str = param(
         "fallback",
         "an action missing or against the rules",

@@ -32,7 +32,7 @@ def parameters(game: str) -> list[Parameter]:
     """
     found = game_class(game)
     own = [
-        Parameter(f.name, f.default, ": ".join(filter(None, (f.metadata["meaning"], allowed(f)))))
+        Parameter(f.name, f.default, "; ".join(filter(None, (f.metadata["meaning"], allowed(f)))))
         for f in dataclasses.fields(found)
     ]
     shared = {f.name for f in dataclasses.fields(Rulebook)}
