@@ -22,7 +22,8 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
-ROOMS = Path(__file__).parents[1] / "papers"
+ROOMS = "llm_games.benchmarks.papers"
+"""The package of the papers' rooms; more folders on its path are more rooms."""
 Record = Mapping[str, Any]
 T = TypeVar("T")
 Draw = Callable[..., str]
@@ -108,8 +109,8 @@ class Paper(NamedTuple):
 @cache
 def papers() -> tuple[Paper, ...]:
     """Return all papers, in the order of their rooms' names."""
-    names = [module.name for module in iter_modules([str(ROOMS)]) if module.ispkg]
-    pages = [f"llm_games.benchmarks.papers.{name}.page" for name in names]
+    folders = import_module(ROOMS).__path__
+    pages = [f"{ROOMS}.{room.name}.page" for room in iter_modules(folders) if room.ispkg]
     return tuple(import_module(page).PAPER for page in pages if find_spec(page))
 
 
