@@ -10,7 +10,7 @@ from llm_games.errors import BadParameter, UnknownName
 from llm_games.noise import Noise
 from llm_games.table import Table
 from llm_games.view import Sight, Who
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
@@ -209,3 +209,51 @@ def test_index_spaces_start_at_0_and_no_box_is_of_integers(name, more):
     assert space.n <= 256
     unit = codec(game, 0, "unit").space
     assert (unit.dtype, unit.low.min(), unit.high.max()) == (np.float32, -1, 1)
+
+
+class Learns(Drawn):
+    """Notes down how often it has decided, and recalls it in the next game."""
+
+    def __init__(self):
+        self.recalled = []
+
+    async def finish(self, view, memory):
+        return Decision(0, notes=(Note("lesson", {"decided": memory}),))
+
+    def recall(self, memory, notes):
+        self.recalled.append([note.content for note in notes])
+        return memory
+
+
+def test_opponents_of_a_learner_look_back_and_recall_as_in_play():
+    opponent = Learns()
+    env = SingleAgentEnv("public_goods", players=3, rounds=2, opponents=[opponent, Drawn()])
+    for _ in range(2):
+        env.reset(seed=1)
+        done = False
+        while not done:
+            _, _, done, _, _ = env.step(3)
+    assert opponent.recalled == [[{"decided": 2}]]
+    env.reset(seed=1)
+    assert opponent.recalled == [[{"decided": 2}]] * 2
+
+
+@pytest.mark.parametrize("form", ["parallel", "aec"])
+def test_observations_are_worked_out_once_a_step(form, monkeypatch):
+    env, counted = llm_games.make("public_goods", form=form, players=3, obs_mode="numeric"), []
+    observe = type(env.game).observe
+    monkeypatch.setattr(
+        type(env.game), "observe", lambda game, state: counted.append(1) or observe(game, state)
+    )
+    env.reset(seed=1)
+    for _ in range(4):
+        if form == "parallel":
+            env.step(dict.fromkeys(env.agents, 2))
+            env.state()
+        else:
+            for _ in range(3):
+                env.last()
+                env.last()
+                env.step(2)
+    env.last() if form == "aec" else None
+    assert len(counted) == 5
