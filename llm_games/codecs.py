@@ -262,11 +262,10 @@ class Words(Codec):
         self.left = self.reask
 
     def take(self, view: View, action: Any) -> Action | None:
-        if action is None:
+        if action is None or view.question is None:
             return MISSING
         if not isinstance(action, str):
             raise self.refuse(action)
-        assert view.question is not None
         reply = read_reply(action, view.question)
         self.heard = {"outcome": reply.outcome, "why": reply.why}
         if reply.outcome != "valid" and self.left:

@@ -157,7 +157,7 @@ class _TableEnv:
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         self.table.reset(seed, (options or {}).get("chance"))
-        self.agents = list(self.possible_agents)
+        self.agents, self._heard = list(self.possible_agents), {}
         self._next()
 
     def _next(self) -> None:
@@ -171,17 +171,19 @@ class _TableEnv:
         move = self.windows.codecs[seat].take(self.table.ready().view(seat), action)
         if move is None:
             return False
+        if self.strict:
+            self.table.check({seat: move})
         self._moves[seat] = move
         return True
 
     def _play(self) -> Outcome:
         """Play the moves of a step that all have made."""
         if not self.windows.wordy:
-            outcome = self.table.step(self._moves, strict=self.strict)
+            outcome = self.table.step(self._moves)
             self._next()
             return outcome
         heard = {seat: self.windows.codecs[seat].heard for seat in self._moves}
-        outcome = self.table.step(self._moves, strict=self.strict)
+        outcome = self.table.step(self._moves)
         self._heard = {
             seat: {**words, "played": played(self._moves[seat], seat, outcome)}
             for seat, words in heard.items()
@@ -193,7 +195,7 @@ class _TableEnv:
     _heard: Mapping[int, dict[str, Any]] = {}
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
-        said = self._heard.get(seat) or self.windows.codecs[seat].heard
+        said = self.windows.codecs[seat].heard or self._heard.get(seat, {})
         return {"asked": asked, "broke": broke, **said}
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:

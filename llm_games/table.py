@@ -77,24 +77,28 @@ class Table:
         """The seats that have to move now, in order."""
         return self.ready().asked
 
-    def step(self, moves: Mapping[int, Action], *, strict: bool = False) -> Outcome:
-        """Play the asked seats' moves. The state is unchanged if this raises.
+    def check(self, moves: Mapping[int, Action]) -> None:
+        """Refuse moves against the rules, instead of treating them as these say.
+
+        Raises:
+            IllegalAction: one is.
+        """
+        broke = self.game.breaks(self.state, self.game.assemble(self.state, moves))
+        for seat in moves:
+            if broke[seat]:
+                question = self.game.question(self.state, seat)
+                raise IllegalAction(
+                    f"{self.game.names()[seat]}: {moves[seat]!r} is against the rules now; "
+                    f"legal is {'nothing' if question is None else question.wanted()}"
+                )
+
+    def step(self, moves: Mapping[int, Action]) -> Outcome:
+        """Play the asked seats' moves.
 
         Args:
             moves: by seat, in the rules' own units; a seat that is left out gave no answer.
-            strict: refuse a move against the rules instead of treating it as they say.
-
-        Raises:
-            IllegalAction: a move is against the rules, if `strict`.
         """
         actions = self.game.assemble(self.state, moves)
-        if strict:
-            for seat in np.flatnonzero(self.game.breaks(self.state, actions)).tolist():
-                question = self.game.question(self.state, seat)
-                raise IllegalAction(
-                    f"{self.game.names()[seat]}: {moves.get(seat)!r} is against the rules now; "
-                    f"legal is {'nothing' if question is None else question.wanted()}"
-                )
         state, outcome = self.game.step(self.state, actions)
         self.steps += 1
         self._enter(state)

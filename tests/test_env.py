@@ -370,3 +370,44 @@ def test_a_game_of_ones_own():
     finally:
         del ROOMS["tiny_goods"]
     assert isinstance(llm_games.envs.public_goods_v0, SimpleNamespace)
+
+
+@pytest.mark.parametrize("form", ["parallel", "aec"])
+def test_a_refused_action_can_be_given_again(form):
+    settings = {"players": 2, "form": form, "actions": "rules", "on_illegal": "raise"}
+    env = llm_games.make("sealed_bid_auction", **settings)
+    env.reset(seed=1, options={"chance": {"valuations": [[9, 9]]}})
+
+    def act(bid):
+        env.step(dict.fromkeys(env.agents, bid) if form == "parallel" else bid)
+
+    with pytest.raises(IllegalAction, match="player_0: 200 is against the rules now"):
+        act(200)
+    for _ in range(1 if form == "parallel" else 2):
+        act(0)
+    assert int(env.table.state.round) == 1
+
+
+def test_what_a_reply_came_to_is_of_this_step_and_episode():
+    env = llm_games.make("divide_dollar", players=2, actions="text", reask=1)
+    env.reset(seed=1)
+    said = dict.fromkeys(env.agents, '{"bid_amount": 3}')
+    assert env.step(said)[4]["player_0"]["played"] == 3
+    infos = env.step(said | {"player_0": "no"})[4]
+    assert (infos["player_0"]["outcome"], infos["player_1"]["outcome"]) == ("unparsable", "valid")
+    env.step(said)
+    assert env.reset(seed=2)[1]["player_0"] == {"asked": True, "broke": False}
+
+
+@pytest.mark.parametrize("actions", ["index", "text"])
+def test_a_learner_that_was_shot_before_its_first_turn_is_done(actions):
+    env = SingleAgentEnv(
+        "battle_royale",
+        players=3,
+        seat=2,
+        opponents=llm_games.player("rational"),
+        actions=actions,
+    )
+    env.reset(seed=0)
+    assert not env.table.asked or 2 not in env.table.asked
+    assert env.step(0 if actions == "index" else "shoot")[2]

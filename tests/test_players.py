@@ -1,5 +1,7 @@
 """Players by name: full episodes in every game, batches, errors, and what each of them does."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
+from llm_games.wrappers.learned import LearnedPolicy
+from llm_games.wrappers.single_agent import SingleAgentEnv
 
 SMALL = {
     "battle_royale": {"players": 5, "max_shots": 12},
@@ -354,3 +358,16 @@ def test_players_that_ask_a_model():
         make_player("transformers")
     with pytest.raises(LLMGamesError, match="nowhere"):
         make_player("transformers:/nowhere")
+
+
+def test_a_model_of_another_game_is_not_seated():
+    theirs, ours = SingleAgentEnv("public_goods"), SingleAgentEnv("divide_dollar")
+    model = SimpleNamespace(
+        action_space=theirs.action_space,
+        observation_space=theirs.observation_space,
+        predict=lambda observation, deterministic: (0, None),
+    )
+    learned = LearnedPolicy(model)
+    learned.start(theirs.game, 0, 1)
+    with pytest.raises(BadParameter, match="seat it in its own game"):
+        learned.start(ours.game, 0, 1)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from llm_games.codecs import codec
+from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
@@ -42,7 +43,20 @@ class LearnedPolicy(Policy):
         self.actions = actions
 
     def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        """Return no memory: the model sees one observation at a time."""
+        """Return no memory: the model sees one observation at a time.
+
+        Raises:
+            BadParameter: the model says that it was trained for something else.
+        """
+        own, columns = codec(game, seat, self.actions).space, (len(game.column_index),)
+        seen, acts = (getattr(self.model, f"{k}_space", None) for k in ("observation", "action"))
+        seen = getattr(seen, "spaces", {}).get("observation", seen)
+        if (seen and seen.shape != columns) or (acts and acts != own):
+            raise BadParameter(
+                f"{self.name} was trained for actions {acts} and observations {seen.shape}, but "
+                f"{game.name} has {own} and {columns} with actions={self.actions!r}: seat it in "
+                f"its own game with as many players, and give LearnedPolicy its actions"
+            )
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
         """Predict from the numbers of the view, until the move is whole."""

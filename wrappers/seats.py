@@ -196,7 +196,7 @@ async def play_table(
     _check(game, policies, max_steps)
     table = Table(game, who)
     table.reset(seed, given)
-    seats, episode = Seats(table, dict(enumerate(policies))), Episode(game, seed, table.state)
+    seats, episode = Seats(table, dict(enumerate(policies))), Episode(game, table.seed, table.state)
     seats.start(recalled)
     while not episode.over and (max_steps is None or table.steps < max_steps):
         decisions = await seats.ask()

@@ -116,6 +116,8 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         if move is None:
             return self._observation(), 0.0, False, False, self._info()
         heard = self.codec.heard
+        if self.strict:
+            self.table.check({self.seat: move})
         reward, finished = self._play({self.seat: move})
         info = {"broke": self._broke, **heard}
         if heard:
@@ -167,7 +169,7 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
 
     def _play(self, moves: dict[int, Action]) -> tuple[float, bool]:
         """Ask the other seats that have to move, and play one step."""
-        outcome = self.table.step(moves | moves_of(self.seats.ask_now()), strict=self.strict)
+        outcome = self.table.step(moves | moves_of(self.seats.ask_now()))
         self.seats.hear()
         if self.table.state.over:
             found = run_sync(self.seats.finish()) if self.seats.look_back else {}
