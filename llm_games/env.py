@@ -124,8 +124,8 @@ class Windows:
         return parts
 
 
-class _TableEnv:
-    """What both forms share: spaces, text, views, rendering, and moves that come in parts."""
+class TableEnv:
+    """What all forms share: text, views, rendering, and moves that come in parts."""
 
     metadata: dict[str, Any]
 
@@ -157,7 +157,7 @@ class _TableEnv:
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         self.table.reset(seed, (options or {}).get("chance"))
-        self.agents = list(self.possible_agents)
+        self.agents, self._heard = list(self.possible_agents), {}
         self._next()
 
     def _next(self) -> None:
@@ -193,16 +193,8 @@ class _TableEnv:
     _heard: Mapping[int, dict[str, Any]] = {}
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
-        said = self._heard.get(seat) or self.windows.codecs[seat].heard
+        said = self.windows.codecs[seat].heard or self._heard.get(seat, {})
         return {"asked": asked, "broke": broke, **said}
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's observation space, the same object every time."""
-        return self.windows.spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's action space, the same object every time."""
-        return self.windows.codecs[self._seat(agent)].space
 
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""
@@ -240,6 +232,18 @@ class _TableEnv:
         return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
 
 
+class _AgentsEnv(TableEnv):
+    """What both of PettingZoo's forms share."""
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's observation space, the same object every time."""
+        return self.windows.spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's action space, the same object every time."""
+        return self.windows.codecs[self._seat(agent)].space
+
+
 def played(move: Action, seat: int, outcome: Outcome) -> Action:
     """Return the move that was played for a seat: its own, or what the rules put in its place."""
     if not outcome.broke[seat]:
@@ -248,7 +252,7 @@ def played(move: Action, seat: int, outcome: Outcome) -> Action:
     return tuple(actions) if isinstance(move, tuple) else actions[seat]
 
 
-class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
+class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
     """A game as a `ParallelEnv`; in games of turns, only the asked seats' actions count.
 
     ``infos[agent]`` has ``asked`` (whether the agent has to move now) and ``broke`` (whether its
@@ -318,7 +322,7 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 
 
-class SequentialGame(_TableEnv, AECEnv[str, Any, Any]):
+class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
     """A game as an `AECEnv`: the asked seats move one after another, blind to moves of one step.
 
     A seat whose move needs several actions stays selected. ``infos`` as in `SimultaneousGame`.
