@@ -124,8 +124,8 @@ class Windows:
         return parts
 
 
-class _TableEnv:
-    """What both forms share: spaces, text, views, rendering, and moves that come in parts."""
+class TableEnv:
+    """What all forms share: text, views, rendering, and moves that come in parts."""
 
     metadata: dict[str, Any]
 
@@ -198,14 +198,6 @@ class _TableEnv:
         said = self.windows.codecs[seat].heard or self._heard.get(seat, {})
         return {"asked": asked, "broke": broke, **said}
 
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's observation space, the same object every time."""
-        return self.windows.spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's action space, the same object every time."""
-        return self.windows.codecs[self._seat(agent)].space
-
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""
         return self.windows.text(self.view(agent))
@@ -242,6 +234,18 @@ class _TableEnv:
         return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
 
 
+class _AgentsEnv(TableEnv):
+    """What both of PettingZoo's forms share."""
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's observation space, the same object every time."""
+        return self.windows.spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's action space, the same object every time."""
+        return self.windows.codecs[self._seat(agent)].space
+
+
 def played(move: Action, seat: int, outcome: Outcome) -> Action:
     """Return the move that was played for a seat: its own, or what the rules put in its place."""
     if not outcome.broke[seat]:
@@ -250,7 +254,7 @@ def played(move: Action, seat: int, outcome: Outcome) -> Action:
     return tuple(actions) if isinstance(move, tuple) else actions[seat]
 
 
-class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
+class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
     """A game as a `ParallelEnv`; in games of turns, only the asked seats' actions count.
 
     ``infos[agent]`` has ``asked`` (whether the agent has to move now) and ``broke`` (whether its
@@ -320,7 +324,7 @@ class SimultaneousGame(_TableEnv, ParallelEnv[str, Any, Any]):
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 
 
-class SequentialGame(_TableEnv, AECEnv[str, Any, Any]):
+class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
     """A game as an `AECEnv`: the asked seats move one after another, blind to moves of one step.
 
     A seat whose move needs several actions stays selected. ``infos`` as in `SimultaneousGame`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import llm_games
+from llm_games.baselines.games.water_allocation import theory as water
 from llm_games.codecs import ACTIONS
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
@@ -86,3 +87,23 @@ def equal(a, b):
     return one.keys() == two.keys() and all(
         np.array_equal(one[k], two[k], equal_nan=one[k].dtype.kind == "f") for k in one
     )
+
+
+def price_ratio(game, played):
+    """Return what was paid for all water as a share of what would have been enough.
+
+    None if nothing would have been.
+    """
+    paid, enough = (0, 0)
+    for bids, supply in zip(played.bids, played.supplies, strict=True):
+        for seat in range(game.players):
+            price = water.critical_price(game, bids, supply, seat)
+            won = (bids[seat] > water.NO_BID) & (bids[seat] >= price)
+            paid += int(bids[seat][won].sum())
+            enough += int(price[won].sum())
+    return paid / enough if enough else None
+
+
+def efficiency(game, played):
+    """Return the mean number of survivors as a share of the planner's, see `water.best_plan`."""
+    return float(played.survived.sum(axis=0).mean()) / water.best_plan(water.relevant(game))[1]

@@ -9,9 +9,10 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from playing import efficiency, price_ratio
 
 import llm_games
-from llm_games.baselines.games.water_allocation.theory import Play, efficiency, price_ratio
+from llm_games.baselines.games.water_allocation.theory import Play
 from llm_games.baselines.players import llm_player, make_player
 from llm_games.benchmarks.papers.alympics import metrics as alympics
 from llm_games.benchmarks.papers.alympics import ratings as alympics_ratings

@@ -11,6 +11,19 @@ from llm_games.baselines import cache
 from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.errors import BadParameter, IllegalAction
 
+
+def win_probabilities_of(rates, policy, max_shots=None, share=False):
+    """Expected payoffs (N,) from the start when all follow `policy`."""
+    return battle._play_out(rates, policy, None, max_shots, share)[0]
+
+
+def gains(rates, policy, max_shots=None, share=False):
+    """What each player would gain by its best response, (N,). The sum is the NashConv."""
+    now = win_probabilities_of(rates, policy, max_shots, share)
+    best = [battle.best_response(rates, policy, i, max_shots, share)[0] for i in range(len(rates))]
+    return np.array(best) - now
+
+
 DEFAULT = tuple(range(35, 81, 5))
 MISS = -1
 
@@ -173,7 +186,7 @@ def test_ten_players(rates, wins):
     assert solution.win_probabilities().sum() == pytest.approx(1)
     assert largest_gain(rates, solution) < 1e-9
     assert bellman_error(rates, solution) < 1e-12
-    assert battle.gains(rates, solution.policy) == pytest.approx(np.zeros(10), abs=1e-9)
+    assert gains(rates, solution.policy) == pytest.approx(np.zeros(10), abs=1e-9)
 
 
 def test_default_game_in_detail():
@@ -216,7 +229,7 @@ def check_equilibrium(rates):
     assert 0 <= solution.gap.min() <= solution.gap.max() < 0.01
     if not solution.gap.any():
         assert largest_gain(rates, solution) < 1e-9
-        assert battle.gains(rates, solution.policy).max() < 1e-9
+        assert gains(rates, solution.policy).max() < 1e-9
     return solution
 
 
@@ -232,7 +245,7 @@ def test_rates_without_an_equilibrium(rates):
     solution = check_equilibrium(rates)
     assert 1e-6 < solution.gap[-1] < 0.0012
     assert not solution.gap[:-1].any()
-    assert battle.gains(rates, solution.policy).max() <= solution.gap[-1] + 1e-12
+    assert gains(rates, solution.policy).max() <= solution.gap[-1] + 1e-12
 
 
 @pytest.mark.slow
@@ -266,7 +279,7 @@ def test_simulation_agrees():
     assert wins == pytest.approx(solution.win_probabilities(), abs=0.006)
     assert shots.mean() == pytest.approx(19.1, abs=0.15)
     assert (100 * right / np.minimum(shots, 20)).mean() == pytest.approx(36, abs=0.7)
-    unfinished = 1 - battle.win_probabilities_of(DEFAULT, solution.policy, 20).sum()
+    unfinished = 1 - win_probabilities_of(DEFAULT, solution.policy, 20).sum()
     assert (shots > 20).mean() == pytest.approx(unfinished, abs=0.006)
     assert unfinished == pytest.approx(0.32, abs=0.01)
 
@@ -333,14 +346,14 @@ def test_capped_against_fractions(rates, max_shots, share):
     solution = battle.solve_capped(rates, max_shots, share)
     expected = [float(x) for x in exact_capped(rates, max_shots, share)]
     assert solution.win_probabilities() == pytest.approx(expected, abs=1e-12)
-    assert battle.gains(rates, solution.policy, max_shots, share).max() < 1e-12
+    assert gains(rates, solution.policy, max_shots, share).max() < 1e-12
 
 
 def test_capped_default():
     solution = battle.solve_capped(DEFAULT, 20)
     expected = [0.119, 0.093, 0.063, 0.132, 0.067, 0.111, 0.112, 0.057, 0.039, 0.016]
     assert solution.win_probabilities() == pytest.approx(expected, abs=0.0006)
-    played = battle.win_probabilities_of(DEFAULT, solution.policy, 20)
+    played = win_probabilities_of(DEFAULT, solution.policy, 20)
     assert played == pytest.approx(solution.win_probabilities(), abs=1e-14)
 
 
@@ -381,14 +394,14 @@ STRONGEST_CAPPED = [0.285562, 0.204194, 0.067478, 0.011720, 0.000350, 0.000050, 
     ],
 )
 def test_shoot_the_strongest(rates, max_shots, wins):
-    played = battle.win_probabilities_of(rates, battle.shoot_strongest(rates), max_shots)
+    played = win_probabilities_of(rates, battle.shoot_strongest(rates), max_shots)
     assert played == pytest.approx(wins, abs=1e-6)
 
 
 def test_shoot_the_strongest_is_no_equilibrium():
-    gains = battle.gains(DEFAULT, battle.shoot_strongest(DEFAULT))
-    assert gains[1:3] == pytest.approx([0.19, 0.29], abs=0.006)
-    assert gains.sum() == pytest.approx(0.773, abs=0.0005)
+    found = gains(DEFAULT, battle.shoot_strongest(DEFAULT))
+    assert found[1:3] == pytest.approx([0.19, 0.29], abs=0.006)
+    assert found.sum() == pytest.approx(0.773, abs=0.0005)
 
 
 def test_reply_to_uniform_shooters_is_mostly_the_strongest():
@@ -413,7 +426,7 @@ def random_policy(rng, players):
 def test_evaluation_and_reply_against_value_iteration(rates):
     policy = random_policy(np.random.default_rng(3), len(rates))
     start = ((1 << len(rates)) - 1, 0)
-    wins = battle.win_probabilities_of(rates, policy)
+    wins = win_probabilities_of(rates, policy)
     for player in range(len(rates)):
         value, reply = battle.best_response(rates, policy, player)
         assert wins[player] == pytest.approx(
@@ -422,7 +435,7 @@ def test_evaluation_and_reply_against_value_iteration(rates):
         assert value == pytest.approx(
             value_iteration(rates, policy, player, True, 800)[start], abs=1e-9
         )
-        assert battle.win_probabilities_of(rates, reply)[player] == pytest.approx(value)
+        assert win_probabilities_of(rates, reply)[player] == pytest.approx(value)
         others = [i for i in range(len(rates)) if i != player]
         assert reply[:, others] == pytest.approx(policy[:, others], abs=1e-15)
 
@@ -430,8 +443,8 @@ def test_evaluation_and_reply_against_value_iteration(rates):
 def test_long_cap_approaches_no_cap():
     policy = random_policy(np.random.default_rng(5), 4)
     rates = (30, 45, 60, 20)
-    capped = battle.win_probabilities_of(rates, policy, 600)
-    assert capped == pytest.approx(battle.win_probabilities_of(rates, policy), abs=1e-12)
+    capped = win_probabilities_of(rates, policy, 600)
+    assert capped == pytest.approx(win_probabilities_of(rates, policy), abs=1e-12)
     capped = [battle.best_response(rates, policy, i, 600)[0] for i in range(4)]
     free = [battle.best_response(rates, policy, i)[0] for i in range(4)]
     assert capped == pytest.approx(free, abs=1e-12)
@@ -441,7 +454,7 @@ def test_everybody_misses_for_ever():
     """Nobody wins; whoever shoots instead wins the duel that it starts."""
     passing = np.zeros((4, 2, 3))
     passing[..., MISS] = 1
-    assert battle.win_probabilities_of((50, 50), passing).tolist() == [0, 0]
+    assert win_probabilities_of((50, 50), passing).tolist() == [0, 0]
     assert battle.best_response((50, 50), passing, 1)[0] == 1
 
 
@@ -457,8 +470,8 @@ def test_everybody_misses_for_ever():
         (lambda: battle.solve([50, 0.5]), "integers"),
         (lambda: battle.solve_capped([50, 60], 0), "max_shots=0"),
         (lambda: battle.solve_capped([50] * 12, 10**6), r"1\.\.\d+ for 12 players"),
-        (lambda: battle.win_probabilities_of([50, 60], np.zeros((4, 2, 2))), "shape"),
-        (lambda: battle.win_probabilities_of([50, 60], np.full((4, 2, 3), 1 / 3)), "add up to 1"),
+        (lambda: win_probabilities_of([50, 60], np.zeros((4, 2, 2))), "shape"),
+        (lambda: win_probabilities_of([50, 60], np.full((4, 2, 3), 1 / 3)), "add up to 1"),
         (lambda: battle.best_response([50, 60], shoot_uniformly(2), 2), r"0\.\.1"),
     ],
 )

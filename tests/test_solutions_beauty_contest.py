@@ -14,7 +14,6 @@ from llm_games.baselines.games.beauty_contest.theory import (
     Contest,
     best_response,
     distance,
-    efficiency,
     equal_equilibria,
     is_nash,
     level_k,
@@ -23,6 +22,14 @@ from llm_games.baselines.games.beauty_contest.theory import (
     reply_to_total,
     winners,
 )
+
+
+def efficiency(numbers, contest):
+    """Return the prizes paid as a share of the most that can be paid."""
+    most = {"split": 1, "exclusive": 1, "amplified": contest.players**2}
+    paid = contest.pay(winners(numbers, contest)).sum(axis=0)
+    return paid / most.get(contest.prize_rule, contest.players)
+
 
 RATIOS = [Fraction(x) for x in ("0", "1/2", "2/3", "5/6", "1", "7/6", "4/3", "3/2", "2")]
 

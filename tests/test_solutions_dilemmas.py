@@ -17,6 +17,53 @@ from llm_games.baselines.games.el_farol_bar.theory import Bar
 from llm_games.baselines.games.public_goods import theory as public_goods
 
 
+def diners_efficiency(orders, menu):
+    """Return welfare between the worst (0) and the best (1) possible."""
+    cheap, costly = (menu.cheap_utility - menu.cheap_price, menu.costly_utility - menu.costly_price)
+    right = (np.asarray(orders) == diners_dilemma.optimum(menu)).mean(axis=0)
+    return right if cheap != costly else np.ones_like(right)
+
+
+def goods_efficiency(contributions, endowments, ratio):
+    """Return welfare between the worst (0) and the best (1) possible."""
+    share = np.asarray(contributions).sum(axis=0) / np.asarray(endowments).sum(axis=0)
+    if ratio == 1:
+        return np.ones_like(share)
+    return share if ratio > 1 else 1 - share
+
+
+def best_bid(others, golds):
+    """Return the bid with the highest mean receipt against a sample of sums of the others' bids."""
+    left = np.sort(np.maximum(golds - np.asarray(others), 0))
+    times = np.arange(len(left), 0, -1)
+    return int(left[np.argmax(left * times)])
+
+
+def dollar_efficiency(bids, golds):
+    """Return the share of the gold that was paid out."""
+    return divide_dollar.receipts(bids, golds).sum(axis=0) / golds
+
+
+def bar_nash_conv(q, bar):
+    """Return NashConv of the profile in which everybody goes with probability `q`."""
+    go = bar.crowded + (bar.good - bar.crowded) * el_farol_bar.good_if_i_go(q, bar)
+    return bar.players * (max(go, bar.home) - (q * go + (1 - q) * bar.home))
+
+
+def bar_welfare(goers, bar):
+    """Return the sum of utilities with this many goers."""
+    going = np.where(np.asarray(goers) <= bar.capacity, bar.good, bar.crowded)
+    return goers * going + (bar.players - goers) * bar.home
+
+
+def bar_efficiency(going, bar):
+    """Return bar_welfare between the worst (0) and the best (1) possible."""
+    possible = bar_welfare(np.arange(bar.players + 1), bar)
+    low, high = (possible.min(), possible.max())
+    mine = bar_welfare(np.sum(going, axis=0), bar)
+    return (mine - low) / (high - low) if high > low else np.ones_like(mine, float)
+
+
 def every(actions, players):
     return np.array(list(product(actions, repeat=players))).T
 
@@ -74,7 +121,7 @@ def test_bar(prices, capacity):
         after[seat] = replies[seat]
         assert (el_farol_bar.regret(after, bar)[seat] == 0).all()
     welfare = utilities(profiles, bar).sum(axis=0)
-    share = el_farol_bar.efficiency(profiles, bar)
+    share = bar_efficiency(profiles, bar)
     if welfare.max() > welfare.min():
         spread = welfare.max() - welfare.min()
         assert share == pytest.approx((welfare - welfare.min()) / spread)
@@ -84,7 +131,7 @@ def test_bar_equilibria_of_the_default_game():
     profiles = every((0, 1), 10)
     nash = el_farol_bar.regret(profiles, Bar()).sum(axis=0) == 0
     assert nash.sum() == comb(10, 6) == 210
-    assert el_farol_bar.welfare(6, Bar()) == 80
+    assert bar_welfare(6, Bar()) == 80
     assert el_farol_bar.regret(np.zeros(10, int), Bar()).sum(axis=0) == 50
     assert el_farol_bar.regret(np.ones(10, int), Bar()).sum(axis=0) == 50
 
@@ -100,14 +147,14 @@ def test_bar_mixed_equilibrium(capacity, home, q):
     bar = Bar(10, capacity, 0, home, 10)
     found = el_farol_bar.mixed_equilibrium(bar)
     assert found == pytest.approx(q, abs=5e-5 if home != 5 else 5e-7)
-    assert el_farol_bar.policy_nash_conv(found, bar) == pytest.approx(0, abs=1e-9)
+    assert bar_nash_conv(found, bar) == pytest.approx(0, abs=1e-9)
 
 
 def test_bar_mixed_equilibrium_by_exact_fractions_and_large_numbers():
     law = attendance_law(np.full(9, 0.3))
     assert law == pytest.approx([comb(9, k) * 0.3**k * 0.7 ** (9 - k) for k in range(10)])
     assert law[:6].sum() == pytest.approx(el_farol_bar.good_if_i_go(0.3, Bar()))
-    assert el_farol_bar.policy_nash_conv(0.6, Bar()) == pytest.approx(0.6956, abs=1e-4)
+    assert bar_nash_conv(0.6, Bar()) == pytest.approx(0.6956, abs=1e-4)
     assert el_farol_bar.mixed_equilibrium(Bar(5000, 3000)) == pytest.approx(0.6, abs=2e-3)
 
 
@@ -147,14 +194,14 @@ def test_dollar_symmetric_equilibria():
     bids = divide_dollar.fair_bids(3, 100)
     assert bids.tolist() == [34, 33, 33]
     assert divide_dollar.regret(bids, 100).sum(axis=0) == 0
-    assert divide_dollar.efficiency(bids, 100) == 1
+    assert dollar_efficiency(bids, 100) == 1
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=8))
 def test_dollar_best_bid_against_a_sample(others):
     golds = 30
     mean = lambda b: sum(b for s in others if s + b <= golds)  # noqa: E731
-    assert mean(divide_dollar.best_bid(np.array(others), golds)) == max(map(mean, range(golds + 1)))
+    assert mean(best_bid(np.array(others), golds)) == max(map(mean, range(golds + 1)))
 
 
 # -- public goods --------------------------------------------------------------------------------
@@ -175,7 +222,7 @@ def test_public_goods(ratio):
     assert utility(best).sum(axis=0) == pytest.approx(welfare.max())
     spread = welfare.max() - welfare.min()
     share = (welfare - welfare.min()) / spread if ratio != 1 else 1
-    assert public_goods.efficiency(profiles, have, ratio) == pytest.approx(share)
+    assert goods_efficiency(profiles, have, ratio) == pytest.approx(share)
 
 
 # -- diner's dilemma -----------------------------------------------------------------------------
@@ -210,4 +257,4 @@ def test_diners(menu):
     welfare = utility(profiles).sum(axis=0)
     if welfare.max() - welfare.min() > 1e-9:
         share = (welfare - welfare.min()) / (welfare.max() - welfare.min())
-        assert diners_dilemma.efficiency(profiles, menu) == pytest.approx(share)
+        assert diners_efficiency(profiles, menu) == pytest.approx(share)

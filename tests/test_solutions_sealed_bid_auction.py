@@ -14,11 +14,17 @@ from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_b
 from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
     distance,
-    efficiency,
     payoffs,
     regret,
     uniform_bid,
 )
+
+
+def efficiency(values, bids):
+    """Return the winner's mean value as a share of the highest (1 if all are 0)."""
+    top = bids == np.max(bids, axis=0)
+    won, best = ((values * top).sum(axis=0) / top.sum(axis=0), np.max(values, axis=0))
+    return np.where(best > 0, won / np.where(best > 0, best, 1), 1.0)
 
 
 def by_hand(values, bids, price):

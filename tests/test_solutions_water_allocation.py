@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import efficiency, price_ratio
 
 import llm_games
 from llm_games.baselines.deviation import deviation
@@ -20,21 +21,32 @@ from llm_games.baselines.games.water_allocation.theory import (
     best_plan,
     best_response,
     critical_price,
-    efficiency,
     endurance,
     even,
     plan,
     play,
-    price_ratio,
-    regret,
     response,
-    survival,
 )
 from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.questions import NO_BID
 from llm_games.view import View
+
+
+def survival(game, rules, games=4000, seed=0):
+    """Return the share of games that each seat survives, float64 ``(players,)``."""
+    return play(game, rules, games, seed).survived.mean(axis=1)
+
+
+def regret(game, played, seat):
+    """Return by how much a best response to the others' prices survives more often than the seat.
+
+    The response knows the prices of these very games, so that with few games it is flattered.
+    """
+    best = min(best_response(game, played, seat).value, 1.0)
+    return best - float(played.survived[seat].mean())
+
 
 LOW, MEDIUM, HIGH = (llm_games.rules("water_allocation", preset=f"setting_{i}") for i in (1, 2, 3))
 SUPPLIES = {"low": LOW, "medium": MEDIUM, "high": HIGH}

@@ -7,14 +7,11 @@ from typing import Any
 
 import gymnasium
 
-from llm_games.env import Windows, played
+from llm_games.env import TableEnv
 from llm_games.errors import BadParameter, NotReady
-from llm_games.facts import check_choice, check_integer
-from llm_games.questions import Action
+from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
-from llm_games.table import Table
-from llm_games.view import View
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Note, Policy
 from llm_games.wrappers.random_player import RandomPolicy
@@ -24,7 +21,7 @@ LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""
 
 
-class SingleAgentEnv(gymnasium.Env[Any, Any]):
+class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     """A game in which one seat learns and the others are played by policies.
 
     Observations and rewards are the learner's own. An episode ends when the learner has nothing
@@ -63,18 +60,21 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         on_illegal: str = "fallback",
         **parameters: Any,
     ) -> None:
-        self.game = rulebook(game, **parameters) if isinstance(game, str) else game
-        check_integer("seat", seat, 0, self.game.players - 1)
-        check_choice("render_mode", render_mode, (None, "ansi", "human"))
-        check_choice("on_illegal", on_illegal, ("fallback", "raise"))
-        if max_cycles is not None:
-            check_integer("max_cycles", max_cycles, 1)
-        self.seat, self.render_mode, self.max_cycles = seat, render_mode, max_cycles
-        self.agent, self.strict = self.game.names()[seat], on_illegal == "raise"
-        self.table = Table(self.game)
-        self.seats = Seats(self.table, _seated(opponents, self.game.players, seat))
-        modes, own = {self.agent: obs_mode}, {self.agent: actions}
-        self.windows = Windows(self.game, modes, own, prompts, prompt_folder, reask)
+        rules = rulebook(game, **parameters) if isinstance(game, str) else game
+        check_integer("seat", seat, 0, rules.players - 1)
+        self.seat, self.agent = seat, rules.names()[seat]
+        self._sit_down(
+            rules,
+            render_mode,
+            max_cycles,
+            on_illegal,
+            obs_mode={self.agent: obs_mode},
+            actions={self.agent: actions},
+            prompts=prompts,
+            prompt_folder=prompt_folder,
+            reask=reask,
+        )
+        self.seats = Seats(self.table, _seated(opponents, rules.players, seat))
         self.codec = self.windows.codecs[seat]
         self.observation_space = self.windows.spaces[self.agent]
         self.action_space = self.codec.space
@@ -93,12 +93,11 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
         super().reset(seed=seed)
-        self.table.reset(seed, (options or {}).get("chance"))
+        self._deal(seed, options)
         self.seats.start(self._notes)
         self._notes, self._done, self._broke = {}, False, False
-        self.codec.begin()
         self._wait()
-        return self._observation(), self._info()
+        return self._observation(), self._said()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play the learner's action, and on until it is asked again or done.
@@ -112,21 +111,14 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
         self.table.ready()
         if self._done:
             raise NotReady(f"{self.game.name} is over for the learner: call reset()")
-        move = self.codec.take(self._view(), action)
-        if move is None:
-            return self._observation(), 0.0, False, False, self._info()
-        heard = self.codec.heard
-        if self.strict:
-            self.table.check({self.seat: move})
-        reward, finished = self._play({self.seat: move})
-        info = {"broke": self._broke, **heard}
-        if heard:
-            info["played"] = played(move, self.seat, self._outcome)
-        self.codec.begin()
-        if not (finished or self._cut()):
+        if not self._take(self.seat, action):
+            return self._observation(), 0.0, False, False, self._said()
+        reward, finished = self._step()
+        info = self._said()
+        if not (finished or self._limit_reached()):
             more, finished = self._wait()
             reward += more
-        self._done = finished or self._cut()
+        self._done = finished or self._limit_reached()
         return self._observation(), reward, finished, self._done and not finished, info
 
     def action_masks(self) -> Array:
@@ -136,46 +128,38 @@ class SingleAgentEnv(gymnasium.Env[Any, Any]):
                 f"{self.game.name} has no masks: its actions are {self.action_space}"
             )
         self.table.ready()
-        return self.codec.mask(self._view())
+        return self.codec.mask(self.view(self.agent))
 
     def render(self) -> Any:
-        """Return the table as text (``ansi``) or print it (``human``)."""
-        if self.render_mode == "human":
-            print(self.table.picture(), flush=True)
-            return None
-        return self.table.picture()
-
-    def _view(self) -> View:
-        return self.table.ready().view(self.seat)
+        """Return the table as text, or print it (``human``)."""
+        return super().render() if self.render_mode else self.table.picture()
 
     def _observation(self) -> Any:
-        return self.windows.observation(self._view())
+        return self.windows.observation(self.view(self.agent))
 
-    def _info(self) -> dict[str, Any]:
-        return {"broke": self._broke, **self.codec.heard}
-
-    def _cut(self) -> bool:
-        return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
+    def _said(self) -> dict[str, Any]:
+        return {"broke": self._broke, **(self.codec.heard or self._heard.get(self.seat, {}))}
 
     def _wait(self) -> tuple[float, bool]:
         """Play the others until the learner is asked; return its reward, and whether it is done."""
         reward, finished = 0.0, False
         for _ in range(LONGEST_WAIT):
-            if finished or self._cut() or self.seat in self.table.asked:
+            if finished or self._limit_reached() or self.seat in self.table.asked:
                 return reward, finished
-            more, finished = self._play({})
+            more, finished = self._step()
             reward += more
         raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
 
-    def _play(self, moves: dict[int, Action]) -> tuple[float, bool]:
+    def _step(self) -> tuple[float, bool]:
         """Ask the other seats that have to move, and play one step."""
-        outcome = self.table.step(moves | moves_of(self.seats.ask_now()))
+        moved = self.seat in self._moves
+        self._moves |= moves_of(self.seats.ask_now())
+        outcome = self._play()
         self.seats.hear()
         if self.table.state.over:
             found = run_sync(self.seats.finish()) if self.seats.look_back else {}
             self._notes = {seat: decision.notes for seat, decision in found.items()}
-        self._outcome = outcome
-        self._broke = bool(moves) and bool(outcome.broke[self.seat])
+        self._broke = moved and bool(outcome.broke[self.seat])
         return float(outcome.rewards[self.seat]), bool(outcome.finished[self.seat])
 
 

@@ -147,13 +147,6 @@ def shoot_strongest(rates: Sequence[int]) -> Array:
     return _with_miss(_best_target(equal, strength(checked)))
 
 
-def win_probabilities_of(
-    rates: Sequence[int], policy: Array, max_shots: int | None = None, share: bool = False
-) -> Array:
-    """Expected payoffs (N,) from the start when all follow `policy`."""
-    return _play_out(rates, policy, None, max_shots, share)[0]
-
-
 def best_response(
     rates: Sequence[int],
     policy: Array,
@@ -169,15 +162,6 @@ def best_response(
     """
     wins, reply = _play_out(rates, policy, player, max_shots, share)
     return float(wins[player]), reply
-
-
-def gains(
-    rates: Sequence[int], policy: Array, max_shots: int | None = None, share: bool = False
-) -> Array:
-    """What each player would gain by its best response, (N,). The sum is the NashConv."""
-    now = win_probabilities_of(rates, policy, max_shots, share)
-    best = [best_response(rates, policy, i, max_shots, share)[0] for i in range(len(rates))]
-    return np.array(best) - now
 
 
 # --- a game and its records --------------------------------------------------------------------

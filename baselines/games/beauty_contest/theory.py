@@ -24,8 +24,6 @@ from llm_games.baselines.deviation import Measured
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-Seats = PerPlayer | None
-"""For which seats something is true; None: for all."""
 PRIZES: dict[str, Callable[[Array], Array]] = {
     "each_winner": np.ones_like,
     "independent": np.ones_like,
@@ -257,13 +255,6 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     whole = 2 * (q * contest.players - p)
     number = -((whole // 2 - 2 * p * total) // whole)  # ceil(x - 1/2)
     return np.clip(number, contest.low, contest.high).astype(np.int64)
-
-
-def efficiency(numbers: PerPlayer, contest: Contest) -> PerTable:
-    """Return the prizes paid as a share of the most that can be paid."""
-    most = {"split": 1, "exclusive": 1, "amplified": contest.players**2}
-    paid = contest.pay(winners(numbers, contest)).sum(axis=0)
-    return paid / most.get(contest.prize_rule, contest.players)
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:

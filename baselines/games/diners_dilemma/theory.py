@@ -65,13 +65,6 @@ def optimum(menu: Menu) -> int:
     return int(costly > cheap)
 
 
-def efficiency(orders: PerPlayer, menu: Menu) -> PerTable:
-    """Return welfare between the worst (0) and the best (1) possible."""
-    cheap, costly = menu.cheap_utility - menu.cheap_price, menu.costly_utility - menu.costly_price
-    right = (np.asarray(orders) == optimum(menu)).mean(axis=0)
-    return right if cheap != costly else np.ones_like(right)
-
-
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     """Return regret and distance of a round."""
     orders, menu = record["actions"], Menu.of(game)

@@ -27,13 +27,6 @@ def best_response(bids: PerPlayer, golds: int) -> PerPlayer:
     return np.maximum(golds - others, 0)
 
 
-def best_bid(others: Array, golds: int) -> int:
-    """Return the bid with the highest mean receipt against a sample of sums of the others' bids."""
-    left = np.sort(np.maximum(golds - np.asarray(others), 0))
-    times = np.arange(len(left), 0, -1)  # how often a bid of left[i] would still be paid
-    return int(left[np.argmax(left * times)])
-
-
 def regret(bids: PerPlayer, golds: int) -> PerPlayer:
     """Return what each seat could have gained by another bid."""
     return best_response(bids, golds) - receipts(bids, golds)
@@ -55,11 +48,6 @@ def fair_bids(players: int, golds: int) -> Array:
     """Return the most equal efficient equilibrium; the first seats bid the remainder."""
     share, rest = divmod(golds, players)
     return share + (np.arange(players) < rest)
-
-
-def efficiency(bids: PerPlayer, golds: int) -> PerTable:
-    """Return the share of the gold that was paid out."""
-    return receipts(bids, golds).sum(axis=0) / golds
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:

@@ -106,26 +106,6 @@ def level_k(level: int, bar: Bar) -> float:
     return float(go > bar.home)
 
 
-def policy_nash_conv(q: float, bar: Bar) -> float:
-    """Return NashConv of the profile in which everybody goes with probability `q`."""
-    go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
-    return bar.players * (max(go, bar.home) - (q * go + (1 - q) * bar.home))
-
-
-def welfare(goers: Array, bar: Bar) -> Array:
-    """Return the sum of utilities with this many goers."""
-    going = np.where(np.asarray(goers) <= bar.capacity, bar.good, bar.crowded)
-    return goers * going + (bar.players - goers) * bar.home
-
-
-def efficiency(going: PerPlayer, bar: Bar) -> PerTable:
-    """Return welfare between the worst (0) and the best (1) possible."""
-    possible = welfare(np.arange(bar.players + 1), bar)
-    low, high = possible.min(), possible.max()
-    mine = welfare(np.sum(going, axis=0), bar)
-    return (mine - low) / (high - low) if high > low else np.ones_like(mine, float)
-
-
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     """Return regret and distance of a round."""
     going, bar = record["actions"], Bar.of(game)

@@ -83,14 +83,6 @@ def regret(
     return np.where(won, np.maximum(price - values, 0), missed)
 
 
-def best_profit(values: Array, prices: Array, budget: int) -> int:
-    """Return the most that a budget could have gained at fixed prices, ``(items,)`` each."""
-    step = money_step(np.append(prices, budget), 0)
-    gains = np.maximum(np.asarray(values) - prices, 0)
-    table = knapsack(np.asarray(prices)[None] // step, gains[None], budget // step)
-    return int(table[0, -1])
-
-
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     """Return the regret of a reply, once an item is closed; no distance is defined.
 

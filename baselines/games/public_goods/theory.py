@@ -43,14 +43,6 @@ def optimum(endowments: Array, ratio: Fraction) -> Array:
     return endowments if ratio > 1 else np.zeros_like(endowments)
 
 
-def efficiency(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerTable:
-    """Return welfare between the worst (0) and the best (1) possible."""
-    share = np.asarray(contributions).sum(axis=0) / np.asarray(endowments).sum(axis=0)
-    if ratio == 1:
-        return np.ones_like(share)
-    return share if ratio > 1 else 1 - share
-
-
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     """Return regret and distance of a round, in what each had."""
     given, have = record["actions"], np.floor(record["endowment"])

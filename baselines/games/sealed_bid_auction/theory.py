@@ -63,13 +63,6 @@ def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
     return np.abs(np.asarray(bids) - reference).sum(axis=0)
 
 
-def efficiency(values: PerPlayer, bids: PerPlayer) -> PerTable:
-    """Return the winner's mean value as a share of the highest (1 if all are 0)."""
-    top = bids == np.max(bids, axis=0)
-    won, best = (values * top).sum(axis=0) / top.sum(axis=0), np.max(values, axis=0)
-    return np.where(best > 0, won / np.where(best > 0, best, 1), 1.0)
-
-
 def equilibrium_bids(game: Any, values: Array) -> Array:
     """Return the mean equilibrium bids of these valuations; as if independent where given."""
     if game.price == "second":

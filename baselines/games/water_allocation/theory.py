@@ -134,13 +134,6 @@ def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0
     return Play(state.living, np.stack(living), np.stack(bids), supplies)
 
 
-def survival(
-    game: WaterAllocation, rules: Sequence[Rule], games: int = 4000, seed: int = 0
-) -> Array:
-    """Return the share of games that each seat survives, float64 ``(players,)``."""
-    return play(game, rules, games, seed).survived.mean(axis=1)
-
-
 # -- prices ----------------------------------------------------------------------------------------
 
 
@@ -405,32 +398,3 @@ def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
     """Return the regret of a day: 1 for a `needless_death`; no distance is defined."""
     saved = needless_death(game, record)
     return saved.astype(float), np.full(saved.shape[1:], np.nan)
-
-
-def regret(game: WaterAllocation, played: Play, seat: int) -> float:
-    """Return by how much a best response to the others' prices survives more often than the seat.
-
-    The response knows the prices of these very games, so that with few games it is flattered.
-    """
-    best = min(best_response(game, played, seat).value, 1.0)
-    return best - float(played.survived[seat].mean())
-
-
-def price_ratio(game: WaterAllocation, played: Play) -> float | None:
-    """Return what was paid for all water as a share of what would have been enough.
-
-    None if nothing would have been.
-    """
-    paid, enough = 0, 0
-    for bids, supply in zip(played.bids, played.supplies, strict=True):
-        for seat in range(game.players):
-            price = critical_price(game, bids, supply, seat)
-            won = (bids[seat] > NO_BID) & (bids[seat] >= price)
-            paid += int(bids[seat][won].sum())
-            enough += int(price[won].sum())
-    return paid / enough if enough else None
-
-
-def efficiency(game: WaterAllocation, played: Play) -> float:
-    """Return the mean number of survivors as a share of the planner's, see `best_plan`."""
-    return float(played.survived.sum(axis=0).mean()) / best_plan(relevant(game))[1]
