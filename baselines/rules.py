@@ -113,10 +113,11 @@ class RulePolicy(Policy):
 def decision(view: View, action: Any) -> Decision:
     """Return a decision; numbers are kept within what is legal now."""
     values = np.asarray(action)
-    if values.ndim == view.numbers.ndim - 1:
-        values = np.clip(values, view.low, view.high)
+    batch = shape(view)
+    if values.ndim == len(batch):
+        values = np.minimum(np.maximum(values, view.low), view.high)
     values = values.astype(np.int64)
-    if view.numbers.ndim > 1:
+    if batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))
 
@@ -126,7 +127,7 @@ def decision(view: View, action: Any) -> Decision:
 
 def shape(view: View) -> tuple[int, ...]:
     """Return the batch of a view, () for one table."""
-    return view.numbers.shape[:-1]
+    return view.batch
 
 
 def whole(view: View, column: str, unit: int = 1) -> Array:

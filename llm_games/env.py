@@ -168,7 +168,7 @@ class TableEnv:
 
     def _take(self, seat: int, action: Any) -> bool:
         """Take an asked seat's action; return whether it made a whole move."""
-        move = self.windows.codecs[seat].take(self.table.ready().view(seat), action)
+        move = self.windows.codecs[seat].take(View(self.table.ready(), seat), action)
         if move is None:
             return False
         if self.strict:

@@ -128,6 +128,9 @@ class Noise:
             count: Any = high - low + endpoint
             if not 0 < count < 2**63 or not -(2**63) <= low <= 2**63 - count:
                 raise _no_integers(low, high)
+            if shape in (None, ()) and type(self._base) is int:  # one number: the same, and fast
+                single: Any = np.int64((mix(self._base + GOLD & FULL) * count >> 64) + low)
+                return single
             large, lead = count > LOW, self._lead(shape)
         else:
             low, high = np.asarray(low), np.asarray(high)

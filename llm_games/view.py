@@ -110,6 +110,12 @@ class View:
         who = self.sight.who
         return who._replace(run=who.run or self.game.name, seat=self.seat)
 
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch, () for one table."""
+        shape: tuple[int, ...] = self._state.round.shape
+        return shape
+
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
         """Return a seat's view of a state; of a batch of tables, it has numbers but no words."""

@@ -20,9 +20,8 @@ WORDS = ("strongest", "weakest", "nobody")
 
 def living_others(view: View) -> Array:
     """Return who else is alive, bool ``(*batch, players)``."""
-    seats = range(view.game.players)
-    alive = np.stack([view.number(f"living_{i}") > 0 for i in seats], axis=-1)
-    return alive & (np.array(seats) != view.seat)
+    seats, first = np.arange(view.game.players), view.game.column_index["living_0"]
+    return (view.numbers[..., first + seats] > 0) & (seats != view.seat)
 
 
 def strength(view: View) -> Array:

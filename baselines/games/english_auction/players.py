@@ -131,9 +131,8 @@ def fixed(bid: int, view: View, noise: Noise) -> Array:
 
 def any_legal(view: View, noise: Noise) -> Array:
     """Withdraw or make any legal bid."""
-    floor = money(view, "floor")
-    most = np.maximum(money(view, "budget"), floor - 1)
-    bid = noise.integers(floor - 1, most, endpoint=True)
+    floor, budget = view.amounts
+    bid = noise.integers(floor - 1, np.maximum(budget, floor - 1), endpoint=True)
     return np.where(bid < floor, WITHDRAW, bid)
 
 

@@ -216,12 +216,11 @@ class BattleRoyale(Rulebook):
         return np.where(paid & living, 1.0 / left, 0.0)
 
     def seen(self, state: BattleRoyaleState) -> Array:
-        """Return whose last shot each player has seen since its own (included).
+        """Return whose last shot each living player has seen since its own (included).
 
         Bool ``(players, players, *batch)``: the first axis is the shooter's.
         """
-        since = state.shot[:, None] >= state.shot[None]
-        return state.living[None] & (state.shot[:, None] > 0) & since
+        return (state.shot[:, None] >= np.maximum(state.shot, 1)) & state.living
 
     def known(self) -> Sequence[Fact]:
         n, most = self.players, np.inf if self.max_shots is None else self.max_shots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -422,6 +422,8 @@ class WaterAllocation(Rulebook):
 
     def decode(self, state: WaterAllocationState, seat: int, action: Any) -> Action:
         """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
+        if type(action) is int and self.unit == 1:  # a short way for most
+            return super().decode(state, seat, max(NO_BID, action))
         value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
         if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
             exact = max(NO_BID, floor(Fraction(repr(value.item())) * self.unit))
@@ -469,16 +471,25 @@ class WaterAllocation(Rulebook):
         )
 
     def told(self, state: WaterAllocationState, seat: int) -> dict[str, Any]:
-        today: dict[str, Any] = dict.fromkeys(("day", "supply", "balance", "hp", "dry"))
-        if self.asked(state)[seat]:
-            today = {
-                "day": int(state.round) + 1,
-                "supply": int(self.supply(state)),
-                "balance": self.money_in_words(self.purse(state)[seat]),
-                "hp": int(state.hp[seat]),
-                "dry": self._shown(state.dry[seat]),
-            }
-        return today | {"last": self._announcement(state) if state.took_part[seat] else None}
+        return self.teller(state)(seat)
+
+    def teller(self, state: WaterAllocationState) -> Callable[[int], dict[str, Any]]:
+        asked, purse, last = self.asked(state), self.purse(state), self._announcement(state)
+        day, supply = int(state.round) + 1, int(self.supply(state))
+
+        def tell(seat: int) -> dict[str, Any]:
+            today: dict[str, Any] = dict.fromkeys(("day", "supply", "balance", "hp", "dry"))
+            if asked[seat]:
+                today = {
+                    "day": day,
+                    "supply": supply,
+                    "balance": self.money_in_words(purse[seat]),
+                    "hp": int(state.hp[seat]),
+                    "dry": self._shown(state.dry[seat]),
+                }
+            return today | {"last": last if state.took_part[seat] else None}
+
+        return tell
 
     def _announcement(self, state: WaterAllocationState) -> dict[str, Any]:
         return {
