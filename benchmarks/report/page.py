@@ -14,7 +14,6 @@ from urllib.parse import quote, unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from llm_games import __version__
 from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.report.figures import Plot
@@ -25,6 +24,7 @@ from llm_games.benchmarks.runs.reader import Game, Run, added, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
+from llm_games.version import __version__
 
 LONG = 16
 """With more games than this a run's details are folded away."""
