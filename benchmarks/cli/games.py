@@ -39,8 +39,7 @@ def play(
     from llm_games.wrappers.human import HumanPolicy, PersonLeft
 
     rules = rulebook(game, **parameters(game, params or ()))
-    settings = {} if base_url is None else {"base_url": base_url}
-    others = opponents(rules, against or (), settings)
+    others = opponents(rules, against or (), {} if base_url is None else {"base_url": base_url})
     table = PersonsGame(rules, seat, HumanPolicy(prompts=prompts), others)
     try:
         episode = table.play(_drawn_seed() if seed is None else seed)

@@ -7,14 +7,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
-from llm_games.benchmarks.runs.compare import Comparison, Difference
+from llm_games.benchmarks.runs.compare import SEED, Comparison, Difference
 from llm_games.benchmarks.runs.grid import Grid, Label, Value
 from llm_games.benchmarks.runs.paper import editions, scores
 from llm_games.benchmarks.runs.reader import Episode, Game, Player, Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
-
-SEED = 2024
-"""Of the bootstrap draws, so that a report is the same each time it is made."""
 
 
 def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Grid:

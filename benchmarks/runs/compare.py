@@ -20,7 +20,7 @@ from llm_games.benchmarks.runs.records import EpisodeRow, Records
 from llm_games.errors import BadParameter
 
 SEED = 2024
-"""Of all draws, so that a comparison is the same each time it is made."""
+"""Of all draws, so that a comparison or report is the same each time it is made."""
 DRAWS = 10_000
 EXACT = 12
 """Up to so many pairs the permutation test goes through all signs."""

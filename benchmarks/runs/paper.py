@@ -15,6 +15,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from llm_games.benchmarks.runs.config import PAPERS
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, Run, games
 from llm_games.benchmarks.runs.records import Records
@@ -22,7 +23,6 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
-ROOMS = Path(__file__).parents[1] / "papers"
 Record = Mapping[str, Any]
 T = TypeVar("T")
 Draw = Callable[..., str]
@@ -108,7 +108,7 @@ class Paper(NamedTuple):
 @cache
 def papers() -> tuple[Paper, ...]:
     """Return all papers, in the order of their rooms' names."""
-    names = [module.name for module in iter_modules([str(ROOMS)]) if module.ispkg]
+    names = [module.name for module in iter_modules([str(PAPERS)]) if module.ispkg]
     pages = [f"llm_games.benchmarks.papers.{name}.page" for name in names]
     return tuple(import_module(page).PAPER for page in pages if find_spec(page))
 

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -329,13 +328,13 @@ class _Record(Recorded):
             row = known[number]
             if (row.prompt, row.seed) != (prompt, request.seed):
                 raise self._differs(where, "its prompt or seed")
-            return recorded_completion(row)
+            return row.completion()
         row = await self._live(client, request, where, number, prompt)
         self.store.attempt(self.row.id, row)
         self.run.books.enter(client.name, seat_of(request))
         await self.store.durable()
         self.run.note(self.row.id, row)
-        return recorded_completion(row)
+        return row.completion()
 
     async def _live(
         self, client: Client, request: Request, where: Place, number: int, prompt: int
@@ -433,18 +432,6 @@ def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
 def _storable(text: str) -> str:
     """Replace halves of characters, which JSON can hold and a database cannot."""
     return text.encode(errors="replace").decode()
-
-
-def recorded_completion(row: AttemptRow) -> Completion:
-    """Return a completion as it was recorded.
-
-    Raises:
-        ClientError: the record says that none came.
-    """
-    if row.error:
-        raise ClientError(row.error, transient=row.finish == "transient")
-    finish: Any = row.finish
-    return Completion(row.text, finish, row.tokens_in, row.tokens_out, row.latency, row.model)
 
 
 def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:
