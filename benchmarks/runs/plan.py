@@ -283,17 +283,13 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in made or not is_model(seat.player):
-                    client = seat.client | ({"shared": shared} if _calls(seat.player) else {})
+                    layers = is_model(seat.player) and not seat.player.startswith("recorded:")
+                    client = seat.client | ({"shared": shared} if layers else {})
                     made[seat.key] = make_player(seat.player, rules, client, **seat.settings)
                 made[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return made
-
-
-def _calls(player: str) -> bool:
-    """Return whether a player has a client with layers."""
-    return is_model(player) and not player.startswith("recorded:")
 
 
 async def check(made: Mapping[str, Policy]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,6 @@ import numpy as np
 from pydantic import ValidationError
 
 from llm_games.benchmarks.runs.database import NotARun, StoreError
-from llm_games.benchmarks.runs.garbage import searched_rarely
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.runs.store import (
@@ -46,6 +46,9 @@ from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
+
+NEW_OBJECTS = 10_000
+"""Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
 
 class RunStopped(LLMGamesError):
@@ -158,8 +161,16 @@ def play_run(
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
 
-    with searched_rarely():
+    # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
+    # through what was there before (packages and the like).
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)
+    try:
         asyncio.run(main())
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 class _Books:
