@@ -16,6 +16,7 @@ from llm_games import envs, registry, rooms
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
 from llm_games.registry import list_games, make
 from llm_games.registry import rulebook as rules
+from llm_games.version import __version__
 
 if TYPE_CHECKING:
     from llm_games.baselines.players import make_player as player
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from llm_games.wrappers.seats import play
     from llm_games.wrappers.tools import Tool
 
-__version__ = "0.2.0"
 
 _LATER = {
     "LLMPolicy": "llm_games.wrappers.llm_policy:LLMPolicy",

@@ -33,6 +33,8 @@ from llm_games.wrappers.clients.base import (
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
+EDITION = 1
+"""How a model is asked and read, by number: raised when the same record would be read otherwise."""
 NOTHING_NEW = "It is your move."
 """Stands in the dialogue for a past round before which there was nothing to report."""
 MOST_ATTEMPTS = 100

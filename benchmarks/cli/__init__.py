@@ -50,7 +50,7 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from llm_games import __version__
+        from llm_games.version import __version__
 
         print(f"llm-games {__version__}")
         raise typer.Exit

@@ -34,13 +34,13 @@ def play(
     For instance: llm-games play public_goods --params players=4 --params rounds=5
     """
     from llm_games.benchmarks.cli.human_play import PersonsGame, opponents, parameters
-    from llm_games.benchmarks.cli.tables import moves_table, payoffs_table
+    from llm_games.benchmarks.cli.tables import moves_table
+    from llm_games.benchmarks.runs.grid import Grid, columns
     from llm_games.registry import rulebook
     from llm_games.wrappers.human import HumanPolicy, PersonLeft
 
     rules = rulebook(game, **parameters(game, params or ()))
-    settings = {} if base_url is None else {"base_url": base_url}
-    others = opponents(rules, against or (), settings)
+    others = opponents(rules, against or (), {} if base_url is None else {"base_url": base_url})
     table = PersonsGame(rules, seat, HumanPolicy(prompts=prompts), others)
     try:
         episode = table.play(_drawn_seed() if seed is None else seed)
@@ -48,7 +48,7 @@ def play(
         say("\nyou have left the table; nothing was recorded")
         return
     terminal = console()
-    terminal.print(payoffs_table(table.payoffs(episode)))
+    terminal.print(Grid(columns("seat, player", "payoff", ".2f"), table.payoffs(episode)))
     if table.moves:
         terminal.print(moves_table(table.moves))
 
@@ -62,9 +62,10 @@ def list_all(as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    from llm_games.benchmarks.cli.tables import games_table
+    from llm_games.benchmarks.runs.grid import Grid, columns
 
-    console().print(games_table(rows))
+    heads = columns("name, title, players, moves, source")
+    console().print(Grid(heads, [[row[head] for head in heads] for row in rows]))
     for group, names in experiments().items():
         text = f"run {group}, or {group}/NAME: {', '.join(names)}"
         console().print(text, soft_wrap=True, **PLAIN)
@@ -89,15 +90,11 @@ def show(
         about |= {"presets": presets, "players": players_for(found.name)}
         print(json.dumps(about | {"parameters": plain, "sample": dict(texts)}, indent=2))
         return
-    from llm_games.benchmarks.cli.tables import parameters_table, players_for_table, presets_table
+    from llm_games.benchmarks.cli.tables import game_tables
 
     terminal = console()
     terminal.print(f"{found.title} ({found.source}). {_first_lines(found)}", **PLAIN)
-    for table in (
-        parameters_table(known),
-        presets_table(found.presets),
-        players_for_table(players_for(found.name)),
-    ):
+    for table in game_tables(known, found.presets, players_for(found.name)):
         terminal.print(table)
         terminal.print()
     terminal.print(f"Wordings: {', '.join(wordings(game))}. The first seat reads in {prompts}:")

@@ -15,11 +15,9 @@ from llm_games.baselines.players import make_player, players_for
 from llm_games.benchmarks.runs.config import (
     ConfigError,
     GameSection,
-    PlayerSection,
-    ServerSection,
     checked,
 )
-from llm_games.benchmarks.runs.plan import check, is_model, params_of
+from llm_games.benchmarks.runs.plan import check, params_of
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
@@ -67,8 +65,10 @@ def parameters(game: str, given: Sequence[str]) -> dict[str, Any]:
     return params_of(checked(GameSection, {"game": game, "params": found}, "--params"))
 
 
-def opponents(game: Rulebook, specs: Sequence[str], settings: Mapping[str, Any]) -> list[Policy]:
+def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -> list[Policy]:
     """Make the players of the other seats: one spec for all of them, or one for each.
+
+    Those behind a server are called by the settings of `server`.
 
     Raises:
         LLMGamesError: not as many as there are seats, or one cannot play this game.
@@ -82,22 +82,8 @@ def opponents(game: Rulebook, specs: Sequence[str], settings: Mapping[str, Any])
             f"{game.name} has {others} other seats, but --against names {len(specs)} players; "
             f"give one for all of them, or {others}"
         )
-    checked(
-        PlayerSection,
-        {k: v for k, v in settings.items() if k in PlayerSection.model_fields},
-        "command line",
-    )
     specs = [*specs] * others if len(specs) == 1 else specs
-    return [_opponent(game, spec, settings) for spec in specs]
-
-
-def _opponent(game: Rulebook, spec: str, settings: Mapping[str, Any]) -> Policy:
-    mine = settings if is_model(spec) else {}
-    client = {k: v for k, v in mine.items() if k in ServerSection.model_fields}
-    if not spec.startswith("openai:"):
-        client = {}
-    talk = {k: v for k, v in mine.items() if k in PlayerSection.model_fields}
-    return make_player(spec, game, client, **talk)
+    return [make_player(spec, game, server if spec.startswith("openai:") else {}) for spec in specs]
 
 
 class PersonsGame:

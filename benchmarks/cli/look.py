@@ -72,9 +72,9 @@ def replay(db: Database, as_json: AsJson = False) -> None:
 
     Exit code 1: something differs, and is named.
     """
-    from llm_games import __version__
     from llm_games.benchmarks.runs.replay import replay
     from llm_games.benchmarks.runs.store import Records
+    from llm_games.version import __version__
 
     with Records.open_readonly(db) as records:
         done, made_by = replay(records), records.package

@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.cli.show import Parameter
-from llm_games.benchmarks.runs.compare import Comparison, Difference
+from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import papers
@@ -24,30 +24,22 @@ SHOWN = 20
 COUNTS = "decisions, calls, tokens in, tokens out"
 
 
-def games_table(rows: Sequence[Mapping[str, str]]) -> Grid:
-    """Return the table of all games."""
-    heads = columns("name, title, players, moves, source")
-    return Grid(heads, [[row[head] for head in heads] for row in rows])
-
-
-def parameters_table(rows: Sequence[Parameter]) -> Grid:
-    """Return the table of a game's parameters."""
-    plain = [(row.name, str(row.default), row.meaning.replace("`", "")) for row in rows]
-    return Grid(columns("parameter, default, meaning and range"), plain)
-
-
-def presets_table(presets: Mapping[str, Mapping[str, Any]]) -> Grid:
-    """Return the table of a game's presets."""
-    plain = [
+def game_tables(
+    parameters: Sequence[Parameter],
+    presets: Mapping[str, Mapping[str, Any]],
+    players: Mapping[str, str],
+) -> list[Grid]:
+    """Return the tables of a game's parameters, presets and players."""
+    own = [(row.name, str(row.default), row.meaning.replace("`", "")) for row in parameters]
+    sets = [
         (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
         for name, values in presets.items()
     ]
-    return Grid(columns("preset, parameters"), plain)
-
-
-def players_for_table(players: Mapping[str, str]) -> Grid:
-    """Return the table of the players that a game has."""
-    return Grid(columns("player, what it does"), [*players.items()])
+    return [
+        Grid(columns("parameter, default, meaning and range"), own),
+        Grid(columns("preset, parameters"), sets),
+        Grid(columns("player, what it does"), [*players.items()]),
+    ]
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
@@ -131,24 +123,12 @@ def comparison_table(found: Sequence[Comparison]) -> Grid:
     """Return the table of what differs between two runs: scores, and payoffs of changed seats."""
     heads = columns("game, of", "pairs, A, B, B - A, 95 % interval, p", ">")
     lines = [
-        (game.label, name, *_difference(difference))
+        (game.label, name, *difference.written(1))
         for game in found
         for name, difference in (("score", game.score), ("payoff", game.payoff))
         if difference is not None
     ]
     return Grid(heads, lines)
-
-
-def _difference(found: Difference) -> tuple[str, ...]:
-    ends = "-" if found.low is None else f"{found.low:.1f} to {found.high:.1f}"
-    a, b, mean = np.round((found.a, found.b, found.mean), 1)  # halves to even, as scores are
-    return str(found.pairs), f"{a:.1f}", f"{b:.1f}", f"{mean:+.1f}", ends, f"{found.p:.3g}"
-
-
-def payoffs_table(rows: Sequence[tuple[str, str, float]]) -> Grid:
-    """Return the table of everybody's payoffs: seat, player, payoff."""
-    plain = [(seat, player, f"{payoff:.2f}") for seat, player, payoff in rows]
-    return Grid(columns("seat, player", "payoff", ">"), plain)
 
 
 def moves_table(moves: Sequence[Move]) -> Grid:

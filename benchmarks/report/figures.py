@@ -1,40 +1,23 @@
-"""The plots that all games share: moves, payoffs, regret; and how sketches become pictures."""
+"""The plots that all games share: moves, payoffs, regret."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import Picture, line, paths
+from llm_games.benchmarks.report.canvas import line, paths
 from llm_games.benchmarks.runs.paper import HALF, THIRD, Draw, Sketch, action, papers
 from llm_games.benchmarks.runs.reader import Episode, Game, Run
 from llm_games.questions import MISSING, Choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-class Plot(NamedTuple):
-    """One plot on the page: its heading, what its files are called after, and the picture."""
-
-    title: str
-    name: str
-    picture: Picture
-    half: bool
-
-
-def drawn(sketches: Sequence[Sketch], name: str, prefix: str) -> Iterator[Plot]:
-    """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
-    for i, sketch in enumerate(sketches):
-        picture = canvas.picture(f"{prefix}-{i}", sketch.draw, sketch.size)
-        file = f"{name} {sketch.title.lower()}" if i else name
-        yield Plot(sketch.title, file, picture, sketch.size[0] == HALF[0])
 
 
 def moves(game: Game, all_of_them: bool = True) -> list[Sketch]:

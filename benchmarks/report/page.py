@@ -14,17 +14,25 @@ from urllib.parse import quote, unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from llm_games import __version__
 from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
-from llm_games.benchmarks.report.figures import Plot
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.paper import Paper, Section, edition_of, editions, owner, papers
+from llm_games.benchmarks.runs.paper import (
+    HALF,
+    Paper,
+    Section,
+    Sketch,
+    edition_of,
+    editions,
+    owner,
+    papers,
+)
 from llm_games.benchmarks.runs.reader import Game, Run, added, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
+from llm_games.version import __version__
 
 LONG = 16
 """With more games than this a run's details are folded away."""
@@ -144,22 +152,20 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
     mine = [paper for paper in papers() if paper in owners.values()]
     parts = {paper.title: paper.read(_of(run, paper)) for paper in mine}
 
-    def shown(plots: Iterable[Plot]) -> list[dict[str, Any]]:
-        return [_figure(plot, files, folder) for plot in plots]
+    def drawn(sketches: Iterable[Sketch], name: str, prefix: str) -> list[dict[str, Any]]:
+        """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
+        found = []
+        for i, sketch in enumerate(sketches):
+            file = f"{folder} {name}{f' {sketch.title.lower()}' if i else ''}".strip()
+            found.append(_figure(sketch, f"{prefix}-{i}", files, file))
+        return found
 
     def section(about: Section, prefix: str) -> dict[str, Any]:
         pairs = [
-            (
-                shown(
-                    figures.drawn(
-                        [sketch], f"{about.title} {sketch.title}".lower(), f"{prefix}-{i}"
-                    )
-                ),
-                grid,
-            )
+            (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{prefix}-{i}"), grid)
             for i, (sketch, grid) in enumerate(about.pairs)
         ]
-        plots = shown(figures.drawn(about.sketches, about.title, prefix))
+        plots = drawn(about.sketches, about.title, prefix)
         return {"about": about, "plots": plots, "pairs": pairs}
 
     def moves(game: Game) -> Sequence[Any]:
@@ -186,15 +192,13 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
             {
                 "label": game.label,
                 "about": _about(game),
-                "plots": shown(
-                    figures.drawn(moves(game) if game.played else [], game.label, f"{prefix}-{i}")
-                ),
+                "plots": drawn(moves(game) if game.played else [], game.label, f"{prefix}-{i}"),
             }
             for i, game in enumerate(run.games)
         ],
         "players": tables.player_grid(run),
         "calls": tables.other_grid(run),
-        "replies": shown(figures.drawn(figures.latency(run), "latency", f"{prefix}-latency")),
+        "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
     }
 
 
@@ -213,15 +217,13 @@ def _total(run: Run, mine: Sequence[Paper]) -> list[Any]:
     return []
 
 
-def _figure(plot: Plot, files: Files, folder: str) -> dict[str, Any]:
-    """Keep a plot's files; return what the page shows of it."""
-    picture = plot.picture
-    paths = files.add(
-        "figures", f"{folder} {plot.name}".strip(), ("svg", picture.svg), ("png", picture.png)
-    )
+def _figure(sketch: Sketch, prefix: str, files: Files, name: str) -> dict[str, Any]:
+    """Draw a figure and keep its files; return what the page shows of it."""
+    picture = canvas.picture(prefix, sketch.draw, sketch.size)
+    paths = files.add("figures", name, ("svg", picture.svg), ("png", picture.png))
     return {
-        "title": plot.title,
-        "half": plot.half,
+        "title": sketch.title,
+        "half": sketch.size[0] == HALF[0],
         "inline": picture.inline,
         "sentence": picture.sentence,
         "files": [(Path(path).suffix[1:].upper(), quote(path)) for path in paths],

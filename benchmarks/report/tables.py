@@ -7,14 +7,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
-from llm_games.benchmarks.runs.compare import Comparison, Difference
+from llm_games.benchmarks.runs.compare import SEED, Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value
 from llm_games.benchmarks.runs.paper import editions, scores
 from llm_games.benchmarks.runs.reader import Episode, Game, Player, Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
-
-SEED = 2024
-"""Of the bootstrap draws, so that a report is the same each time it is made."""
 
 
 def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Grid:
@@ -112,17 +109,10 @@ def _comparison(game: Comparison) -> list[list[Value]]:
     seats = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
     kinds = ((name, d) for name, d in (("score", game.score), (seats, game.payoff)) if d)
     rows: list[list[Value]] = [
-        [game.label, name, str(d.pairs), *_numbers(d, 1 if name == "score" else 2)]
-        for name, d in kinds
+        [game.label, name, *d.written(1 if name == "score" else 2, "–")] for name, d in kinds
     ]
     rows = rows or [[game.label, "–", "0", *["–"] * 5]]
     return [[Label(game.label, notes), *rows[0][1:]], *rows[1:]]
-
-
-def _numbers(d: Difference, digits: int) -> list[str]:
-    ends = "–" if d.low is None else f"{shown(d.low, digits)} to {shown(d.high, digits)}"
-    change = f"{np.round(d.mean, digits):+.{digits}f}"
-    return [shown(d.a, digits), shown(d.b, digits), change, ends, f"{d.p:.3g}"]
 
 
 # -- replies -------------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.plan import Overrides, plan_of
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import EpisodeRow, Plain
+from llm_games.benchmarks.runs.records import PARTS, Records
 from llm_games.benchmarks.runs.run import fresh, play_run, seated_players, start
 from llm_games.benchmarks.runs.store import check_free
 from llm_games.benchmarks.runs.summary import GameSummary, summary
@@ -49,38 +48,14 @@ class Run:
         Raises:
             UnknownName: there is no such table.
         """
-        if table not in READERS:
-            raise unknown("table", table, READERS)
+        known = ("episodes", *PARTS)
+        if table not in known:
+            raise unknown("table", table, known)
         with Records.open_readonly(self.path) as records:
             return [
-                _about(episode) | _plain(records, episode, row)
-                for episode in records.episodes()
-                for row in READERS[table](records, episode)
+                {"game": row.game.game, "label": row.game.label, "episode": row.number} | found
+                for row, found in records.table(table)
             ]
-
-
-READERS: dict[str, Callable[[Records, EpisodeRow], Sequence[Any]]] = {
-    "episodes": lambda records, episode: [episode],
-    "steps": lambda records, episode: records.steps(episode.id),
-    "decisions": lambda records, episode: records.decisions(episode.id),
-    "attempts": lambda records, episode: records.attempts(episode.id),
-    "notes": lambda records, episode: records.notes(episode.id),
-}
-
-
-def _about(episode: EpisodeRow) -> Plain:
-    return {"game": episode.game.game, "label": episode.game.label, "episode": episode.number}
-
-
-def _plain(records: Records, episode: EpisodeRow, row: Any) -> Plain:
-    plain = dict(vars(row))
-    if row is episode:
-        return plain | {"game": episode.game.game, "players": episode.seats}
-    if "seat" in plain:
-        plain["player"] = episode.seats[row.seat]
-    if "prompt" in plain:
-        plain["prompt"] = records.messages(row.prompt)
-    return plain
 
 
 def run(

@@ -17,10 +17,11 @@ import numpy as np
 from llm_games.benchmarks.runs.paper import edition_of, score
 from llm_games.benchmarks.runs.reader import Episode, Game, games
 from llm_games.benchmarks.runs.records import EpisodeRow, Records
+from llm_games.benchmarks.runs.stats import shown
 from llm_games.errors import BadParameter
 
 SEED = 2024
-"""Of all draws, so that a comparison is the same each time it is made."""
+"""Of all draws, so that a comparison or report is the same each time it is made."""
 DRAWS = 10_000
 EXACT = 12
 """Up to so many pairs the permutation test goes through all signs."""
@@ -45,6 +46,14 @@ class Difference(NamedTuple):
     low: float | None
     high: float | None
     p: float
+
+    def written(self, digits: int, missing: str = "-") -> list[str]:
+        """Return pairs, both means, the difference, its interval and p as words of a table."""
+        ends = f"{shown(self.low, digits)} to {shown(self.high, digits)}"
+        means = [shown(mean, digits) for mean in (self.a, self.b)]
+        change = f"{np.round(self.mean, digits):+.{digits}f}"
+        interval = missing if self.low is None else ends
+        return [str(self.pairs), *means, change, interval, f"{self.p:.3g}"]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Sampling
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.mind import Planning
 
 PAPERS = Path(__file__).parents[1] / "papers"
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
@@ -29,43 +31,34 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-_DRAWN: dict[str, Any] = {
-    one.name: (get_type_hints(Sampling)[one.name], Field(default=None, **one.metadata["limits"]))
-    for one in fields(Sampling)
+_LIMITS: dict[str, Any] = {
+    **{key: {"ge": 1, "le": 100} for key in ("max_attempts", "max_tool_calls", "belief_checks")},
+    "plan_reasks": {"ge": 0, "le": 100},
 }
-Drawn = create_model("Drawn", __base__=Section, **_DRAWN)
-"""How replies are drawn, see `Sampling`."""
+_WRITTEN = {"prompt_folder": str, "memory": Any, "tools": list[str]}
+"""Settings that a file writes otherwise than Python: tools by their names."""
 
 
-class PlayerSection(Drawn):  # type: ignore[misc,valid-type]
-    """How a player that asks a language model is asked; see `LLMPolicy`. None: its default."""
+def _asked() -> dict[str, Any]:
+    """Return the fields of all settings of `Sampling`, `LLMPolicy` and `Planning`."""
+    limits = {one.name: one.metadata["limits"] for one in fields(Sampling)} | _LIMITS
+    hints: dict[str, Any] = {}
+    for declared in (Sampling, LLMPolicy.__init__, Planning):
+        hints |= get_type_hints(declared)
+    for name in ("client", "name", "sampling", "drawing", "return"):
+        hints.pop(name)
+    return {
+        name: (_WRITTEN.get(name, hint) | None, Field(default=None, **limits.get(name, {})))
+        for name, hint in hints.items()
+    }
 
-    prompts: str | None = None
-    """wording: ``v1`` to ``v5``, or a file in `prompt_folder`"""
-    prompt_folder: str | None = None
-    reasoning: bool | None = None
-    """ask for an explanation first"""
-    persona: str | None = None
-    """``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own"""
-    memory: Any = None
-    """past decisions in the dialogue: ``full``, ``none`` or a number"""
-    reading: str | None = None
-    max_attempts: int | None = Field(default=None, ge=1, le=100)
-    structured: bool | None = None
-    tools: list[str] | None = None
-    """what the model may call: names of `baselines.tools`, or ``NAME:always`` to be told anyway"""
-    max_tool_calls: int | None = Field(default=None, ge=1, le=100)
-    """for one decision, at most"""
-    strategy: str | None = None
-    """``none``, ``static`` or ``adaptive``: the player plans, see `Planning`"""
-    learning: bool | None = None
-    correct_belief: bool | None = None
-    belief_checks: int | None = Field(default=None, ge=1, le=100)
-    plan_reasks: int | None = Field(default=None, ge=0, le=100)
-    belief_fallback: str | None = None
-    none_sees_estimates: bool | None = None
-    replan_shows_old_plan: bool | None = None
-    bidder_names: str | None = None
+
+class PlayerSection(create_model("Asked", __base__=Section, **_asked())):  # type: ignore[misc]
+    """How a player that asks a language model is asked; see `LLMPolicy`. None: its default.
+
+    Planning settings make it plan, see `Planning`. Tools are names of `baselines.tools`, or
+    ``NAME:always`` to be told anyway.
+    """
 
     @field_validator("memory")
     @classmethod

@@ -37,9 +37,9 @@ def editions(game: str) -> Plain:
         for path in sorted(folder.glob("*.j2")):
             digest.update(f"{path.name}\0{path.read_text('utf-8')}\0".encode())
     return {
-        "rules": getattr(game_class(game), "edition", 1),
+        "rules": game_class(game).edition,
         "wording": digest.hexdigest()[:16],
-        "seat": getattr(llm_policy, "EDITION", 1),
+        "seat": llm_policy.EDITION,
     }
 
 

@@ -15,15 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.reader import Episode, games
-from llm_games.benchmarks.runs.records import (
-    AttemptRow,
-    DecisionRow,
-    EpisodeRow,
-    NoteRow,
-    Records,
-    StepRow,
-)
+from llm_games.benchmarks.runs.records import PARTS, EpisodeRow, Records
 from llm_games.benchmarks.runs.store import Unwritable
 from llm_games.errors import LLMGamesError, unknown
 
@@ -31,31 +23,30 @@ Row = tuple[Any, ...]
 CHUNK = 5000
 """Rows that are written together."""
 
-PLAIN = {"int": int, "float": float, "bool": int, "str": str, "str | None": str}
+PLAIN = {"int": int, "float": float, "bool": int}
+PLAIN |= dict.fromkeys(("str", "str | None", "Status"), str)
 """Annotations of what is written as it is; all else is JSON."""
 NAMES = {"seed": "sampling_seed"}
 """Fields whose columns have other names."""
 EPISODE = {"game": str, "label": str, "episode": int, "seed": int}
 """Columns that every table begins with."""
+Kinds = dict[str, type | None]
 
 
-def _columns(row: type[Any]) -> dict[str, type]:
-    """Return the columns of a kind of rows; a seat has its player beside it."""
-    found = {NAMES.get(f.name, f.name): PLAIN.get(str(f.type), str) for f in fields(row)}
-    head = {"step": int, "seat": int, "player": str} if "seat" in found else {}
-    return EPISODE | head | found
+def _kinds(row: type[Any]) -> Kinds:
+    """Return what a kind of rows holds, None for JSON; a seat has its player beside it."""
+    found = {f.name: PLAIN.get(str(f.type)) for f in fields(row)}
+    return ({"step": int, "seat": int, "player": str} if "seat" in found else {}) | found
 
 
-ROWS: dict[str, tuple[type[Any], Callable[[Episode], list[Any]]]] = {
-    "steps": (StepRow, lambda episode: episode.steps),
-    "decisions": (DecisionRow, Episode.decisions),
-    "attempts": (AttemptRow, Episode.attempts),
-    "notes": (NoteRow, Episode.notes),
+_ABOUT: Kinds = {"params": None, "players": None, **_kinds(EpisodeRow)}
+KINDS = {
+    "episodes": {k: v for k, v in _ABOUT.items() if k not in ("id", "number", "seating", *EPISODE)}
+} | {name: _kinds(row) for name, (row, _) in PARTS.items()}
+TABLES = {
+    table: EPISODE | {NAMES.get(name, name): kind or str for name, kind in kinds.items()}
+    for table, kinds in KINDS.items()
 }
-HEAD = ("id", "game", "number", "seed", "seating")
-ABOUT = [field.name for field in fields(EpisodeRow) if field.name not in HEAD]
-TABLES = {"episodes": EPISODE | dict.fromkeys(["params", "players", *ABOUT], str)}
-TABLES |= {name: _columns(row) for name, (row, _) in ROWS.items()}
 """Columns of each table and what they hold; a missing value is empty."""
 
 
@@ -97,28 +88,15 @@ def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]
 
 def rows(records: Records, table: str) -> Iterator[Row]:
     """Give the rows of one of `TABLES`, episode by episode."""
-    for game in games(records):
-        for episode in game.read():
-            row = episode.row
-            head = (game.name, game.label, row.number, row.seed)
-            if table == "episodes":
-                about = [getattr(row, name) for name in ABOUT]
-                words = (v if v is None or isinstance(v, str) else _json(v) for v in about)
-                yield *head, _json(row.params), _json(row.seats), *words
-                continue
-            kind, read = ROWS[table]
-            for found in read(episode):
-                values = vars(found) | (
-                    {"prompt": records.messages(found.prompt)} if kind is AttemptRow else {}
-                )
-                plain = [_plain(field.type, values[field.name]) for field in fields(kind)]
-                if "seat" in values:
-                    plain.insert(2, row.seats[found.seat])
-                yield *head, *plain
+    for episode, found in records.table(table):
+        head = (episode.game.game, episode.game.label, episode.number, episode.seed)
+        if table == "episodes":
+            found["params"] = episode.params
+        yield *head, *(_plain(kind, found[name]) for name, kind in KINDS[table].items())
 
 
-def _plain(kind: Any, value: Any) -> Any:
-    if value is None or kind in PLAIN:
+def _plain(kind: type | None, value: Any) -> Any:
+    if value is None or kind:
         return int(value) if isinstance(value, bool) else value
     return _json(value)
 

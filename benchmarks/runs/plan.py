@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from llm_games.baselines.players import PLAYERS, Kind, make_player
+from llm_games.benchmarks.runs import served
 from llm_games.benchmarks.runs.config import (
     BudgetSection,
     Config,
@@ -45,16 +46,10 @@ DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
 
 
-def _recorded(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> Policy:
-    from llm_games.benchmarks.runs import served
-
-    return served.player(value, client, settings)
-
-
 # Runs are known on this floor only, so that this kind of player joins the others here.
 PLAYERS["recorded"] = Kind(
     "gives the completions of a recorded run again",
-    model=_recorded,
+    model=served.player,
     value="<file.db>",
     needs_value=True,
 )
@@ -237,17 +232,8 @@ def resolve(config: Config, source: str, overrides: Overrides | None = None) -> 
     double = next((label for label in labels if labels.count(label) > 1), None)
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
-    return RunPlan(
-        title=config.title,
-        seed=config.seed,
-        max_tables=config.max_tables,
-        max_failures=config.max_failures,
-        scoring=config.scoring,
-        cache=config.cache,
-        budget=config.budget,
-        prices=config.prices,
-        games=games,
-    ).with_costs(overrides)
+    same = {name: getattr(config, name) for name in RunPlan.model_fields if name != "games"}
+    return RunPlan(games=games, **same).with_costs(overrides)
 
 
 def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
@@ -297,17 +283,13 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in made or not is_model(seat.player):
-                    client = seat.client | ({"shared": shared} if _calls(seat.player) else {})
+                    layers = is_model(seat.player) and not seat.player.startswith("recorded:")
+                    client = seat.client | ({"shared": shared} if layers else {})
                     made[seat.key] = make_player(seat.player, rules, client, **seat.settings)
                 made[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return made
-
-
-def _calls(player: str) -> bool:
-    """Return whether a player has a client with layers."""
-    return is_model(player) and not player.startswith("recorded:")
 
 
 async def check(made: Mapping[str, Policy]) -> None:

@@ -28,19 +28,11 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
 
         def watch(counters: Counters) -> None:
             if not bar.disable:
-                bar.update(
-                    task,
-                    total=counters.episodes,
-                    completed=counters.played,
-                    description=describe(counters),
+                stand = (
+                    f"{counters.decisions} decisions, {counters.in_flight} calls in flight, "
+                    f"{counters.broke} rule breaks"
                 )
+                whole, done = counters.episodes, counters.played
+                bar.update(task, total=whole, completed=done, description=stand)
 
         yield watch
-
-
-def describe(counters: Counters) -> str:
-    """Return one line on where a run stands."""
-    return (
-        f"{counters.decisions} decisions, {counters.in_flight} calls in flight, "
-        f"{counters.broke} rule breaks"
-    )

@@ -72,11 +72,6 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def decided(self, made: DecisionRow) -> None:
-        """Count a decision."""
-        self.decisions += 1
-        self.filled += made.broke
-
     def asked(self, attempt: AttemptRow, prices: Prices) -> None:
         """Count a completion; prices are those of a million tokens, by model."""
         price = prices.get(attempt.model, {})
@@ -194,7 +189,8 @@ class Episode:
         prices: Prices = self.file.config.get("prices") or {}
         for made in self.decisions():
             for tally in (total, of[self.seats[made.seat]]):
-                tally.decided(made)
+                tally.decisions += 1
+                tally.filled += made.broke
         for attempt in self.attempts():
             for tally in (total, of[self.seats[attempt.seat]]):
                 tally.asked(attempt, prices)

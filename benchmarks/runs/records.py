@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -115,6 +116,23 @@ class Records:
         """Return what players of an episode wrote down, by step and seat."""
         return self._read(NoteRow, "WHERE episode = ?", episode)
 
+    def table(self, name: str) -> Iterator[tuple[EpisodeRow, Plain]]:
+        """Yield the rows of ``episodes`` or of what belongs to them, each with its episode.
+
+        Attempts have their messages as `prompt`, and who has a seat has a `player`.
+        """
+        for episode in self.episodes():
+            if name == "episodes":
+                yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
+                continue
+            for row in PARTS[name][1](self, episode.id):
+                found = dict(vars(row))
+                if "seat" in found:
+                    found["player"] = episode.seats[row.seat]
+                if "prompt" in found:
+                    found["prompt"] = self.messages(row.prompt)
+                yield episode, found
+
     def messages(self, prompt: Any) -> list[dict[str, str]]:
         """Return the messages of an `AttemptRow.prompt`, each ``{"role": …, "content": …}``."""
         if isinstance(prompt, list):
@@ -209,6 +227,14 @@ class Records:
         with translated(self.path):
             return self._database.execute(query, values).fetchall()
 
+
+PARTS: dict[str, tuple[type[Any], Callable[[Records, int], Sequence[Any]]]] = {
+    "steps": (StepRow, Records.steps),
+    "decisions": (DecisionRow, Records.decisions),
+    "attempts": (AttemptRow, Records.attempts),
+    "notes": (NoteRow, Records.notes),
+}
+"""What belongs to an episode: its rows, and how they are read."""
 
 _CHAINED = """
 WITH RECURSIVE chain (id, parent, message) AS (

@@ -24,7 +24,6 @@ from llm_games.benchmarks.runs.run import (
     Recorded,
     planned,
     recalled,
-    recorded_completion,
     rows_of,
     void_reason,
 )
@@ -45,7 +44,7 @@ AROUND = 30
 
 
 @dataclass(frozen=True)
-class Difference:
+class Mismatch:
     """One thing that is recorded otherwise than it is played.
 
     Attributes:
@@ -71,7 +70,7 @@ class Replay:
     episodes: int = 0
     steps: int = 0
     completions: int = 0
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Mismatch, ...] = ()
 
     def summary(self) -> str:
         """Return one line on what was compared."""
@@ -104,7 +103,7 @@ def replay(records: Records) -> Replay:
             episode = _Rerun(records, row, games[row.game.label])
             found += episode.play()
         except StoreError as error:  # a value of the file that cannot be read
-            found.append(Difference(_name(row), "unreadable", "a record", str(error)))
+            found.append(Mismatch(_name(row), "unreadable", "a record", str(error)))
             continue
         done.episodes += 1
         done.steps += episode.reached
@@ -113,21 +112,21 @@ def replay(records: Records) -> Replay:
     return done
 
 
-def _messages(records: Records) -> Iterator[Difference]:
+def _messages(records: Records) -> Iterator[Mismatch]:
     """Check each message against its hash."""
     for row in records.pool():
         right = hashlib.sha256(f"{row.role}\0{row.content}".encode()).digest()[:16]
         if row.hash != right:
-            yield Difference(f"message {row.id}", "hash", right.hex(), row.hash.hex())
+            yield Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
 
 
-def _games(records: Records, plan: RunPlan) -> Iterator[Difference]:
+def _games(records: Records, plan: RunPlan) -> Iterator[Mismatch]:
     """Check the table of games, and the episodes' seeds, against the configuration."""
     rows, episodes = {row.label: row for row in records.games()}, records.episodes()
     for game in plan.games:
         row = rows.pop(game.label, None)
         if row is None:
-            yield Difference(f"game {game.label}", "row", "one", "none")
+            yield Mismatch(f"game {game.label}", "row", "one", "none")
             continue
         for what, expected, found in (
             ("game", game.game, row.game),
@@ -146,9 +145,9 @@ def _games(records: Records, plan: RunPlan) -> Iterator[Difference]:
             ),
         ):
             if _json(expected) != _json(found):
-                yield Difference(f"game {game.label}", what, *_texts(expected, found))
+                yield Mismatch(f"game {game.label}", what, *_texts(expected, found))
     for label in rows:
-        yield Difference(f"game {label}", "row", "none", "one")
+        yield Mismatch(f"game {label}", "row", "none", "one")
 
 
 class _Stop(Exception):
@@ -170,10 +169,10 @@ class _Rerun(Recorded):
         for note in records.notes(row.id):
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
         self.recalled = recalled(records, row) if game.series else None
-        self.found: list[Difference] = []
+        self.found: list[Mismatch] = []
         self.reached = self.read = 0
 
-    def play(self) -> list[Difference]:
+    def play(self) -> list[Mismatch]:
         """Play the episode to the end of its record; return the differences."""
         asking = {at.seat for at in self.calls}
         seats = [self.game.seats[place] for place in self.row.seating]
@@ -294,7 +293,7 @@ class _Rerun(Recorded):
             for what, expected, said in zip(("role", "content"), mine, other, strict=True):
                 self._compare(f"{name}, message {i} ({what})", expected, said, at)
         self.read += 1
-        return recorded_completion(call)
+        return call.completion()
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -311,7 +310,7 @@ class _Rerun(Recorded):
         where = _name(self.row)
         if at is not None:
             where += f", step {at.step}" + (f", seat {at.seat}" if at.seat >= 0 else "")
-        self.found.append(Difference(where, what, expected, found))
+        self.found.append(Mismatch(where, what, expected, found))
 
 
 class _Seated(Policy):

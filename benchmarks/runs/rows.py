@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_ori
 
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
+from llm_games.wrappers.clients.base import ClientError, Completion
 
 SCHEMA = 3
 """Number of the schema, in PRAGMA user_version."""
@@ -264,6 +265,18 @@ class AttemptRow:
     tokens_cached: int = 0
     tokens_reasoning: int = 0
     refusal: str = ""
+
+    def completion(self) -> Completion:
+        """Return what was received.
+
+        Raises:
+            ClientError: nothing was.
+        """
+        if self.error:
+            raise ClientError(self.error, transient=self.finish == "transient")
+        finish: Any = self.finish
+        counts = self.tokens_in, self.tokens_out
+        return Completion(self.text, finish, *counts, self.latency, self.model)
 
 
 @table("notes", "step, seat, number", episode=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,13 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from llm_games.benchmarks.runs.database import NotARun, StoreError
-from llm_games.benchmarks.runs.garbage import searched_rarely
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.runs.store import (
@@ -47,6 +46,9 @@ from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
+
+NEW_OBJECTS = 10_000
+"""Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
 
 class RunStopped(LLMGamesError):
@@ -159,8 +161,16 @@ def play_run(
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
 
-    with searched_rarely():
+    # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
+    # through what was there before (packages and the like).
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)
+    try:
         asyncio.run(main())
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 class _Books:
@@ -329,13 +339,13 @@ class _Record(Recorded):
             row = known[number]
             if (row.prompt, row.seed) != (prompt, request.seed):
                 raise self._differs(where, "its prompt or seed")
-            return recorded_completion(row)
+            return row.completion()
         row = await self._live(client, request, where, number, prompt)
         self.store.attempt(self.row.id, row)
         self.run.books.enter(client.name, seat_of(request))
         await self.store.durable()
         self.run.note(self.row.id, row)
-        return recorded_completion(row)
+        return row.completion()
 
     async def _live(
         self, client: Client, request: Request, where: Place, number: int, prompt: int
@@ -433,18 +443,6 @@ def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
 def _storable(text: str) -> str:
     """Replace halves of characters, which JSON can hold and a database cannot."""
     return text.encode(errors="replace").decode()
-
-
-def recorded_completion(row: AttemptRow) -> Completion:
-    """Return a completion as it was recorded.
-
-    Raises:
-        ClientError: the record says that none came.
-    """
-    if row.error:
-        raise ClientError(row.error, transient=row.finish == "transient")
-    finish: Any = row.finish
-    return Completion(row.text, finish, row.tokens_in, row.tokens_out, row.latency, row.model)
 
 
 def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:

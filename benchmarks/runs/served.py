@@ -8,7 +8,6 @@ from typing import Any
 
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.records import AttemptRow, Records
-from llm_games.benchmarks.runs.run import recorded_completion
 from llm_games.errors import BadParameter, unknown
 from llm_games.wrappers.clients.base import ClientError, Completion, Message
 from llm_games.wrappers.clients.recorded import RecordedClient
@@ -54,7 +53,7 @@ def _rows(records: Records, found: list[AttemptRow]) -> Iterator[Row]:
     for row in found:
         completion: Completion | ClientError
         try:
-            completion = recorded_completion(row)
+            completion = row.completion()
         except ClientError as error:
             completion = error
         yield records.messages(row.prompt), row.seed, completion

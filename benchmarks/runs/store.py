@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from llm_games import __version__
 from llm_games.benchmarks.runs.database import (
     APPLICATION,
     RunExists,
@@ -45,6 +44,7 @@ from llm_games.benchmarks.runs.rows import (
 )
 from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
+from llm_games.version import __version__
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.policy import Attempt
 

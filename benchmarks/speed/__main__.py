@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from llm_games.benchmarks.speed.episodes import RUNS, Work, rate, table, works
+from llm_games.benchmarks.speed.episodes import RUNS, Work, measure, rate, table
 from llm_games.registry import GAMES, make
 
 ROUNDS = 20
@@ -110,21 +110,14 @@ def beside_peers() -> list[Figure]:
     return figures
 
 
-def alone() -> list[Figure]:
-    """Measure whole episodes of all games."""
-    return [
-        Figure(f"{name}, {way}", statistics.median(rate(work) for _ in range(RUNS)))
-        for name in GAMES
-        for way, work in works(name).items()
-    ]
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
     path = parser.parse_args().json
-    figures = [*beside_peers(), *alone()]
+    figures = beside_peers()
+    for name, rates in measure([*GAMES]).items():
+        figures += [Figure(f"{name}, {way}", found) for way, found in rates.items()]
     shown = Table("whole episodes", "decisions per CPU second", "peer", "ratio to it")
     for figure in figures:
         ratio = f"{figure.ratio:.1f}" if figure.ratio else "peer not installed" * bool(figure.peer)

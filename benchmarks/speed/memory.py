@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import llm_games
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.registry import make
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -38,7 +38,7 @@ def resident() -> float:
 
 def environment(episodes: int) -> Iterator[float]:
     """Play episodes through reset and step; yield the memory at a tenth and at the end."""
-    env: Any = llm_games.make("public_goods-v0", **GAME)
+    env: Any = make("public_goods-v0", **GAME)
     for number in range(1, episodes + 1):
         env.reset(seed=number)
         while env.agents:

@@ -1,0 +1,3 @@
+"""The package's version: read here by all that name it, and by the build."""
+
+__version__ = "0.2.0"
