@@ -80,6 +80,8 @@ def by_learner(game, seed):
     env.reset(seed=seed)
     done = False
     while not done:
+        if env.seat not in env.table.asked:
+            break  # out before its first turn
         _, _, over, cut, _ = env.step(moves(env.table)[env.seat])
         done = over or cut
     return [outcome.rewards.tolist() for outcome in found]
