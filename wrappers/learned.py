@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -10,14 +10,6 @@ from llm_games.codecs import codec
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
-
-
-class Predictor(Protocol):
-    """What Stable-Baselines3's models have."""
-
-    def predict(self, observation: Any, *, deterministic: bool = False) -> tuple[Any, Any]:
-        """Return an action for an observation, and a state that is not used."""
-        ...
 
 
 class LearnedPolicy(Policy):
@@ -32,7 +24,7 @@ class LearnedPolicy(Policy):
 
     def __init__(
         self,
-        model: Predictor,
+        model: Any,
         *,
         deterministic: bool = True,
         actions: str = "index",
