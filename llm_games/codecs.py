@@ -133,15 +133,11 @@ class Steps(Codec):
         self.declines = game.decline is not None
         self.space = spaces.Discrete(game.steps + self.declines)
 
-    def take(self, view: View, action: Any) -> Action:
+    def take(self, view: View, action: Any) -> Action | None:
         if action is None:
             return MISSING
         index = _index(self, action) - self.declines
-        return _share(view, index, self.game.steps - 1) if index >= 0 else self._decline()
-
-    def _decline(self) -> int:
-        assert self.game.decline is not None
-        return self.game.decline
+        return _share(view, index, self.game.steps - 1) if index >= 0 else self.game.decline
 
 
 class Unit(Codec):
@@ -155,12 +151,11 @@ class Unit(Codec):
         self.declines = game.decline is not None
         self.space = spaces.Box(-1.0, 1.0, (1 + self.declines,), np.float32)
 
-    def take(self, view: View, action: Any) -> Action:
+    def take(self, view: View, action: Any) -> Action | None:
         if action is None:
             return MISSING
         *act, share = _floats(self, action)
         if act and act[0] < 0:
-            assert self.game.decline is not None
             return self.game.decline
         parts = round((share + 1) / 2 * FINE)
         if not self.game.picks:
@@ -218,7 +213,7 @@ class Division(Codec):
         question: Any = view.question
         mask = np.zeros(self.space.n, np.bool_)  # type: ignore[attr-defined]
         last = 0 if question is None else 1
-        if question is not None and isinstance(question, Shares):
+        if isinstance(question, Shares):
             last = self.total - sum(self.held) if self.whole else len(mask) - 1
         mask[: last + 1] = True
         return mask
@@ -302,13 +297,10 @@ def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> 
 
 
 def _index(codec: Codec, action: Any) -> int:
-    value = np.asarray(action)
-    if value.size != 1 or value.dtype.kind not in "iu":
+    value, count = np.asarray(action), codec.space.n  # type: ignore[attr-defined]
+    if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= value.item() < count:
         raise codec.refuse(action)
-    index = int(value.item())
-    if not 0 <= index < codec.space.n:  # type: ignore[attr-defined]
-        raise codec.refuse(action)
-    return index
+    return int(value.item())
 
 
 def _floats(codec: Codec, action: Any) -> list[float]:

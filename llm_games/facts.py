@@ -172,9 +172,8 @@ class Draw(NamedTuple):
         array = np.asarray(values)
         allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"
         whole = drawn.dtype.kind in "biu"
-        if array.dtype.kind not in ("biu" if whole else "biuf"):
-            raise BadParameter(f"chance {self.name!r} must be {allowed}, got {values!r}")
-        if not bool(((array >= self.low) & (array <= self.high)).all()):
+        right = array.dtype.kind in ("biu" if whole else "biuf")
+        if not right or not bool(((array >= self.low) & (array <= self.high)).all()):
             raise BadParameter(f"chance {self.name!r} must be {allowed}, got {values!r}")
         missing = drawn.ndim - array.ndim
         array = array.reshape(array.shape + (1,) * missing if missing > 0 else array.shape)

@@ -158,9 +158,8 @@ class Integer(Question):
         number = read_integer(value, self.truncate)
         if number is None:
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
-        if (self.low is not None and number < self.low) or (
-            self.high is not None and number > self.high
-        ):
+        low, high = self.low, self.high
+        if (low is not None and number < low) or (high is not None and number > high):
             raise BadReply("range", f"{number} is not {self.wanted()}", _within_int64(number))
         return _within_int64(number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown
@@ -150,11 +151,5 @@ def announce(name: str, learner: str) -> None:
     gymnasium.register(f"llm_games/{title}-{VERSION}", entry_point=learner, kwargs={"game": name})
 
 
-def make_aec(name: str, **settings: Any) -> SequentialGame:
-    """Make the AEC form; what PettingZoo's registry calls."""
-    return make(name, form="aec", **settings)
-
-
-def make_parallel(name: str, **settings: Any) -> SimultaneousGame:
-    """Make the parallel form; what PettingZoo's registry calls."""
-    return make(name, form="parallel", **settings)
+make_aec, make_parallel = partial(make, form="aec"), partial(make, form="parallel")
+"""Make the form of that name; what PettingZoo's registry calls."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -133,9 +133,13 @@ def _answers(text: str, question: Question) -> list[dict[str, Any]]:
 def _holders(value: Any, question: Question) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict) and question.holds(value):
         yield value
-    elif isinstance(value, (dict, list)):
-        for inner in value.values() if isinstance(value, dict) else value:
+    else:
+        for inner in _parts(value):
             yield from _holders(inner, question)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _no_object(question: Question) -> BadReply:
@@ -168,9 +172,7 @@ class _Conflict:
 
     @classmethod
     def inside(cls, value: Any) -> bool:
-        if isinstance(value, (dict, list)):
-            return any(map(cls.inside, value.values() if isinstance(value, dict) else value))
-        return isinstance(value, cls)
+        return isinstance(value, cls) or any(map(cls.inside, _parts(value)))
 
 
 def _objects(text: str) -> Iterator[Any]:
@@ -207,40 +209,34 @@ class _Reader:
     def _container(self, at: int, depth: int) -> tuple[Any, int]:
         if depth > DEEPEST or at in self.broken:
             raise _NotJSON
-        read = self._object if self.text[at] == "{" else self._array
         try:
-            return read(at + 1, depth)
+            return self._inside(at + 1, depth, {} if self.text[at] == "{" else [])
         except _NotJSON:
             self.broken.add(at)  # no need to read it again as the start of an answer
             raise
 
-    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        members: dict[str, Any] = {}
+    def _inside(self, at: int, depth: int, found: dict[str, Any] | list[Any]) -> tuple[Any, int]:
+        end = "}" if isinstance(found, dict) else "]"
         while True:
             at = self._skip(at)
-            if self.text[at : at + 1] == "}":
-                return members, at + 1
-            key, at = self.value(at, depth)
-            if not isinstance(key, str):
-                raise _NotJSON
-            value, at = self.value(self._skip(self._expect(":", self._skip(at))), depth)
-            same = key not in members or _same(members[key], value)
-            members[key] = value if same else _Conflict()
+            if self.text[at : at + 1] == end:
+                return found, at + 1
+            value, at = self.value(at, depth)
+            if isinstance(found, list):
+                found.append(value)
+            else:
+                at = self._member(found, value, at, depth)
             at = self._skip(at)
-            if self.text[at : at + 1] != "}":
+            if self.text[at : at + 1] != end:
                 at = self._expect(",", at)
 
-    def _array(self, at: int, depth: int) -> tuple[list[Any], int]:
-        items: list[Any] = []
-        while True:
-            at = self._skip(at)
-            if self.text[at : at + 1] == "]":
-                return items, at + 1
-            item, at = self.value(at, depth)
-            items.append(item)
-            at = self._skip(at)
-            if self.text[at : at + 1] != "]":
-                at = self._expect(",", at)
+    def _member(self, found: dict[str, Any], key: Any, at: int, depth: int) -> int:
+        if not isinstance(key, str):
+            raise _NotJSON
+        value, at = self.value(self._skip(self._expect(":", self._skip(at))), depth)
+        same = key not in found or _same(found[key], value)
+        found[key] = value if same else _Conflict()
+        return at
 
     def _skip(self, at: int) -> int:
         match = _SPACE.match(self.text, at)

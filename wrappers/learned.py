@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,6 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Policy
-
-
-class Predictor(Protocol):
-    """What Stable-Baselines3's models have."""
-
-    def predict(self, observation: Any, *, deterministic: bool = False) -> tuple[Any, Any]:
-        """Return an action for an observation, and a state that is not used."""
-        ...
 
 
 class LearnedPolicy(Policy):
@@ -33,7 +25,7 @@ class LearnedPolicy(Policy):
 
     def __init__(
         self,
-        model: Predictor,
+        model: Any,
         *,
         deterministic: bool = True,
         actions: str = "index",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from llm_games.asides import Aside, Lessons, Text
 from llm_games.errors import unknown
-from llm_games.facts import check_choice, check_integer
+from llm_games.facts import check_parameters, param
 from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
@@ -31,33 +31,32 @@ class Planning:
     strategy: str = "adaptive"
     """``none``: no plan; ``static``: one before the first move; ``adaptive``: again after every
     chapter of the game (item of an auction, else own decision)"""
-    learning: bool = False
+    learning: bool = param(False)
     """lessons are written down after a game and recalled in the next one of a series"""
-    correct_belief: bool = True
+    correct_belief: bool = param(True)
     """beliefs that are wrong are sent back and in the end corrected"""
-    belief_checks: int = 4
+    belief_checks: int = param(4, low=1)
     """replies that are read in one update of a belief, at most"""
-    plan_reasks: int = 2
+    plan_reasks: int = param(2, low=0)
     """how often a plan, or lessons, that cannot be used are asked for again, at most"""
-    belief_fallback: str = "truth"
-    """after the last wrong reply: the ``truth`` is stored, or the ``last_reply``, one more that is
-    requested then and stored unchecked"""
-    none_sees_estimates: bool = True
+    belief_fallback: str = param(
+        "truth",
+        "after the last wrong reply",
+        truth="it is stored",
+        last_reply="one more that is requested then and stored unchecked",
+    )
+    none_sees_estimates: bool = param(True)
     """a bidder without a plan is shown its estimates when an item is called"""
-    replan_shows_old_plan: bool = True
+    replan_shows_old_plan: bool = param(True)
     """the request for a new plan shows the old one"""
-    bidder_names: str = "exact"
-    """names in beliefs are compared whole, or ``substring``: also match longer ones"""
+    bidder_names: str = param(
+        "exact", "names in beliefs", exact="compared whole", substring="also match longer ones"
+    )
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             raise unknown("strategy", self.strategy, STRATEGIES)
-        for name in ("learning", "correct_belief", "none_sees_estimates", "replan_shows_old_plan"):
-            check_choice(name, getattr(self, name), (False, True))
-        check_integer("belief_checks", self.belief_checks, 1)
-        check_integer("plan_reasks", self.plan_reasks, 0)
-        check_choice("belief_fallback", self.belief_fallback, ("truth", "last_reply"))
-        check_choice("bidder_names", self.bidder_names, ("exact", "substring"))
+        check_parameters(self)
 
     def replies(self, kind: str) -> int:
         """Return how many replies to a ``belief`` or another kind of aside are read at most."""

@@ -166,12 +166,10 @@ class Gates:
         tokens_per_minute: int | None = None,
     ) -> None:
         check_integer("max_in_flight", max_in_flight, 1)
-        for name, value in (
-            ("requests_per_minute", requests_per_minute),
-            ("tokens_per_minute", tokens_per_minute),
-        ):
-            if value is not None:
-                check_integer(name, value, 1)
+        if requests_per_minute is not None:
+            check_integer("requests_per_minute", requests_per_minute, 1)
+        if tokens_per_minute is not None:
+            check_integer("tokens_per_minute", tokens_per_minute, 1)
         self._settings = max_in_flight, requests_per_minute, tokens_per_minute
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self.counts_tokens = tokens_per_minute is not None

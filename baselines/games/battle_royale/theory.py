@@ -65,20 +65,6 @@ class Solution:
     policy: Array
     gap: Array | None = None
 
-    @property
-    def shoot(self) -> Array:
-        """Probability of shooting rather than missing on purpose, [mask, shooter]."""
-        return self.policy[..., :-1].sum(-1)
-
-    @property
-    def target(self) -> Array:
-        """The seat shot at, [mask, shooter]; -1 where the shooter always misses on purpose."""
-        return np.where(self.shoot > 0, self.policy[..., :-1].argmax(-1), -1)
-
-    def win_probabilities(self) -> Array:
-        """Expected payoff of each player from the start, (N,)."""
-        return (self.value if self.gap is not None else self.value[-1])[-1, 0]
-
     def q_values(self, mask: int, shooter: int, left: int | None = None) -> Array:
         """Expected payoff of the shooter by action, (N + 1,), the last one for the miss.
 
