@@ -79,8 +79,8 @@ def rules_class(game: str) -> type:
         raise BadParameter(f"the room of {game!r} has no module {module}") from None
     if attribute:
         found: Any = getattr(rules, attribute, None)
-        if getattr(found, "name", None) != game:
-            raise BadParameter(f"{module} must define {attribute} with name = {game!r}")
+        if not hasattr(found, "name"):
+            raise BadParameter(f"{module} must define {attribute}, the rulebook of {game!r}")
         return cast(type, found)
     own = [v for v in vars(rules).values() if isinstance(v, type) and vars(v).get("name") == game]
     if len(own) != 1:

@@ -133,8 +133,7 @@ def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
     [
         ("no_such_package", "has no module no_such_package.rules"),
         ("llm_games.baselines.games.divide_dollar", "has no module .*divide_dollar.rules"),
-        ("llm_games.games.divide_dollar.rules:Nope", "must define Nope with name = 'lost'"),
-        ("llm_games.games.divide_dollar.rules:DivideDollar", "with name = 'lost'"),
+        ("llm_games.games.divide_dollar.rules:Nope", "must define Nope, the rulebook of 'lost'"),
     ],
 )
 def test_a_room_without_rules_is_told(monkeypatch, room, says):
