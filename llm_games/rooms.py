@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from llm_games import games
 from llm_games.errors import BadParameter, unknown
@@ -70,10 +70,18 @@ def rules_class(game: str) -> type:
     if game not in ROOMS:
         raise unknown("game", game, ROOMS)
     module, _, attribute = ROOMS[game].rules.partition(":")
+    module = module if attribute else f"{module}.rules"
+    try:
+        rules = import_module(module)
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise  # something that it imports
+        raise BadParameter(f"the room of {game!r} has no module {module}") from None
     if attribute:
-        found: type = getattr(import_module(module), attribute)
-        return found
-    rules = import_module(f"{module}.rules")
+        found: Any = getattr(rules, attribute, None)
+        if not hasattr(found, "name"):
+            raise BadParameter(f"{module} must define {attribute}, the rulebook of {game!r}")
+        return cast(type, found)
     own = [v for v in vars(rules).values() if isinstance(v, type) and vars(v).get("name") == game]
     if len(own) != 1:
         raise BadParameter(

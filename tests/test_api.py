@@ -6,6 +6,8 @@ import pytest
 
 from llm_games.benchmarks.runs.api import run
 from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.store import RunExists
 from llm_games.errors import UnknownName
 
@@ -79,3 +81,16 @@ def test_mistakes(tmp_path, source, given, says):
     with pytest.raises(ConfigError, match=says):
         run(source, tmp_path / "a.db", **given)
     assert not (tmp_path / "a.db").exists()
+
+
+def test_chance_can_be_given(tmp_path):
+    game = {"game": "sealed_bid_auction", "params": {"players": 2, "rounds": 1}}
+    raw = {"games": [game | {"given": {"valuations": [[7, 5]]}, "seats": ["truthful"]}]}
+    played = run(raw, tmp_path / "a.db")
+    assert [row["action"] for row in played.rows("decisions")] == [7, 5]
+    assert played.rows("episodes")[0]["given"] == {"valuations": [[7, 5]]}
+    with Records.open_readonly(played.path) as records:
+        assert not replay(records).differences
+    raw["games"][0]["given"] = {"valuation": 3}
+    with pytest.raises(ConfigError, match="did you mean 'valuations'"):
+        run(raw, tmp_path / "b.db")

@@ -126,3 +126,17 @@ def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
         assert not np.any(
             [s.outcome.broke for s in play(game, [make_player(kind, game)] * 2, 1).steps]
         )
+
+
+@pytest.mark.parametrize(
+    ("room", "says"),
+    [
+        ("no_such_package", "has no module no_such_package.rules"),
+        ("llm_games.baselines.games.divide_dollar", "has no module .*divide_dollar.rules"),
+        ("llm_games.games.divide_dollar.rules:Nope", "must define Nope, the rulebook of 'lost'"),
+    ],
+)
+def test_a_room_without_rules_is_told(monkeypatch, room, says):
+    monkeypatch.setitem(rooms.ROOMS, "lost", rooms.Room(room))
+    with pytest.raises(BadParameter, match=says):
+        rooms.rules_class("lost")

@@ -162,6 +162,8 @@ class GameSection(Section):
     label: str | None = Field(default=None, min_length=1)
     """how it is called in this run; the game's name by default"""
     params: dict[str, Any] = {}
+    given: dict[str, Any] = {}
+    """by name, what chance would else decide, in all its episodes"""
     seats: list[SeatSection] | None = Field(default=None, min_length=1)
     episodes: int | None = Field(default=None, ge=1, le=100_000)
     max_steps: int | None = Field(default=None, ge=1)

@@ -55,7 +55,7 @@ def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
         seats = [_muted(made[seat.key], meter) for seat in game.seats]
         lasting = dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
-        episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps)
+        episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps, given=game.given)
         count = len(game.seeds)
         decisions = sum(len(step.decisions) for step in episode.steps)
         totals = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)

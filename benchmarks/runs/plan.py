@@ -84,6 +84,7 @@ class PlannedGame(Section):
     change: dict[str, Any] = Field(default_factory=dict)
     order: str = "fixed"
     series: bool = False
+    given: dict[str, Any] = Field(default_factory=dict)
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
@@ -333,6 +334,7 @@ def _game(
         params.setdefault("failed_reply", config.failed_reply)
     try:
         rules = rulebook(game.game, **params)
+        rules.reset(given=game.given)
     except LLMGamesError as error:
         raise ConfigError(f"{where}: {error}") from None
     if rules.length() is None and game.max_steps is None:
@@ -356,6 +358,7 @@ def _game(
         change=change.given(),
         order=game.order,
         series=game.series,
+        given=game.given,
     )
 
 

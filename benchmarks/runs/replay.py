@@ -139,6 +139,11 @@ def _games(records: Records, plan: RunPlan) -> Iterator[Mismatch]:
             ),
             ("seeds", game.seeds, [e.seed for e in episodes if e.game.id == row.id]),
             (
+                "given chance",
+                [game.given or None] * len(game.seeds),
+                [e.given for e in episodes if e.game.id == row.id],
+            ),
+            (
                 "seatings",
                 [game.seating(seed) for seed in game.seeds],
                 [e.seating for e in episodes if e.game.id == row.id],
@@ -203,6 +208,7 @@ class _Rerun(Recorded):
             self.row.seed,
             on_step=self.check,
             max_steps=len(numbers),
+            given=self.row.given,
             recalled=self.recalled,
         )
         self._compare("number of steps", len(episode.steps), len(numbers))

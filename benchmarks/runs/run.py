@@ -93,7 +93,8 @@ def start(plan: RunPlan, path: str | Path) -> Store:
     ]
     seeds = [game.seeds for game in plan.games]
     seatings = [[game.seating(seed) for seed in game.seeds] for game in plan.games]
-    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings)
+    given = [game.given or None for game in plan.games]
+    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings, given)
 
 
 def fresh(source: str) -> Path:
@@ -269,6 +270,7 @@ class _Run:
             row.seed,
             on_step=record.add,
             max_steps=game.max_steps,
+            given=row.given,
             recalled=recalled(self.store, row) if game.series else None,
             who=Who(game.game, row.id),
         )

@@ -74,6 +74,7 @@ class Store(Records):
         games: Sequence[tuple[str, str, Plain, Sequence[str]]],
         seeds: Sequence[Sequence[int]],
         seatings: Sequence[Sequence[Sequence[int]]] | None = None,
+        given: Sequence[Plain | None] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
@@ -84,6 +85,7 @@ class Store(Records):
             games: label, name, parameters and players' names of each game.
             seeds: the seeds of each game's episodes.
             seatings: who sits where in each of them, see `EpisodeRow`; None: as listed.
+            given: chance that is given in the episodes of each game; None: none.
 
         Raises:
             RunExists: there is a file already.
@@ -96,7 +98,7 @@ class Store(Records):
             with transaction(database):
                 if database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION:
                     raise RunExists(f"another process has just started a run in {path}")
-                _fill(database, title, config, games, seeds, seatings)
+                _fill(database, title, config, games, seeds, seatings, given)
                 lock.take(database)
             tune(database)
             return cls(path, database, lock)
@@ -286,6 +288,7 @@ def _fill(
     games: Sequence[tuple[str, str, Plain, Sequence[str]]],
     seeds: Sequence[Sequence[int]],
     seatings: Sequence[Sequence[Sequence[int]]] | None,
+    given: Sequence[Plain | None] | None,
 ) -> None:
     """Write the schema and the rows that a run starts with, inside a transaction."""
     database.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -301,6 +304,7 @@ def _fill(
             seating = list(seatings[i][number] if seatings else range(len(seats)))
             about: Plain = dict.fromkeys(("reason", "started", "ended"))
             about |= {"status": "pending", "edition": editions(name)}
+            about["given"] = given[i] if given else None
             rows.append(EpisodeRow(next(episode), game, number, seed, seating, **about))
     for row in rows:
         database.execute(*TABLES[type(row)].insert(row))
