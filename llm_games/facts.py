@@ -42,13 +42,14 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
-        none: what None means, where that is allowed; or the word ``none``, if that is the default.
+        none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
         choices: it is one of these words, each with its meaning. A default that is true or false
             needs none.
         words: likewise, of words that cannot be keywords here.
     """
-    if default == "none" and choices:
-        none, choices = "", {"none": none, **choices}
+    if none and choices:
+        start = {"none": none} if default == "none" else {}
+        none, choices = "", {**start, **choices, "none": none}
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
     return field(default=default, metadata=about | {"choices": {**(words or {}), **choices}})
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from llm_games.facts import NUMBERS_ONLY, Fact, param
 from llm_games.questions import Question
-from llm_games.rulebook import Array, Outcome, PerPlayer, Rulebook
+from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
+Seen = tuple[str, Mapping[str, tuple[Array, str]]]
+"""A caption, and columns, each with its format."""
 Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 """Payoffs of a round, changes of the state, rows of the record."""
 
@@ -36,8 +38,8 @@ class Rounds(Rulebook):
         """Return what a seat is asked in a game that goes on."""
 
     @abstractmethod
-    def spectacle(self, state: Any) -> tuple[str, Mapping[str, tuple[Array, str]]]:
-        """Return a caption and the columns, each with its format, that a spectator sees."""
+    def spectacle(self, state: Any) -> Seen:
+        """Return what a spectator sees."""
 
     def in_words(self, last: dict[str, Any]) -> dict[str, Any] | None:
         """Put into words what a seat is told of the last round as plain values, by fact."""
@@ -51,7 +53,7 @@ class Rounds(Rulebook):
     def asked(self, state: Any) -> Array:
         return self.alive(state)
 
-    def play(self, state: Any, actions: Array, broke: Array) -> tuple[Any, Outcome]:
+    def play(self, state: Any, actions: Array, broke: Array) -> Played:
         payoffs, changes, record = self.pay(state, actions, broke)
         done = state.round + 1
         over = done >= self.rounds
@@ -63,6 +65,11 @@ class Rounds(Rulebook):
         """The round to play, which all such games tell."""
         last, meaning = self.rounds + 1, "round to play; rounds + 1 at the end"
         return Fact("round", lambda s: s.round + 1, 1, last, meaning, said=NUMBERS_ONLY)
+
+    @property
+    def seat(self) -> Fact:
+        """The own seat, for games that tell of all by seat."""
+        return Fact("seat", self.seats, 0, self.players - 1, "own seat", said=NUMBERS_ONLY)
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Tell the round, what is known of it, and under ``last`` what is known of the last."""

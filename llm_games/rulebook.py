@@ -28,6 +28,8 @@ PerPlayer = Array
 """One entry for each player of each table, ``(players, *batch)``."""
 PerTable = Array
 """One entry for each table, ``(*batch)``."""
+Chance = Mapping[str, Array]
+"""What was drawn, by the names that `Rulebook.draws` gives."""
 LARGEST = 2**53
 """Where actions have no other limit: the largest integer that a double holds exactly."""
 LARGEST_DISCRETE = 10_000
@@ -44,9 +46,9 @@ class State:
         void: True where it ended without a score (``failed_reply="void_run"``), ``(*batch)``.
     """
 
-    round: Array
-    over: Array
-    void: Array
+    round: PerTable
+    over: PerTable
+    void: PerTable
 
     def table(self, index: int | tuple[int, ...]) -> Self:
         """Take one table (or several, by slices) out of a batch."""
@@ -63,10 +65,6 @@ class State:
         """Return all array fields by name."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}
-
-
-FIRST = (("round", np.int64), ("over", np.bool_), ("void", np.bool_))
-"""What all states have in common, zero or false before the first step."""
 
 
 @dataclass
@@ -88,6 +86,10 @@ class Outcome:
     broke: Array = field(default_factory=lambda: np.zeros((), np.bool_))
 
 
+Played = tuple[Any, Outcome]
+"""A state after a step, and what the step brought."""
+
+
 @dataclass(frozen=True)
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
@@ -107,6 +109,8 @@ class Rulebook(ABC):
     """raised whenever payoffs or draws change, so that older recordings are known as such"""
     lasting: ClassVar[Mapping[str, Any]] = {}
     """parameters with which players who do nothing play on, for estimates of a run"""
+    idle: ClassVar[int] = 0
+    """the declared move in place of a missing or illegal one, see `fallback`"""
     personal: ClassVar[tuple[str, ...]] = ()
     """parameters that may list a value for each player and go with it if it changes seats"""
 
@@ -134,7 +138,7 @@ class Rulebook(ABC):
         """Return the smallest and largest legal action any seat can ever have (own units)."""
 
     @abstractmethod
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> Any:
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
         """Return the first state, with `chance` as `draws` names it. Pure."""
 
     @classmethod
@@ -154,7 +158,7 @@ class Rulebook(ABC):
         """Return who has to move now, bool ``(players, *batch)``; nobody once a table is over."""
 
     @abstractmethod
-    def play(self, state: Any, actions: Array, broke: Array) -> tuple[Any, Outcome]:
+    def play(self, state: Any, actions: Array, broke: Array) -> Played:
         """Resolve one step from mended actions; `step` does the rest.
 
         The rest: checks, `mend`, ``Outcome.broke``, void runs, and tables that were over before.
@@ -208,22 +212,22 @@ class Rulebook(ABC):
         return drawn | {name: draws[name].given(v, drawn[name]) for name, v in given.items()}
 
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
-        """Return a first state of this kind.
+        """Return a first state of this kind, of zeros where nothing is said.
 
         Args:
             kind: a subclass of `State`.
             batch: shape of the batch.
-            values: of its own fields; a plain number stands for itself, one a player, and a type
-                of numbers for zeros.
+            values: of its own fields; a plain number fills one, and a type is that of its zeros.
+                One declared as `PerTable` has the shape of the batch, others one row a player.
         """
-        shape = (self.players, *batch)
-        start: dict[str, Any] = {name: np.zeros(batch, of) for name, of in FIRST}
-        for name, value in values.items():
+        start: dict[str, Any] = {"over": bool, "void": bool, **values}
+        for f in dataclasses.fields(kind):
+            value = start.get(f.name, int)
+            shape = batch if f.type == "PerTable" else (self.players, *batch)
             if isinstance(value, type):
-                start[name] = np.zeros(shape, value)
-            else:
-                alike = type(value) in (int, float, bool)
-                start[name] = np.full(shape, value) if alike else value
+                start[f.name] = np.zeros(shape, value)
+            elif type(value) in (int, float, bool):
+                start[f.name] = np.full(shape, value)
         return kind(**start)
 
     @cached_property
@@ -276,7 +280,7 @@ class Rulebook(ABC):
 
     def fallback(self, state: Any) -> Array:
         """Return the declared move in place of a missing or illegal one, ``(players, *batch)``."""
-        return np.zeros(self.asked(state).shape, np.int64)
+        return np.full((self.players, *state.round.shape), self.idle, np.int64)
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""

@@ -15,9 +15,11 @@ from llm_games.questions import MISSING, Question, Target
 from llm_games.replies import bare_or_search
 from llm_games.rulebook import (
     Array,
+    Chance,
     Outcome,
     PerPlayer,
     PerTable,
+    Played,
     Rulebook,
     State,
     any_true,
@@ -66,38 +68,20 @@ class BattleRoyale(Rulebook):
     source: ClassVar[str] = "γ-Bench"
     turns: ClassVar[bool] = True
     masked: ClassVar[bool] = True
+    idle: ClassVar[int] = MISS
     picks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     base_hit_rate: int = param(35, "percentage with which the first player hits", low=0, high=100)
-    interval: int = param(
-        5, "percentage points by which each following player hits more often", low=-100, high=100
-    )
-    hit_rates: tuple[int, ...] | None = param(
-        None, "given percentages in shooting order", none="the two above"
-    )
-    max_shots: int | None = param(
-        20, "the game stops after so many shots", low=1, none="it goes on until one is left"
-    )
+    interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)
+    hit_rates: tuple[int, ...] | None = param(None, "percentages by seat", none="the two above")
+    max_shots: int | None = param(20, "shots at most", low=1, none="until one is left")
     announce_cap: bool = param(False, "whether the players are told `max_shots`")
-    reply_keys: str = param(
-        "target", target="one key", action_target="two are asked for, the target decides"
-    )
-    bad_target: str = param(
-        "rule_break",
-        "a target that is out or unknown",
-        rule_break="is against the rules",
-        wasted_shot="is a shot that hits nobody",
-    )
-    self_target: str = param(
-        "rule_break", "shooting at oneself", rule_break="is against the rules", allowed="is not"
-    )
-    target_match: str = param(
-        "exact", exact="the target's name or number", substring="the first living name it is in"
-    )
-    cap_outcome: str = param(
-        "nobody", "at `max_shots`", nobody="0 for all", share="1 shared by the living"
-    )
+    reply_keys: str = param("target", target="one key", action_target="two, the target decides")
+    bad_target: str = param("rule_break", rule_break="is illegal", wasted_shot="hits nobody")
+    self_target: str = param("rule_break", rule_break="nobody may aim at itself", allowed="one may")
+    target_match: str = param("exact", exact="a name or number", substring="first name it is in")
+    cap_outcome: str = param("nobody", nobody="all get 0", share="the living share 1")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,11 +119,8 @@ class BattleRoyale(Rulebook):
         shots = self.max_shots or ENDLESS
         return (Draw("rolls", lambda n: n.integers(0, 100, shots).astype(np.int8), 0, 99),)
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> BattleRoyaleState:
-        everybody = np.ones((self.players, *batch), np.bool_)
-        shooter, rolls = np.zeros(batch, np.int64), chance["rolls"]
-        own = {"living": everybody, "shot": int, "target": int, "hit": bool, "left": int}
-        return self.first(BattleRoyaleState, batch, shooter=shooter, rolls=rolls, **own)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BattleRoyaleState:
+        return self.first(BattleRoyaleState, batch, living=True, hit=bool, **chance)
 
     def asked(self, state: BattleRoyaleState) -> Array:
         return (self.seats(state) == state.shooter) & ~state.over
@@ -161,12 +142,7 @@ class BattleRoyale(Rulebook):
         beyond = (actions > aim) & (self.bad_target == "wasted_shot")
         return self.asked(state) & ~np.where(actions == aim, legal, beyond)
 
-    def fallback(self, state: BattleRoyaleState) -> Array:
-        return np.full(state.living.shape, MISS, np.int64)
-
-    def play(
-        self, state: BattleRoyaleState, actions: PerPlayer, broke: PerPlayer
-    ) -> tuple[BattleRoyaleState, Outcome]:
+    def play(self, state: BattleRoyaleState, actions: PerPlayer, broke: PerPlayer) -> Played:
         asked, seats = self.seats(state) == state.shooter, self.seats(state)
         target = np.minimum(at(actions, state.shooter), self.players)
         rate = np.array(self.rates)[state.shooter]

@@ -13,7 +13,6 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.facts import (
-    NUMBERS_ONLY,
     Draw,
     Fact,
     check_choice,
@@ -26,8 +25,8 @@ from llm_games.facts import (
 )
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import LARGEST_DISCRETE, Array, PerPlayer, PerTable, State, at
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import LARGEST_DISCRETE, Array, Chance, PerPlayer, PerTable, State, at
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {
@@ -124,9 +123,7 @@ class BeautyContest(Rounds):
     max: int | Fraction = param(100, "largest number one may name, above `min`", read=exact_of)
     domain: str = param("integer", integer="whole numbers", real="up to `decimals` decimals")
     decimals: int = param(6, "decimals of real numbers; finer are rounded half-even", low=0, high=9)
-    ratio: Fraction = param(
-        Fraction(2, 3), "exact factor on the mean, at least 0", read=partial(ratio_of, longest=0)
-    )
+    ratio: Fraction = param(Fraction(2, 3), "factor on the mean", read=partial(ratio_of, longest=0))
     prize: int | Fraction = param(1, "the prize x, more than 0", read=exact_of)
     prize_rule: str = param(
         "each_winner",
@@ -138,41 +135,19 @@ class BeautyContest(Rounds):
         amplified="k*x",
     )
     foul_fee: int | Fraction = param(0, "what breaking a rule costs, at least 0", read=exact_of)
-    reveal: tuple[str, ...] = param(
-        REVEAL[:4],
-        f"what is told after a round: any of {', '.join(REVEAL)} (with the seats' names, the own "
-        "one included)",
-        read=_revealed,
-    )
-    reveal_last: str | int = param(
-        "all",
-        "how many past rounds are shown before a choice: ``all`` or a number, 0 for none. An "
-        "observation tells of the last one alone; the dialogue with a language model keeps the "
-        "others",
-        read=rounds_shown,
-    )
+    reveal: tuple[str, ...] = param(REVEAL[:4], f"any of {', '.join(REVEAL)}", read=_revealed)
+    reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
     told_rational: bool = param(False, "players hear that all others are perfectly rational")
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
     max_draw: tuple[int, int] | None = param(
-        None,
-        "the largest number is a whole one from the first up to, but not including, the second, "
-        "drawn for each table, the same in all rounds",
-        read=_ends,
-        none="it is `max`",
+        None, "tables draw `max` from the first to below the second", read=_ends, none="fixed"
     )
-    reply_key: str = param(
-        "chosen_number", "key of the number in a reply: small letters and underscores", read=_key
-    )
+    reply_key: str = param("chosen_number", "of small letters and underscores", read=_key)
     tie_rule: str = param(
-        "all_closest",
-        all_closest="all at the smallest distance win",
-        first_number="of two numbers equally close, the one named by the first of these seats",
+        "all_closest", all_closest="all closest win", first_number="as many as named the first"
     )
     rule_breaker: str = param(
-        "exclude",
-        exclude="left out",
-        include="a number out of range enters the mean but cannot win",
-        void_round="nobody wins a round in which somebody broke a rule",
+        "exclude", exclude="left out", include="counts but cannot win", void_round="nobody wins"
     )
     number_parse: str = param("strict", strict="whole numbers only", truncate="cut towards zero")
     bounds_check: str = param(
@@ -232,13 +207,10 @@ class BeautyContest(Rounds):
         low, high = self.max_draw
         return (Draw("limit", lambda noise: noise.integers(low, high), low, high - 1),)
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> BeautyContestState:
-        limit = np.full(batch, self.bounds()[1], np.int64)
-        if self.max_draw is not None:
-            limit = np.asarray(chance["limit"] * self.unit)
-        none = np.full(batch, np.nan)
-        start = {"numbers": int, "legal": bool, "won": bool, "mean": none, "target": none}
-        return self.first(BeautyContestState, batch, **start, limit=limit)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BeautyContestState:
+        limit = np.asarray(chance["limit"] * self.unit) if chance else self.bounds()[1]
+        none = {"legal": bool, "won": bool, "mean": np.nan, "target": np.nan}
+        return self.first(BeautyContestState, batch, limit=limit, **none)
 
     def bounds(self) -> tuple[int, int]:
         if self.bounds_check == "none":
@@ -340,7 +312,7 @@ class BeautyContest(Rounds):
         # 0 * inf is no number.
         first, last = (float(self.ratio) * end if self.ratio else 0.0 for end in (least, most))
         largest = self.max_draw or (0, 0)
-        limit, seat = (lambda s: s.limit // self.unit), self.seats
+        limit = lambda s: s.limit // self.unit
         counted, winner = (lambda s: ~np.isnan(s.mean)), (lambda s: s.won.any(axis=0))
         mean, target = (lambda s: np.nan_to_num(s.mean)), (lambda s: np.nan_to_num(s.target))
         lowest, highest = (lambda s, end=end: self._winning(s, end) for end in (np.min, np.max))
@@ -363,7 +335,7 @@ class BeautyContest(Rounds):
                 Fact("broke", broke, 0, 1, "1 if it broke a rule"),
             ],
             "all_choices": [
-                Fact("seat", seat, 0, self.players - 1, "own seat", said=NUMBERS_ONLY),
+                self.seat,
                 Fact("number", number, low, high, "seat {}, last round", True, "numbers"),
                 Fact("legal", legal, 0, 1, "1 if seat {} broke no rule", True),
             ],
@@ -403,7 +375,7 @@ class BeautyContest(Rounds):
         least, most = (None, None) if free else (low, high)
         return Integer(key, least, most, self.number_parse == "truncate", published=spot)
 
-    def spectacle(self, state: BeautyContestState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: BeautyContestState) -> Seen:
         none, told = np.isnan(state.mean), f"mean {state.mean:.2f}, target {state.target:.2f}"
         legal, broke = state.legal, "broke a rule" if state.round else ""
         numbers = np.where(legal, [f"{n / self.unit:g}" for n in state.numbers], "")

@@ -13,7 +13,6 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.facts import (
-    NUMBERS_ONLY,
     Draw,
     Fact,
     check_integer,
@@ -26,8 +25,8 @@ from llm_games.facts import (
 )
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import LARGEST_DISCRETE, Array, PerPlayer, PerTable, State
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import LARGEST_DISCRETE, Chance, PerPlayer, PerTable, State
 
 _ECON_ARENA: dict[str, Any] = {
     "players": 5,
@@ -76,47 +75,19 @@ class BudgetAuction(Rounds):
     }
 
     assets: int | tuple[int, ...] = param(1000, "money of all bidders, or of each")
-    price: str = param(
-        "first", "what the winner pays", first="the highest bid", second="the second-highest"
-    )
-    valuations: tuple[tuple[int, ...], ...] | None = param(
-        None, "one row of `players` integers", none="they are drawn"
-    )
+    price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
+    valuations: tuple[tuple[int, ...], ...] | None = param(None, "one row", none="drawn")
     mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
-    sigma: int | float = param(100, "their standard deviation, 0 to the assets")
-    value_rounding: str = param(
-        "truncate",
-        "what is then not above 0, or above the own assets, is drawn again",
-        words={"truncate": "whole numbers, fractions cut", "none": "to `decimals`"},
-    )
+    sigma: int | float = param(100, "their standard deviation; beyond the assets they are redrawn")
+    value_rounding: str = param("truncate", truncate="fractions are cut", none="to `decimals`")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
-    entrance_fee: int | Fraction = param(
-        0, "what a player pays who breaks a rule, from 0 to the assets", read=exact_of
-    )
-    min_valid_bids: int = param(
-        2, "with fewer legal bids nothing is sold; a single bidder pays 0", low=1, high=2
-    )
-    rule_breaker: str = param(
-        "exclude",
-        exclude="an illegal bid takes no part",
-        include="a number out of range still ranks",
-    )
+    entrance_fee: int | Fraction = param(0, "what breaking a rule costs", read=exact_of)
+    min_valid_bids: int = param(2, "with fewer nothing is sold; one alone pays 0", low=1, high=2)
+    rule_breaker: str = param("exclude", exclude="takes no part", include="high bids still rank")
     reveal: str = param(
-        "none",
-        "what is told after a round",
-        words={
-            "none": "nothing",
-            "bids": "all bids by name, and the own payoff",
-            "bids_and_private": "all bids, valuations, assets and payoffs by name",
-        },
+        "none", none="nothing", bids="bids, own payoff", bids_and_private="all, of all by name"
     )
-    reveal_last: str | int = param(
-        "all",
-        "how many past rounds are shown before a bid: ``all`` or a number, 0 for none. An "
-        "observation tells of the last one alone; the dialogue with a language model keeps the "
-        "others",
-        read=rounds_shown,
-    )
+    reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
     told_rational: bool = param(False, "players hear that all others are perfectly rational")
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
     reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
@@ -189,11 +160,9 @@ class BudgetAuction(Rounds):
             values = np.where(wrong, units, values)
         return values / self.unit
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> BudgetAuctionState:
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BudgetAuctionState:
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
-        nobody, nothing = np.full(batch, -1, np.int64), np.zeros(batch, np.int64)
-        last = {"bids": int, "legal": bool, "winner": nobody, "price": nothing, "utility": int}
-        return self.first(BudgetAuctionState, batch, valuations=values, **last)
+        return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
 
     def bounds(self) -> tuple[int, int]:
         return 0, max(self._assets) * self.unit
@@ -247,11 +216,9 @@ class BudgetAuction(Rounds):
     def known(self) -> Sequence[Fact]:
         money, worth, unit = max(self._assets), self.worth, self.unit
         low, high = (-np.inf, np.inf) if self.rule_breaker == "include" else (0, money + worth)
-        values, assets = (
-            (lambda s: s.valuations / unit),
-            (lambda s: self.money(s.round.shape) / unit),
-        )
-        seat, bids = self.seats, (lambda s: np.where(s.legal, s.bids, 0) / unit)
+        values = lambda s: s.valuations / unit
+        assets = lambda s: self.money(s.round.shape) / unit
+        bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
         payoff = begun(lambda s: assets(s) + s.utility / unit)
         now = [
@@ -260,7 +227,7 @@ class BudgetAuction(Rounds):
             Fact("assets", assets, 1, money, "own assets", now=True),
         ]
         last = [
-            Fact("seat", seat, 0, self.players - 1, "own seat", said=NUMBERS_ONLY),
+            self.seat,
             Fact("bid", bids, 0, money, "seat {}, last round; 0: none", True, "bids"),
             Fact("legal", lambda s: s.legal, 0, 1, "1 if seat {} made a legal bid", True),
         ]
@@ -296,7 +263,7 @@ class BudgetAuction(Rounds):
     def heading(self) -> str:
         return f"{self.title} ({self.price} price)"
 
-    def spectacle(self, state: BudgetAuctionState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: BudgetAuctionState) -> Seen:
         begun, winner = bool(state.round), int(state.winner)
         write = lambda units: [str(plain(x / self.unit)) for x in units.tolist()]
         paid = f"{self.names()[winner]} pays {plain(state.price / self.unit)}"

@@ -16,8 +16,8 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import Array, PerPlayer, PerTable, State
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
 CHEAP, COSTLY = 0, 1
 
@@ -45,18 +45,10 @@ class DinersDilemma(Rounds):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     cheap_price: int | Fraction = param(10, "price of the cheap dish", read=exact_of)
-    cheap_utility: int | Fraction = param(
-        15, "utility of the cheap dish, in units of money", read=exact_of
-    )
-    costly_price: int | Fraction = param(
-        20, "price of the costly dish, more than `cheap_price`", read=exact_of
-    )
-    costly_utility: int | Fraction = param(
-        20, "utility of the costly dish, more than `cheap_utility`", read=exact_of
-    )
-    unknown_dish: str = param(
-        "rule_break", "any other word", rule_break="is against the rules", costly="counts as costly"
-    )
+    cheap_utility: int | Fraction = param(15, "its utility, in units of money", read=exact_of)
+    costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
+    costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
+    unknown_dish: str = param("rule_break", rule_break="any other word is", costly="it is costly")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,8 +95,8 @@ class DinersDilemma(Rounds):
     def bounds(self) -> tuple[int, int]:
         return CHEAP, COSTLY
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> DinersDilemmaState:
-        return self.first(DinersDilemmaState, batch, dishes=int)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> DinersDilemmaState:
+        return self.first(DinersDilemmaState, batch)
 
     def bill(self, dishes: PerPlayer) -> PerTable:
         """Return the bill, float64."""
@@ -150,7 +142,7 @@ class DinersDilemma(Rounds):
         other = COSTLY if self.unknown_dish == "costly" else None
         return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 
-    def spectacle(self, state: DinersDilemmaState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: DinersDilemmaState) -> Seen:
         if not state.round:
             blank = np.full(state.dishes.shape, "")
             return "", {"dish": (blank, ""), "utility": (blank, "")}

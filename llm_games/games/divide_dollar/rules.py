@@ -11,8 +11,8 @@ import numpy as np
 from llm_games.facts import Fact, param
 from llm_games.questions import Integer
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import LARGEST, Array, PerPlayer, State
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class DivideDollar(Rounds):
     def bounds(self) -> tuple[int, int]:
         return (0, self.golds) if self.bid_range == "strict" else (-LARGEST, LARGEST)
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> DivideDollarState:
-        return self.first(DivideDollarState, batch, bids=int)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> DivideDollarState:
+        return self.first(DivideDollarState, batch)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
         """Return what everybody receives for these bids, int64."""
@@ -72,6 +72,6 @@ class DivideDollar(Rounds):
         truncate = self.number_parse == "truncate"
         return Integer("bid_amount", low, high, truncate, published=bare)
 
-    def spectacle(self, state: DivideDollarState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: DivideDollarState) -> Seen:
         caption = f"bids add up to {int(state.bids.sum())} of {self.golds}"
         return caption, {"bid": (state.bids, "d"), "received": (self.receipts(state.bids), "d")}

@@ -13,8 +13,8 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import Array, PerPlayer, State
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import Array, Chance, PerPlayer, State
 
 STAY, GO = 0, 1
 
@@ -45,26 +45,18 @@ class ElFarolBar(Rounds):
     source: ClassVar[str] = "γ-Bench"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
-    ratio: Fraction = param(
-        Fraction(3, 5), "largest share of players with which the bar is still good", read=share_of
-    )
+    ratio: Fraction = param(Fraction(3, 5), "largest share in a good bar", read=share_of)
     min: int | Fraction = param(0, "utility of going when it is crowded", read=exact_of)
-    home: int | Fraction = param(
-        5, "utility of staying, `min` to `max`; a dilemma only if strictly between", read=exact_of
-    )
+    home: int | Fraction = param(5, "utility of staying, `min` to `max`", read=exact_of)
     max: int | Fraction = param(10, "utility of going when it is not crowded", read=exact_of)
-    mode: str = param(
-        "implicit", implicit="see `implicit_report`", explicit="everybody learns how many went"
-    )
+    mode: str = param("implicit", implicit="see `implicit_report`", explicit="all learn the count")
     implicit_report: str = param(
         "stayers_blind",
         "in implicit mode",
         stayers_blind="only those who went learn how many did, and whether it was worth it",
         no_count="nobody learns how many, everybody whether it was worth it",
     )
-    capacity_test: str = param(
-        "exact", exact="in integers", float="the double goers/players against that of `ratio`"
-    )
+    capacity_test: str = param("exact", exact="in integers", float="goers/players in doubles")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,8 +69,8 @@ class ElFarolBar(Rounds):
     def bounds(self) -> tuple[int, int]:
         return STAY, GO
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> ElFarolBarState:
-        return self.first(ElFarolBarState, batch, decisions=int)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> ElFarolBarState:
+        return self.first(ElFarolBarState, batch)
 
     def good(self, goers: Any) -> Any:
         """Return whether the bar is good with so many goers, elementwise."""
@@ -153,7 +145,7 @@ class ElFarolBar(Rounds):
     def asks(self, state: ElFarolBarState, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
-    def spectacle(self, state: ElFarolBarState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: ElFarolBarState) -> Seen:
         decided, goers = np.where(state.decisions == GO, "go", "stay"), int(state.decisions.sum())
         if not state.round:
             blank = np.full(decided.shape, "")

@@ -11,16 +11,18 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
-from llm_games.games.english_auction.items import LARGEST, Item, catalogue, order_of
+from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.games.english_auction.ties import leader_of
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Bid
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
+    Chance,
     Outcome,
     PerPlayer,
     PerTable,
+    Played,
     Rulebook,
     State,
     any_true,
@@ -101,13 +103,9 @@ class EnglishAuction(Rulebook):
     source: ClassVar[str] = "AucArena"
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
+    idle: ClassVar[int] = WITHDRAW
     decline: ClassVar[int | None] = WITHDRAW
-    personal: ClassVar[tuple[str, ...]] = (
-        "budgets",
-        "overestimate_pct",
-        "objective",
-        "private_values",
-    )
+    personal = ("budgets", "overestimate_pct", "objective", "private_values")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "auc_arena": {},
         "auc_arena_20": {"players": 6, "items": "items_20", "item_order": "shuffled"},
@@ -129,66 +127,29 @@ class EnglishAuction(Rulebook):
     }
 
     players: int = param(4, "number of bidders", low=1)
-    items: Any = param(
-        "items_10",
-        "``items_1`` to ``items_26``, or rows (name, start price, true value)",
-        read=frozen,
-    )
-    item_order: Any = param(
-        "listed",
-        "or ``shuffled``, dearest ``early``, ``middle``, ``late``, or all names",
-        read=frozen,
-    )
-    budgets: int | tuple[int, ...] = param(
-        10_000, "money for the whole auction, at least 0; one for all or one each", read=frozen
-    )
-    values: str = param(
-        "common", common="true values, of which all have estimates", private="all know their own"
-    )
-    value_mean: int = param(
-        50, "mean of private values: normal, cut to integers, from 1 to the own budget"
-    )
+    items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)", read=frozen)
+    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names", read=frozen)
+    budgets: int | tuple[int, ...] = param(10_000, "money of all bidders, or of each", read=frozen)
+    values: str = param("common", common="all have estimates of them", private="all know their own")
+    value_mean: int = param(50, "mean of private values, normal within 1 to the own budget")
     value_sd: int = param(10, "their standard deviation, at most `value_mean`")
-    private_values: tuple[tuple[int, ...], ...] | None = param(
-        None, "for each bidder a row with its value of each listed item", read=frozen, none="drawn"
-    )
-    overestimate_pct: int | tuple[int, ...] = param(
-        10, "percent by which estimates exceed common values, -100 to 100; one or each", read=frozen
-    )
-    objective: str | tuple[str, ...] = param(
-        "profit",
-        "what is pursued and paid, this or ``items``; one for all or one each",
-        read=frozen,
-    )
+    private_values: Any = param(None, "a row for each bidder", read=frozen, none="drawn")
+    overestimate_pct: int | tuple[int, ...] = param(10, "percent above the value", read=frozen)
+    objective: str | tuple[str, ...] = param("profit", "or ``items``, or of each", read=frozen)
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
-    bidding: str = param(
-        "rounds", rounds="all bidders at the same time", cyclic="one at a time in seat order"
-    )
-    first_bidder: int | str = param(
-        0, "if bidding is cyclic, the seat that is asked first about an item, or ``random``"
-    )
-    discount: int | None = param(
-        None, "cut of the start price, in percent, when nobody bids", low=1, high=99, none="no cut"
-    )
+    bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
+    first_bidder: int | str = param(0, "seat asked first if bidding is cyclic, or ``random``")
+    discount: int | None = param(None, "percent off if nobody bids", low=1, high=99, none="no cut")
     max_discounts: int = param(3, "how often an item's start price is cut at most", low=0)
     max_reasks: int = param(3, "how often a bidder is asked again after an illegal reply", low=0)
-    reask_limit: str = param(
-        "bounded", bounded="`max_reasks` times", unlimited="until legal (a model at most 100 times)"
-    )
+    reask_limit: str = param("bounded", bounded="`max_reasks` times", unlimited="until it is legal")
     skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
     tie_rule: str = param(
-        "uniform",
-        uniform="equal chances",
-        lowest_index="lowest seat",
-        authors="late seats likelier",
+        "uniform", uniform="by lot", lowest_index="lowest seat", authors="late seats likelier"
     )
     reveal_value: str = param("after_sale", after_sale="true values are told", never="they are not")
-    terse_rules: bool = param(
-        False,
-        "bidders are not told that withdrawing is final, that bids are sealed, how ties are drawn, "
-        "nor, in an item's first round, the increment",
-    )
+    terse_rules: bool = param(False, "bidders hear less about withdrawing, ties and increments")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -314,38 +275,27 @@ class EnglishAuction(Rulebook):
             attempt += 1
         return values
 
-    def begin(
-        self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()
-    ) -> EnglishAuctionState:
-        order, count, none = chance["order"], len(self.catalogue), np.zeros(batch, np.int64)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> EnglishAuctionState:
+        order, count = chance["order"], len(self.catalogue)
         starts = np.array([item.start for item in self.catalogue], np.int64)[order]
         values = np.take_along_axis(chance["values"], order[None], axis=1)
         markups = 100 + tall(self.markups, starts.shape)
         state = self.first(
             EnglishAuctionState,
             batch,
-            budget=tall(self.purses, batch) + np.zeros((self.players, *batch), np.int64),
-            profit=0,
-            won=0,
-            withdrawn=False,
-            bids_on_item=0,
+            **chance | {"values": values},
+            budget=np.array(self.each(self.purses, batch)),
+            withdrawn=bool,
             last_reply=NO_REPLY,
-            item=none,
-            item_round=none,
             start=starts[0],
-            high=none - 1,
-            leader=none + NOBODY,
-            discounts=none,
+            high=-1,
+            leader=NOBODY,
             turn=chance["first"],
-            first=chance["first"],
-            order=order,
             starts=starts,
-            values=values,
             estimates=values if self.values == "private" else values * markups // 100,
             sold_to=np.full((count, *batch), NOBODY, np.int64),
             price=np.full((count, *batch), -1, np.int64),
             engagement=np.zeros((self.players, count, *batch), np.int64),
-            lots=chance["lots"],
         )
         return self._skip(state, np.zeros(state.budget.shape))[0] if self.skip_broke else state
 
@@ -401,9 +351,6 @@ class EnglishAuction(Rulebook):
         """Keep broken replies: `play` counts them by kind before it takes them for withdrawals."""
         return actions.astype(np.int64, copy=False)
 
-    def fallback(self, state: EnglishAuctionState) -> PerPlayer:
-        return np.full(state.budget.shape, WITHDRAW, np.int64)
-
     @property
     def masked(self) -> bool:  # type: ignore[override]
         """Whether a bidder's legal bids are shown as a mask."""
@@ -417,9 +364,7 @@ class EnglishAuction(Rulebook):
 
     # -- one round --------------------------------------------------------------------------------
 
-    def play(
-        self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer
-    ) -> tuple[EnglishAuctionState, Outcome]:
+    def play(self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer) -> Played:
         asked, kinds = self.asked(state), np.zeros(broke.shape, np.int64)
         if any_true(broke):
             kinds, actions = self.break_kinds(state, actions), np.where(broke, WITHDRAW, actions)

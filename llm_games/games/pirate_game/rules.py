@@ -13,7 +13,7 @@ from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
-from llm_games.rulebook import Array, Outcome, PerPlayer, PerTable, Rulebook, State
+from llm_games.rulebook import Array, Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
@@ -57,22 +57,16 @@ class PirateGame(Rulebook):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     gold: int = param(100, "coins to share", low=1, high=10**9)
-    quota: str = param(
-        "half", "a plan passes with", half="at least half of the votes", majority="more than half"
-    )
+    quota: str = param("half", half="at least half of the votes", majority="more than half")
     payoff: str = param(
         "gold",
         gold="coins received",
         lexicographic="for survivors ``gold + 1`` more, and the share of pirates thrown overboard",
     )
     proposal_check: str = param(
-        "strict",
-        strict="a whole share of at least 0 for each rank",
-        sum_and_length="only the number of shares and their sum are checked",
+        "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
-    vote_parse: str = param(
-        "strict", strict="one of two words", contains="any text with accept in it, else reject"
-    )
+    vote_parse: str = param("strict", strict="one of two words", contains="accept anywhere in it")
 
     def length(self) -> int:
         return 2 * (self.players - 1)
@@ -84,10 +78,8 @@ class PirateGame(Rulebook):
     def division(self) -> int:
         return self.gold
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> PirateGameState:
-        tables = {"phase": np.zeros(batch, np.int64), "proposer": np.zeros(batch, np.int64)}
-        tables["passed"] = np.zeros(batch, np.bool_)
-        return self.first(PirateGameState, batch, **tables, plan=int, last_plan=int, votes=int)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> PirateGameState:
+        return self.first(PirateGameState, batch, passed=bool)
 
     def asked(self, state: PirateGameState) -> Array:
         seats = self.seats(state)
@@ -126,9 +118,7 @@ class PirateGame(Rulebook):
         replaced = np.where(state.phase == VOTE, broke, broke.any(axis=0))
         return np.where(replaced, self.fallback(state), actions)
 
-    def play(
-        self, state: PirateGameState, actions: PerPlayer, broke: PerPlayer
-    ) -> tuple[PirateGameState, Outcome]:
+    def play(self, state: PirateGameState, actions: PerPlayer, broke: PerPlayer) -> Played:
         seats, voting = self.seats(state), state.phase == VOTE
         living = seats >= state.proposer
         votes = np.where(seats == state.proposer, ACCEPT, np.where(living, actions, REJECT))

@@ -12,8 +12,8 @@ import numpy as np
 
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
 from llm_games.questions import Integer
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import LARGEST, Array, PerPlayer, State
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PublicGoods(Rounds):
             Draw("endowments", lambda n: low + n.order(span)[: self.players], low, self.tokens),
         )
 
-    def begin(self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()) -> PublicGoodsState:
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> PublicGoodsState:
         start = chance.get("endowments", np.full((self.players, *batch), self.tokens, np.int64))
         start = start if self.endowment == "reset" else start.astype(np.float64)
         return self.first(PublicGoodsState, batch, endowment=start, contributions=int, tokens=float)
@@ -122,7 +122,7 @@ class PublicGoods(Rounds):
         low, high = (None, None) if free else (0, int(state.endowment[seat]))
         return _contribution(low, high, self.number_parse == "truncate")
 
-    def spectacle(self, state: PublicGoodsState) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {
             "endowment": (state.endowment, "g"),
             "contributed": (state.contributions, "d"),

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_integer, param, rows_of
+from llm_games.facts import Array, Draw, Fact, check_integer, param, rows_of
 from llm_games.noise import Noise
 from llm_games.questions import Integer
-from llm_games.rounds import Paid, Rounds
-from llm_games.rulebook import LARGEST, LARGEST_DISCRETE, Array, PerPlayer, PerTable, State, at
+from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rulebook import LARGEST, LARGEST_DISCRETE, Chance, PerPlayer, PerTable, State, at
 
 
 @dataclass(frozen=True)
@@ -51,32 +51,15 @@ class SealedBidAuction(Rounds):
     source: ClassVar[str] = "γ-Bench"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
-    price: str = param(
-        "first", "what the winner pays", first="the highest bid", second="the second-highest"
-    )
+    price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
     valuation_min: int = param(0, "smallest possible valuation", low=0)
     valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9)
-    interval: int = param(
-        10, "step between valuations; divides their range, needs a step for each player", low=1
-    )
-    seed: int = param(
-        42,
-        "of the seeded valuations: round ``t`` uses ``random.Random(seed + t - 1)``",
-        low=-(2**63),
-    )
-    valuation_draw: str = param(
-        "seeded", seeded="the same valuations at every table", random="drawn for each table"
-    )
-    valuations: tuple[tuple[int, ...], ...] | None = param(
-        None, "a row of `players` integers for each round", none="they are drawn"
-    )
+    interval: int = param(10, "step between valuations, a divisor of their range", low=1)
+    seed: int = param(42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63))
+    valuation_draw: str = param("seeded", seeded="the same for all tables", random="of each table")
+    valuations: tuple[tuple[int, ...], ...] | None = param(None, "a row a round", none="drawn")
     bid_range: str = param("own_value", own_value="0 to the own valuation", unbounded="any integer")
-    tie_rng: str = param(
-        "own",
-        "who decides ties",
-        own="the table's own lots",
-        shared="the generator of the round's seeded valuations, directly after them",
-    )
+    tie_rng: str = param("own", own="the table's lots", shared="the generator of the valuations")
     number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
 
     @classmethod
@@ -138,12 +121,8 @@ class SealedBidAuction(Rounds):
                 lots[t, count] = generator.randint(0, count - 1)
         return lots
 
-    def begin(
-        self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()
-    ) -> SealedBidAuctionState:
-        nobody, nothing = np.full(batch, -1, np.int64), np.zeros(batch, np.int64)
-        last = {"bids": int, "winner": nobody, "price": nothing, "utility": int}
-        return self.first(SealedBidAuctionState, batch, **chance, **last)
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> SealedBidAuctionState:
+        return self.first(SealedBidAuctionState, batch, winner=-1, **chance)
 
     def valuation(self, state: SealedBidAuctionState, ago: int = 0) -> PerPlayer:
         """Return the valuations this round, or `ago` rounds before."""
@@ -212,9 +191,7 @@ class SealedBidAuction(Rounds):
     def heading(self) -> str:
         return f"{self.title} ({self.price} price)"
 
-    def spectacle(
-        self, state: SealedBidAuctionState
-    ) -> tuple[str, Mapping[str, tuple[Array, str]]]:
+    def spectacle(self, state: SealedBidAuctionState) -> Seen:
         begun = bool(state.round)
         caption = f"{self.names()[state.winner]} pays {state.price}" if begun else ""
         return caption, {

@@ -18,9 +18,11 @@ from llm_games.questions import NO_BID, Action, SealedBid
 from llm_games.rulebook import (
     LARGEST_DISCRETE,
     Array,
+    Chance,
     Outcome,
     PerPlayer,
     PerTable,
+    Played,
     Rulebook,
     State,
     at,
@@ -127,6 +129,7 @@ class WaterAllocation(Rulebook):
 
     name: ClassVar[str] = "water_allocation"
     lasting: ClassVar[Mapping[str, Any]] = {"hp_start": 10**6, "hp_max": 10**6}
+    idle: ClassVar[int] = NO_BID
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
     fewest_players: ClassVar[int] = 1
@@ -137,7 +140,7 @@ class WaterAllocation(Rulebook):
 
     players: int = param(5, "number of residents; more than 5 need `residents`", low=1)
     residents: tuple[Resident, ...] | None = param(
-        None, "a row ``(name, requirement, salary)`` each; units, dollars a day", none="the paper's"
+        None, "rows ``(name, units a day, dollars a day)``", none="the paper's"
     )
     days: int = param(20, "days of a game, known to the players", low=1)
     supply_low: int = param(10, "smallest daily supply, units of water", low=0)
@@ -149,24 +152,15 @@ class WaterAllocation(Rulebook):
     hp_gain: int = param(2, "health points that a day with water brings", low=0, high=MOST)
     balance_start: int = param(0, "whole dollars before the first salary", low=0, high=MOST)
     money_decimals: int = param(0, "decimals of a bid; a finer one is rounded down", low=0, high=4)
-    persona: str | tuple[Persona, ...] = param(
-        "none",
-        "or ``default`` (the paper's), or a row ``(profession, personality, background)`` each",
-    )
-    allocation: str = param(
-        "skip", skip="a bid that does not fit is passed over", stop="it ends the day's allocation"
-    )
+    persona: str | tuple[Persona, ...] = param("none", "or ``default``, or a row of three each")
+    allocation: str = param("skip", skip="a bid too large is passed over", stop="it ends the day")
     over_budget: str = param(
         "void", "a bid above the balance", void="ignored", clip="lowered", rule_break="also a break"
     )
     no_bid: str = param("none", none="who does not bid takes no part", zero="who does not bids 0")
-    tie_rule: str = param(
-        "lower_requirement", lower_requirement="this, then the lower seat", index="the lower seat"
-    )
+    tie_rule: str = param("lower_requirement", lower_requirement="then seat", index="lower seat")
     reset_balance_on_death: bool = param(True, "a dead resident's money becomes 0, in records")
-    shown_dry_counter: str = param(
-        "days", days="the dry days so far", next_loss="the health that the next one costs"
-    )
+    shown_dry_counter: str = param("days", days="dry days so far", next_loss="what the next costs")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -294,21 +288,17 @@ class WaterAllocation(Rulebook):
             supplies = lambda noise: noise.integers(low, top, days, endpoint=True)
         return (Draw("supplies", supplies, 0, self._most_water),)
 
-    def begin(
-        self, chance: Mapping[str, Array], batch: tuple[int, ...] = ()
-    ) -> WaterAllocationState:
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> WaterAllocationState:
         return self.first(
             WaterAllocationState,
             batch,
-            supplies=chance["supplies"],
+            **chance,
             balance=self.balance_start * self.unit,
             hp=self.hp_start,
-            dry=0,
             living=True,
-            took_part=False,
+            took_part=bool,
             bids=NO_BID,
-            won=False,
-            announced=0,
+            won=bool,
         )
 
     def supply(self, state: WaterAllocationState, ago: int = 0) -> PerTable:
@@ -339,16 +329,11 @@ class WaterAllocation(Rulebook):
             broke |= bids > self.purse(state)
         return self.asked(state) & broke
 
-    def fallback(self, state: WaterAllocationState) -> PerPlayer:
-        return np.full(state.living.shape, NO_BID, np.int64)
-
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
         return np.maximum(bids, NO_BID)
 
-    def play(
-        self, state: WaterAllocationState, actions: PerPlayer, broke: PerPlayer
-    ) -> tuple[WaterAllocationState, Outcome]:
+    def play(self, state: WaterAllocationState, actions: PerPlayer, broke: PerPlayer) -> Played:
         alive, purse, supply = state.living, self.purse(state), self.supply(state)
         bids = np.where(alive, actions, NO_BID)
         over_budget = bids > purse
