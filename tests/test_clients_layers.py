@@ -9,7 +9,7 @@ import pytest
 from fault_server import FaultServer
 
 from llm_games.benchmarks.runs.config import ConfigError, parse
-from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter
@@ -455,14 +455,14 @@ def test_a_budget_stops_a_run_and_a_greater_one_lets_it_go_on(tmp_path):
         assert len(server.seen) == 10  # with the greeting
         with Records.open_readonly(path) as records:
             assert records.usage()["calls"] == 9
-            plan = planned(records).with_budget(calls=30)
+            plan = planned(records).with_costs(Overrides.of(budget_calls=30))
         play_run(lambda: Store.open(path), plan, players(plan))
         assert len(server.seen) == 20  # nothing was asked twice but the greeting
         whole = plan_of(config(server))
         play_run(lambda: start(whole, tmp_path / "y.db"), whole, players(whole))
     assert rewards(path) == rewards(tmp_path / "y.db")
     with pytest.raises(ConfigError, match="calls"):
-        plan.with_budget(calls=0)
+        plan.with_costs(Overrides.of(budget_calls=0))
 
 
 def test_a_second_run_is_served_from_the_cache(tmp_path):
