@@ -41,7 +41,8 @@ class LearnedPolicy(Policy):
             BadParameter: the model says that it was trained for something else.
         """
         own, columns = codec(game, seat, self.actions).space, (len(game.column_index),)
-        seen, acts = (getattr(self.model, f"{k}_space", None) for k in ("observation", "action"))
+        seen: Any = getattr(self.model, "observation_space", None)
+        acts: Any = getattr(self.model, "action_space", None)
         seen = getattr(seen, "spaces", {}).get("observation", seen)
         if (seen and seen.shape != columns) or (acts and acts != own):
             raise BadParameter(

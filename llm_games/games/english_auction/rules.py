@@ -283,7 +283,7 @@ class EnglishAuction(Rulebook):
         state = self.first(
             EnglishAuctionState,
             batch,
-            **chance | {"values": values},
+            **{**chance, "values": values},
             budget=np.array(self.each(self.purses, batch)),
             withdrawn=bool,
             last_reply=NO_REPLY,
