@@ -49,7 +49,7 @@ def _own_cache(tmp_path_factory, monkeypatch):
 
 
 def small(name, **parameters):
-    return rulebook(name, **(SMALL[name] | parameters))
+    return rulebook(name, **(SMALL.get(name, {}) | parameters))
 
 
 def play(game, players, seed=0):
@@ -97,7 +97,7 @@ def everybody(name, game):
 @pytest.mark.parametrize("name", GAMES)
 def test_everybody_plays_a_whole_episode_legally(name, kind):
     game = small(name)
-    full = f"fixed:{FIXED[name]}" if kind == "fixed" else kind
+    full = f"fixed:{FIXED.get(name, '0')}" if kind == "fixed" else kind
     for seed in range(3):
         for _, outcome, _ in play(game, everybody(full, game), seed):
             assert not outcome.broke.any()
@@ -108,7 +108,7 @@ def test_everybody_plays_a_whole_episode_legally(name, kind):
 @pytest.mark.parametrize("name", GAMES)
 def test_batches_are_legal(name, kind):
     game = small(name)
-    player = make_player(f"fixed:{FIXED[name]}" if kind == "fixed" else kind, game)
+    player = make_player(f"fixed:{FIXED.get(name, '0')}" if kind == "fixed" else kind, game)
     for _, _, outcome, _ in play_batch(game, player, 5):
         assert not outcome.broke.any()
 
@@ -163,7 +163,7 @@ def test_play_repeats_from_a_seed(name):
     ],
 )
 def test_rational_players_have_no_regret(name, parameters):
-    game = rulebook(name, **(SMALL[name] | parameters))
+    game = rulebook(name, **(SMALL.get(name, {}) | parameters))
     for _, outcome, _ in play(game, everybody("rational", game)):
         found = deviation(game, outcome.record)
         assert found.nash_conv == pytest.approx(0, abs=1e-9)
