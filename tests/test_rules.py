@@ -200,8 +200,8 @@ def test_a_mask_shows_exactly_the_legal_actions(name, more):
             break
         mask = game.mask(state)
         for seat in np.flatnonzero(game.asked(state)):
+            actions = legal_actions(game, state, rng)
             for place, allowed in enumerate(mask[seat]):
-                actions = legal_actions(game, state, rng)
                 actions[seat] = first + place
                 broke = game.breaks(state, actions)[seat]
                 # a bid for water beyond the balance is not legal, but no broken rule either
