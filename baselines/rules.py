@@ -7,7 +7,6 @@ there is for the game. What a kind is, is said once: of those that several games
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -76,10 +75,9 @@ class Memory:
 
     def noise(self, batch: tuple[int, ...]) -> Noise:
         """Return the noise of this decision alone; copies of a batch have seeds of their own."""
-        seeds: Any = self.seed
-        if batch and not np.ndim(seeds):
-            seeds = np.uint64(seeds) + np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
-        return Noise(seeds).of(self.count)
+        alike = batch and not np.ndim(self.seed)
+        noise = Noise.copies(self.seed, batch) if alike else Noise(self.seed)
+        return noise.of(self.count)
 
 
 class RulePolicy(Policy):

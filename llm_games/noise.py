@@ -79,6 +79,12 @@ class Noise:
         self._base = base
         self.batch: tuple[int, ...] = np.shape(base) if type(base) is not int else ()
 
+    @classmethod
+    def copies(cls, seed: int, batch: tuple[int, ...]) -> Noise:
+        """Return the noise of a batch whose copy i has the i-th seed after this one."""
+        own = np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
+        return cls(np.uint64(seed) + own) if batch else cls(seed)
+
     def of(self, *key: Word) -> Noise:
         """Return the noise under a longer key: ``of("a", 1)`` is ``of("a").of(1)``.
 

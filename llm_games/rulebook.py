@@ -8,7 +8,6 @@ tables are batch ``(10000,)`` and run through the same lines.
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,8 +197,7 @@ class Rulebook(ABC):
             BadParameter, UnknownName: there is no such draw, or it cannot be that.
         """
         if not isinstance(noise, Noise):
-            copies = np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
-            noise = Noise(np.uint64(noise) + copies if batch else noise)
+            noise = Noise.copies(noise, batch)
         return self.begin(self.chance(noise, given or {}), batch)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:

@@ -120,7 +120,7 @@ class Play:
 
 def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0) -> Play:
     """Play many games with one rule for each seat."""
-    noise = Noise(np.uint64(seed * games) + np.arange(games, dtype=np.uint64))
+    noise = Noise.copies(seed * games, (games,))
     state = game.reset(noise, (games,))
     supplies, living, bids = state.supplies, [], []
     for day in range(game.days):
