@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from llm_games.benchmarks.runs.config import (
-    BudgetSection,
+    BudgetSettings,
     Config,
-    GameSection,
-    ModelSection,
-    PriceSection,
-    SeatSection,
+    GameSettings,
+    ModelSettings,
+    PriceSettings,
+    SeatSettings,
     parse,
 )
 from llm_games.benchmarks.runs.plan import players, resolve
@@ -74,7 +74,14 @@ def test_files_are_experiments(text, files):
 
 def test_all_keys_of_experiments_are_in_the_docs():
     told = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "experiments.md").read_text()))
-    for section in (Config, GameSection, ModelSection, SeatSection, BudgetSection, PriceSection):
+    for section in (
+        Config,
+        GameSettings,
+        ModelSettings,
+        SeatSettings,
+        BudgetSettings,
+        PriceSettings,
+    ):
         asides = {"player", "games", "models", "prices", "budget", "vary", "name"}
         missing = set(section.model_fields) - told - asides
         shared = {key.removesuffix("_per_seat") for key in missing}

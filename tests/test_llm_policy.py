@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
-from llm_games.benchmarks.runs.config import PlayerSection
+from llm_games.benchmarks.runs.config import PlayerSettings
 from llm_games.errors import BadParameter, NotReady, UnknownName
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.games.public_goods.rules import PublicGoods
@@ -301,7 +301,7 @@ DRAWN = {"temperature": 0.3, "top_p": 0.4, "max_tokens": 7}
 @pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(Sampling)])
 def test_every_setting_of_sampling_reaches_whatever_asks(name, tmp_path):
     """A file of an experiment, the policy, the request, the cache's key and the attempt."""
-    given = PlayerSection(**{name: DRAWN[name]}).given()
+    given = PlayerSettings(**{name: DRAWN[name]}).given()
     assert given == {name: DRAWN[name]}
     seen = []
 

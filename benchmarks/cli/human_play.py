@@ -14,7 +14,7 @@ from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, players_for
 from llm_games.benchmarks.runs.config import (
     ConfigError,
-    GameSection,
+    GameSettings,
     checked,
 )
 from llm_games.benchmarks.runs.plan import check, params_of
@@ -62,7 +62,7 @@ def parameters(game: str, given: Sequence[str]) -> dict[str, Any]:
             found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             found[key.strip()] = value.strip()
-    return params_of(checked(GameSection, {"game": game, "params": found}, "--params"))
+    return params_of(checked(GameSettings, {"game": game, "params": found}, "--params"))
 
 
 def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -> list[Policy]:

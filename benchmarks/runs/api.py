@@ -16,7 +16,7 @@ from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.errors import unknown
 
 
-class Run:
+class Results:
     """A run in its file, which is read when something is asked for.
 
     Args:
@@ -27,7 +27,7 @@ class Run:
         self.path = Path(path)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.path)!r})"
+        return f"Results({str(self.path)!r})"
 
     @property
     def games(self) -> dict[str, GameSummary]:
@@ -64,7 +64,7 @@ def run(
     *,
     use_cache: bool = True,
     **overrides: Any,
-) -> Run:
+) -> Results:
     """Play a run, record everything and return it.
 
     Args:
@@ -96,4 +96,4 @@ def run(
     else:  # as in a notebook
         with ThreadPoolExecutor(1) as pool:
             pool.submit(play).result()
-    return Run(path)
+    return Results(path)

@@ -25,35 +25,41 @@ class ConfigError(LLMGamesError, ValueError):
     """A configuration that cannot be used; names the file, the key, the value and what is legal."""
 
 
-class Section(BaseModel):
-    """Base of all sections: no unknown keys, no silent conversions."""
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Episodes = Annotated[int, Field(ge=1, le=100_000)]
+Tries = Annotated[int, Field(ge=1, le=100)]
+Calls = Annotated[int, Field(ge=1, le=10_000)]
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Settings(BaseModel):
+    """Base of all tables of the file: no unknown keys, no silent conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-_LIMITS: dict[str, Any] = {
-    **{key: {"ge": 1, "le": 100} for key in ("max_attempts", "max_tool_calls", "belief_checks")},
-    "plan_reasks": {"ge": 0, "le": 100},
-}
-_WRITTEN = {"prompt_folder": str, "memory": Any, "tools": list[str]}
-"""Settings that a file writes otherwise than Python: tools by their names."""
+S = TypeVar("S", bound=Settings)
 
 
 def _asked() -> dict[str, Any]:
     """Return the fields of all settings of `Sampling`, `LLMPolicy` and `Planning`."""
-    limits = {one.name: one.metadata["limits"] for one in fields(Sampling)} | _LIMITS
     hints: dict[str, Any] = {}
     for declared in (Sampling, LLMPolicy.__init__, Planning):
         hints |= get_type_hints(declared)
     for name in ("client", "name", "sampling", "drawing", "return"):
         hints.pop(name)
+    hints |= {"prompt_folder": str, "memory": Any, "tools": list[str]}  # not as in Python
+    hints |= dict.fromkeys(("max_attempts", "max_tool_calls", "belief_checks"), Tries)
+    hints["plan_reasks"] = Annotated[int, Field(ge=0, le=100)]
+    limits = {one.name: one.metadata["limits"] for one in fields(Sampling)}
     return {
-        name: (_WRITTEN.get(name, hint) | None, Field(default=None, **limits.get(name, {})))
+        name: (hint | None, Field(default=None, **limits.get(name, {})))
         for name, hint in hints.items()
     }
 
 
-class PlayerSection(create_model("Asked", __base__=Section, **_asked())):  # type: ignore[misc]
+class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # type: ignore[misc]
     """How a player that asks a language model is asked; see `LLMPolicy`. None: its default.
 
     Planning settings make it plan, see `Planning`. Tools are names of `baselines.tools`, or
@@ -73,27 +79,19 @@ class PlayerSection(create_model("Asked", __base__=Section, **_asked())):  # typ
         return self.model_dump(exclude_none=True)
 
 
-class ServerSection(Section):
-    """Where a language model is and how it is called. None: the client's default."""
+class ServerSettings(Settings):
+    """Where a language model is and how it is called, see `dress`. None: the client's default."""
 
     base_url: str | None = None
-    api_key_env: str | None = None
-    """the environment variable that holds the key"""
+    api_key_env: str | None = None  # the environment variable that holds the key
     api_key_file: str | None = None
-    """a file that holds the key"""
-    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """seconds for one call"""
+    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)  # seconds for one call
     retries: int | None = Field(default=None, ge=0, le=100)
-    max_in_flight: int | None = Field(default=None, ge=1, le=10_000)
-    """most calls at the same time; fewer while the server refuses some as too many"""
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
-    """what the server allows, prompts and replies together"""
-    cache: bool | None = None
-    """keep replies and serve them again, also at a temperature above 0; false: never. By default
-    only those at temperature 0, if the run has a cache"""
-    device: str | None = None
-    """where a local model runs, such as ``cuda``"""
+    max_in_flight: Calls | None = None  # fewer while the server refuses some as too many
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None  # prompts and replies together
+    cache: bool | None = None  # true: replies are kept also at a temperature above 0
+    device: str | None = None  # where a local model runs, such as ``cuda``
     dtype: str | None = None
 
     @field_validator("base_url")
@@ -109,110 +107,80 @@ class ServerSection(Section):
         return value
 
 
-class ModelSection(ServerSection, PlayerSection):
+class ModelSettings(ServerSettings, PlayerSettings):
     """``[models.NAME]``: a model that seats refer to as ``openai:NAME``."""
 
-    model: str | None = None
-    """the model's name at the server; NAME by default"""
+    model: str | None = None  # its name at the server; NAME by default
 
 
-class SeatSection(ServerSection, PlayerSection):
+class SeatSettings(ServerSettings, PlayerSettings):
     """One player: a spec such as ``"tiny"``, or a table with `player` and settings."""
 
-    player: str = Field(min_length=1)
-    """such as ``tiny``; in a game's own seats also ``default``: the run's player at this seat"""
-    name: str | None = Field(default=None, min_length=1)
-    """how reports call it; `player` by default"""
+    player: Text  # in a game's own seats also ``default``: the run's player at this seat
+    name: Text | None = None  # how reports call it; `player` by default
 
 
-Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class PriceSection(Section):
+class PriceSettings(Settings):
     """``[prices."MODEL"]``: a million tokens of this model, by its name at the server."""
 
     input: Money = 0.0
     output: Money = 0.0
 
 
-class BudgetSection(Section):
+class BudgetSettings(Settings):
     """``[budget]``: the most that a run may spend, and each seat over all its episodes."""
 
-    calls: int | None = Field(default=None, ge=1)
-    tokens: int | None = Field(default=None, ge=1)
-    """of prompts and replies together"""
-    money: Money | None = None
-    """in the currency of the prices"""
-    calls_per_seat: int | None = Field(default=None, ge=1)
-    tokens_per_seat: int | None = Field(default=None, ge=1)
+    calls: Count | None = None
+    tokens: Count | None = None  # of prompts and replies together
+    money: Money | None = None  # in the currency of the prices
+    calls_per_seat: Count | None = None
+    tokens_per_seat: Count | None = None
     money_per_seat: Money | None = None
 
 
-S = TypeVar("S", bound=Section)
-
-
-def _as_table(value: Any) -> Any:
-    return {"player": value} if isinstance(value, str) else value
-
-
-class GameSection(Section):
+class GameSettings(Settings):
     """``[[games]]``: one game at one setting."""
 
     game: str
-    label: str | None = Field(default=None, min_length=1)
-    """how it is called in this run; the game's name by default"""
+    label: Text | None = None  # how it is called in this run; the game's name by default
     params: dict[str, Any] = {}
-    given: dict[str, Any] = {}
-    """by name, what chance would else decide, in all its episodes"""
-    seats: list[SeatSection] | None = Field(default=None, min_length=1)
-    episodes: int | None = Field(default=None, ge=1, le=100_000)
-    max_steps: int | None = Field(default=None, ge=1)
-    """stops an episode that has no end; such an episode is void"""
-    order: Literal["fixed", "shuffled"] = "fixed"
-    """``shuffled``: players change seats in every episode, what is personal goes with them"""
-    series: bool = False
-    """episodes are played one after another, and players recall what they noted down before"""
+    given: dict[str, Any] = {}  # by name, what chance would else decide, in all its episodes
+    seats: list[SeatSettings] | None = Field(default=None, min_length=1)
+    episodes: Episodes | None = None
+    max_steps: Count | None = None  # stops an episode that has no end; such an episode is void
+    order: Literal["fixed", "shuffled"] = "fixed"  # shuffled: players change seats in every episode
+    series: bool = False  # one episode after another; players recall what they noted down before
 
     @field_validator("seats", mode="before")
     @classmethod
     def _tables(cls, value: Any) -> Any:
-        return [_as_table(seat) for seat in value] if isinstance(value, list) else value
+        if not isinstance(value, list):
+            return value
+        return [{"player": seat} if isinstance(seat, str) else seat for seat in value]
 
 
-class Config(Section):
+class Config(Settings):
     """The whole file."""
 
     title: str = "Untitled run"
-    episodes: int = Field(default=1, ge=1, le=100_000)
-    """of each game"""
-    seed: int = Field(default=1, ge=0, lt=2**63)
-    """all randomness comes from it; episode i of a label has the same seed whoever plays"""
-    common_chance: bool = False
-    """labels of one game share their episodes' seeds, so that settings meet the same chance"""
-    seats: list[SeatSection] = Field(default=[SeatSection(player="tiny")], min_length=1)
-    """one player for all seats, or one for each"""
-    failed_reply: str = "fallback"
-    """for games that do not say otherwise: ``fallback`` or ``void_run``"""
-    scoring: str = "corrected"
-    """which edition of the papers' formulas the scores that are shown have"""
-    max_attempts: int = Field(default=3, ge=1, le=100)
-    """completions asked for one decision, at most"""
-    max_tables: int = Field(default=64, ge=1, le=10_000)
-    """episodes played at the same time"""
-    max_failures: int = Field(default=25, ge=1)
-    """so many calls in a row without a completion stop the run, to be resumed"""
-    player: PlayerSection = PlayerSection()
-    """for all players that ask a language model"""
-    cache: str | None = Field(default=None, min_length=1)
-    """a file in which replies are kept, see `Server`; several runs may share it"""
-    budget: BudgetSection = BudgetSection()
-    prices: dict[str, PriceSection] = {}
-    models: dict[str, ModelSection] = {}
-    vary: list[PlayerSection] = []
-    """each game is played once with each of these, which win over all other settings"""
-    games: list[GameSection] = Field(min_length=1)
+    episodes: Episodes = 1  # of each game
+    seed: int = Field(default=1, ge=0, lt=2**63)  # all randomness comes from it
+    common_chance: bool = False  # labels of one game share their episodes' seeds, so their chance
+    seats: list[SeatSettings] = Field(default=[SeatSettings(player="tiny")], min_length=1)
+    failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
+    scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
+    max_attempts: Tries = 3  # completions asked for one decision
+    max_tables: Calls = 64  # episodes played at the same time
+    max_failures: Count = 25  # so many calls in a row without a completion stop the run
+    player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
+    cache: Text | None = None  # a file in which replies are kept; several runs may share it
+    budget: BudgetSettings = BudgetSettings()
+    prices: dict[str, PriceSettings] = {}
+    models: dict[str, ModelSettings] = {}
+    vary: list[PlayerSettings] = []  # each game is played once with each; wins over all settings
+    games: list[GameSettings] = Field(min_length=1)
 
-    _tables = field_validator("seats", mode="before")(GameSection._tables.__func__)  # type: ignore[attr-defined]
+    _tables = field_validator("seats", mode="before")(GameSettings._tables.__func__)  # type: ignore[attr-defined]
 
     @field_validator("scoring")
     @classmethod
@@ -234,67 +202,51 @@ def experiments() -> dict[str, list[str]]:
     }
 
 
-def named(name: str) -> Path | None:
-    """Return the file that a name on the command line means: ``gamma-bench``, ``gamma-bench/NAME``.
-
-    None if it is no such name.
-
-    Raises:
-        ConfigError: the set of experiments exists, the experiment does not.
-    """
+def _named(name: str) -> Path:
+    """Return the file that ``gamma-bench`` or ``gamma-bench/NAME`` means, else that of the path."""
     group, _, experiment = name.partition("/")
-    folder = PAPERS / group.replace("-", "_")
-    if group not in experiments() or Path(name).is_file():
-        return None
-    path = folder / f"{experiment or 'vanilla'}.toml"
-    if not path.exists():
-        known = experiments()[group]
+    known = experiments().get(group)
+    if known is None or Path(name).is_file():
+        return Path(name)
+    if (experiment or "vanilla") not in known:
         raise ConfigError(
             f"{group} has no experiment {experiment!r};{_nearest(experiment, known)} "
             f"known: {', '.join(known)}"
         )
-    return path
+    return PAPERS / group.replace("-", "_") / f"{experiment or 'vanilla'}.toml"
 
 
 def load(source: str) -> dict[str, Any]:
-    """Return the raw content of the file that `source` means, or of `source` if it is TOML.
+    """Return the raw content of `source`: TOML, its file, or an experiment ``gamma-bench/NAME``.
 
     Raises:
-        ConfigError: there is no such file, or it is not TOML.
+        ConfigError: there is no such file or experiment, or it is not TOML.
     """
-    if "\n" in source:
-        return _toml(source, "configuration")
-    path = named(source) or Path(source)
-    try:
-        return _toml(path.read_text("utf-8"), source)
-    except FileNotFoundError:
-        known = list(experiments())
-        near = _nearest(source, known)
-        raise ConfigError(
-            f"there is no file {source};{near} give a TOML file, or one of: {', '.join(known)}"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{source} cannot be read: {error}") from None
-
-
-def _toml(text: str, source: str) -> dict[str, Any]:
+    text, name = source, "configuration"
+    if "\n" not in source:
+        try:
+            text, name = _named(source).read_text("utf-8"), source
+        except FileNotFoundError:
+            known = list(experiments())
+            raise ConfigError(
+                f"there is no file {source};{_nearest(source, known)} give a TOML file, or one "
+                f"of: {', '.join(known)}"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{source} cannot be read: {error}") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{source} is not valid TOML: {error}") from None
+        raise ConfigError(f"{name} is not valid TOML: {error}") from None
 
 
 def parse(raw: Mapping[str, Any], source: str | Path) -> Config:
-    """Check a raw configuration.
-
-    Raises:
-        ConfigError: it has unknown keys or impossible values; names all of them.
-    """
+    """Check a raw configuration; a `ConfigError` names all unknown keys and impossible values."""
     return checked(Config, raw, source)
 
 
 def checked(section: type[S], raw: Mapping[str, Any], source: str | Path) -> S:
-    """Check one raw section; raises as `parse` does."""
+    """Check one raw table; raises as `parse` does."""
     try:
         return section.model_validate(raw)
     except ValidationError as error:
@@ -302,42 +254,33 @@ def checked(section: type[S], raw: Mapping[str, Any], source: str | Path) -> S:
         raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems)) from None
 
 
-def _problem(found: dict[str, Any], section: type[Section]) -> str:
-    where, value = found["loc"], found["input"]
-    path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where).lstrip(".")
+_TABLES: dict[Any, type[BaseModel]] = {
+    "player": PlayerSettings,
+    "vary": PlayerSettings,
+    "models": ModelSettings,
+    "seats": SeatSettings,
+    "games": GameSettings,
+    "budget": BudgetSettings,
+    "prices": PriceSettings,
+}
+
+
+def _problem(found: dict[str, Any], whole: type[Settings]) -> str:
+    *above, key = where = found["loc"]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)[1:]
     if found["type"] == "extra_forbidden":
-        if "key" in str(where[-1]).lower() and "api" in str(where[-1]).lower():
+        if "key" in str(key).lower() and "api" in str(key).lower():
             return f"{path} cannot be set here; {KEYS}"
-        keys = _keys(where[:-1], section)
-        return (
-            f"there is no key {path};{_nearest(str(where[-1]), keys)} known here: {', '.join(keys)}"
-        )
+        table = next((_TABLES[part] for part in reversed(above) if part in _TABLES), whole)
+        known = list(table.model_fields)
+        return f"there is no key {path};{_nearest(str(key), known)} known here: {', '.join(known)}"
     if found["type"] == "missing":
         return f"the key {path} is missing"
-    said = found["msg"].removeprefix("Value error, ").replace("Input", "it")
-    return f"{path} = {_short(value)}: {said}"
-
-
-def _keys(where: tuple[Any, ...], whole: type[Section]) -> list[str]:
-    """Return the keys that a section may have."""
-    sections: dict[Any, type[BaseModel]] = {
-        "player": PlayerSection,
-        "vary": PlayerSection,
-        "models": ModelSection,
-        "seats": SeatSection,
-        "games": GameSection,
-        "budget": BudgetSection,
-        "prices": PriceSection,
-    }
-    section = next((sections[key] for key in reversed(where) if key in sections), whole)
-    return list(section.model_fields)
+    value, said = repr(found["input"]), found["msg"].removeprefix("Value error, ")
+    shown = value if len(value) <= 60 else f"{value[:57]}..."
+    return f"{path} = {shown}: {said.replace('Input', 'it')}"
 
 
 def _nearest(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     return f" did you mean {near[0]!r}?" if near else ""
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

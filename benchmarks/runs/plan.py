@@ -15,22 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from llm_games.baselines.players import PLAYERS, Kind, make_player
-from llm_games.benchmarks.runs import served
-from llm_games.benchmarks.runs.config import (
-    BudgetSection,
-    Config,
-    ConfigError,
-    GameSection,
-    ModelSection,
-    PlayerSection,
-    PriceSection,
-    SeatSection,
-    Section,
-    ServerSection,
-    checked,
-    load,
-    parse,
-)
+from llm_games.benchmarks.runs import config, served
+from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import GAMES, game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
@@ -45,7 +31,6 @@ from llm_games.wrappers.policy import Policy
 DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
 
-
 # Runs are known on this floor only, so that this kind of player joins the others here.
 PLAYERS["recorded"] = Kind(
     "gives the completions of a recorded run again",
@@ -55,7 +40,7 @@ PLAYERS["recorded"] = Kind(
 )
 
 
-class PlannedSeat(Section):
+class PlannedSeat(Settings):
     """One seat: arguments of `make_player`, and how reports call the player."""
 
     player: str
@@ -69,7 +54,7 @@ class PlannedSeat(Section):
         return json.dumps([self.player, self.client, self.settings], sort_keys=True)
 
 
-class PlannedGame(Section):
+class PlannedGame(Settings):
     """One game with a player for each seat and the seeds of its episodes.
 
     `change` is the entry of ``vary`` that it is played with.
@@ -88,20 +73,18 @@ class PlannedGame(Section):
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
-        params = self.params
-        if seating is not None:
-            params = seated(game_class(self.game), params, seating)
-        return rulebook(self.game, **params)
+        places = range(len(self.seats)) if seating is None else seating
+        return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
     def seating(self, seed: int) -> list[int]:
         """Return for each seat the place in `seats` of who sits there in an episode."""
-        places = np.arange(len(self.seats))
+        places = list(range(len(self.seats)))
         if self.order == "shuffled":
-            places = np.random.default_rng([seed, len(places)]).permutation(places)
-        return [int(place) for place in places]
+            places = np.random.default_rng([seed, len(places)]).permutation(places).tolist()
+        return places
 
 
-class RunPlan(Section):
+class RunPlan(Settings):
     """A run, ready to be played or written down; holds no keys."""
 
     title: str
@@ -110,63 +93,49 @@ class RunPlan(Section):
     max_failures: int
     scoring: str = "corrected"
     cache: str | None = None
-    budget: BudgetSection = BudgetSection()
-    prices: dict[str, PriceSection] = Field(default_factory=dict)
+    budget: config.BudgetSettings = config.BudgetSettings()
+    prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
     games: list[PlannedGame]
 
     def with_costs(self, overrides: Overrides) -> RunPlan:
-        """Return the plan with the cache and the limits of the budget that are given.
-
-        Raises:
-            ConfigError: there is no such limit, or it cannot be that.
-        """
-        limits = checked(BudgetSection, self.budget.model_dump() | dict(overrides.budget), "budget")
+        """Return the plan with the cache and the limits of the budget that are given."""
+        limits = self.budget.model_dump() | dict(overrides.budget)
+        budget = checked(config.BudgetSettings, limits, "budget")
         cache = str(overrides.cache) if overrides.cache else self.cache
-        return self.model_copy(update={"budget": limits, "cache": cache})
+        return self.model_copy(update={"budget": budget, "cache": cache})
 
     def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
         plan = self.model_copy(deep=True)
         for seat in (seat for game in plan.games for seat in game.seats):
             if seat.player.startswith("openai:"):
-                kept = {k: v for k, v in seat.client.items() if not k.startswith("api_key")}
-                seat.client.clear()
-                seat.client.update(kept | {"api_key": "none"})
+                for key in ("api_key_env", "api_key_file"):
+                    seat.client.pop(key, None)
+                seat.client["api_key"] = "none"
         return plan
 
     def shared(self, use_cache: bool = True) -> Shared:
-        """Return what all players of the run have in common: ledger, cache, gates.
-
-        Raises:
-            CacheError: the cache cannot be used.
-        """
+        """Return what all players of the run share: ledger, gates, cache (or a `CacheError`)."""
         prices = {
-            model: books.Price(Decimal(str(price.input)), Decimal(str(price.output)))
+            model: books.Price(*(Decimal(str(money)) for _, money in price))
             for model, price in self.prices.items()
         }
         limits: dict[str, Any] = {
             name: Decimal(str(value)) if isinstance(value, float) else value
             for name, value in self.budget
         }
-        ledger = books.Ledger(books.Budget(**limits), prices)
         replies = ReplyCache(self.cache) if self.cache and use_cache else None
-        return Shared(ledger, replies, use_cache)
+        return Shared(books.Ledger(books.Budget(**limits), prices), replies, use_cache)
 
 
 @dataclass(frozen=True)
 class Overrides:
     """What is given beside a file and wins over it. Empty or None: nothing.
 
-    Attributes:
-        seats: player specs, one for all seats or one for each. They also replace a game's own
-            seats, unless these name ``default``, for which they then stand.
-        games: names or labels of the games to play.
-        episodes: of each game.
-        seed: of the run.
-        settings: of all players that ask a language model; ``base_url`` of those at a server.
-        scoring: which formulas the scores are computed by.
-        cache: a file in which replies are kept.
-        budget: limits, such as ``calls``.
+    `seats` are player specs, one for all seats or one for each; they also replace a game's own
+    seats, unless these name ``default``, for which they then stand. `games` are names or labels.
+    `settings` are of all players that ask a language model; ``base_url`` of those at a server.
+    `budget` has limits, such as ``calls``.
     """
 
     seats: Sequence[str] = ()
@@ -190,50 +159,59 @@ class Overrides:
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return a raw configuration with what is given replaced."""
-        changed = dict(raw)
+        games, changed = raw.get("games"), dict(raw)
         everywhere: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
-        for key, value in everywhere.items():
-            if value is not None:
-                changed[key] = value
-                games = changed.get("games")
-                if isinstance(games, list):
-                    changed["games"] = [_without(game, key) for game in games]
+        everywhere = {key: value for key, value in everywhere.items() if value is not None}
         last = {"seed": self.seed, "scoring": self.scoring}
-        changed |= {key: value for key, value in last.items() if value is not None}
+        changed |= everywhere | {key: value for key, value in last.items() if value is not None}
+        if isinstance(games, list):
+            changed["games"] = [_without(game, everywhere) for game in games]
         return changed
 
 
-def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
-    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds.
+def _without(game: Any, keys: Iterable[str]) -> Any:
+    """Return a raw game without some keys; seats that name the run's player stay."""
+    if not isinstance(game, dict):
+        return game
+    seats = game.get("seats") if isinstance(game.get("seats"), list) else []
+    names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
+    gone = set(keys) - ({"seats"} if DEFAULT in names else set())
+    return {key: value for key, value in game.items() if key not in gone}
 
-    Raises:
-        ConfigError: it cannot be used.
-    """
+
+def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
+    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds."""
     overrides, name = overrides or Overrides(), str(source)
     raw = source if isinstance(source, Mapping) else load(name)
     name = "configuration" if raw is source or "\n" in name else name
     return resolve(parse(overrides.apply(raw), name), name, overrides)
 
 
-def resolve(config: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
+def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
     """Build every game and look up every player's settings.
 
     Raises:
         ConfigError: a game, parameter, label or number of seats that cannot be.
     """
     overrides = overrides or Overrides()
-    checked(ModelSection, overrides.settings, "command line")
+    checked(config.ModelSettings, overrides.settings, "command line")
+    called = [{game.label or game.game, game.game} for game in file.games]
+    wanted, known = set(overrides.games), set().union(*called)
+    for name in overrides.games:
+        if name not in known:
+            raise unknown("game in this run called", name, known)
     games = [
-        _game(config, f"{source}: games[{i}] ({game.game})", game, change, overrides.settings)
-        for i, game in _chosen(config.games, overrides.games)
-        for change in config.vary or [PlayerSection()]
+        _game(file, f"{source}: games[{i}] ({game.game})", game, change, overrides.settings)
+        for i, game in enumerate(file.games)
+        if not wanted or called[i] & wanted
+        for change in file.vary or [config.PlayerSettings()]
     ]
     _check_heard(games, overrides.settings, source)
     labels = [game.label for game in games]
     double = next((label for label in labels if labels.count(label) > 1), None)
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
-    same = {name: getattr(config, name) for name in RunPlan.model_fields if name != "games"}
+    same = {name: getattr(file, name) for name in RunPlan.model_fields if name != "games"}
     return RunPlan(games=games, **same).with_costs(overrides)
 
 
@@ -271,11 +249,8 @@ def is_model(player: str) -> bool:
 def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
 
-    Players that call a model have the ledger, the cache and the gates of `shared` in common, by
-    default those of the plan.
-
-    Raises:
-        LLMGamesError: one cannot be built, or cannot play its game.
+    Players that call a model have `shared` in common, by default that of the plan. A `ConfigError`
+    says which cannot be built, or cannot play its game.
     """
     made: dict[str, Policy] = {}
     shared = shared or plan.shared()
@@ -294,11 +269,7 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
 
 
 async def check(made: Mapping[str, Policy]) -> None:
-    """Ask each language model one short question, to learn before a run whether it answers.
-
-    Raises:
-        ConfigError: one does not.
-    """
+    """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
     hello = Request(({"role": "user", "content": "Say hello."},), sampling=Sampling(max_tokens=16))
@@ -312,26 +283,16 @@ async def check(made: Mapping[str, Policy]) -> None:
     await asyncio.gather(*map(ask, clients.values()))
 
 
-def _chosen(games: Sequence[GameSection], wanted: Sequence[str]) -> list[tuple[int, GameSection]]:
-    """Return the games to play with their places in the file."""
-    called = [{game.label or game.game, game.game} for game in games]
-    known = set().union(*called)
-    for name in wanted:
-        if name not in known:
-            raise unknown("game in this run called", name, known)
-    return [(i, games[i]) for i, names in enumerate(called) if not wanted or names & set(wanted)]
-
-
 def _game(
-    config: Config,
+    file: Config,
     where: str,
-    game: GameSection,
-    change: PlayerSection,
+    game: config.GameSettings,
+    change: config.PlayerSettings,
     settings: Mapping[str, Any],
 ) -> PlannedGame:
-    params = params_of(game)
-    if config.failed_reply != "fallback":
-        params.setdefault("failed_reply", config.failed_reply)
+    params, varied = params_of(game), change.given()
+    if file.failed_reply != "fallback":
+        params.setdefault("failed_reply", file.failed_reply)
     try:
         rules = rulebook(game.game, **params)
         rules.reset(given=game.given)
@@ -342,50 +303,48 @@ def _game(
             f"{where} may never end with these parameters; set max_steps, such as 1000 "
             "(an episode that reaches it is void)"
         )
-    last = dict(settings) | change.given()
-    seats = [_seat(config, seat, last) for seat in _seats(config, game, rules.players, where)]
-    episodes = config.episodes if game.episodes is None else game.episodes
-    varied = (f"{key} {value}" for key, value in change.given().items())
-    label = ", ".join((game.label or game.game, *varied))
-    chance = rules.name if config.common_chance else label
+    label = ", ".join([game.label or game.game, *(f"{k} {v}" for k, v in varied.items())])
+    chance = rules.name if file.common_chance else label
+    episodes = file.episodes if game.episodes is None else game.episodes
     return PlannedGame(
         label=label,
         game=rules.name,
         params=params,
-        seats=seats,
-        seeds=[episode_seed(config.seed, chance, number) for number in range(episodes)],
-        max_steps=game.max_steps,
-        change=change.given(),
-        order=game.order,
-        series=game.series,
-        given=game.given,
+        seats=[
+            _seat(file, seat, {**settings, **varied})
+            for seat in _seats(file, game, rules.players, where)
+        ],
+        seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
+        change=varied,
+        **game.model_dump(include={"max_steps", "order", "series", "given"}),
     )
 
 
-def _seats(config: Config, game: GameSection, players: int, where: str) -> list[SeatSection]:
+def _seats(
+    file: Config, game: config.GameSettings, players: int, where: str
+) -> list[config.SeatSettings]:
     """Return one seat for each player, with the run's in place of ``default``."""
-    own = _for_each(game.seats or config.seats, players, where)
+
+    def for_each(seats: list[config.SeatSettings]) -> list[config.SeatSettings]:
+        if len(seats) not in (1, players):
+            raise ConfigError(
+                f"{where} has {players} seats, but seats lists {len(seats)} players; "
+                f"give one for all seats, or {players}"
+            )
+        return seats * (players // len(seats))
+
+    own = for_each(game.seats or file.seats)
     if all(seat.player != DEFAULT for seat in own):
         return own
-    run = _for_each(config.seats, players, where)
     return [
-        run[i].model_copy(update=seat.given() | {"player": run[i].player})
+        run.model_copy(update=seat.given() | {"player": run.player})
         if seat.player == DEFAULT
         else seat
-        for i, seat in enumerate(own)
+        for seat, run in zip(own, for_each(file.seats), strict=True)
     ]
 
 
-def _for_each(seats: Sequence[SeatSection], players: int, where: str) -> list[SeatSection]:
-    if len(seats) not in (1, players):
-        raise ConfigError(
-            f"{where} has {players} seats, but seats lists {len(seats)} players; "
-            f"give one for all seats, or {players}"
-        )
-    return [*seats] * players if len(seats) == 1 else [*seats]
-
-
-def params_of(game: GameSection) -> dict[str, Any]:
+def params_of(game: config.GameSettings) -> dict[str, Any]:
     """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
     if game.game not in GAMES:
         return dict(game.params)
@@ -393,34 +352,21 @@ def params_of(game: GameSection) -> dict[str, Any]:
     return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
 
 
-def _seat(config: Config, seat: SeatSection, last: dict[str, Any]) -> PlannedSeat:
+def _seat(file: Config, seat: config.SeatSettings, last: dict[str, Any]) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, and those that come last."""
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
     if is_model(player):
-        described = config.models[model].given() if model in config.models else {}
-        if model in config.models:
+        described = file.models[model].given() if model in file.models else {}
+        if described:
             player = f"{kind}:{described.pop('model', model)}"
-        common = {"max_attempts": config.max_attempts} | config.player.given()
+        common = {"max_attempts": file.max_attempts} | file.player.given()
         merged = common | described | merged | last
-        if kind != "openai":
-            merged = {k: v for k, v in merged.items() if k not in last or k != "base_url"}
+        if kind != "openai" and "base_url" in last:
+            merged.pop("base_url")
     return PlannedSeat(
         player=player,
         name=seat.name or seat.player,
-        client={k: v for k, v in merged.items() if k in ServerSection.model_fields},
-        settings={k: v for k, v in merged.items() if k in PlayerSection.model_fields},
-    )
-
-
-def _without(game: Any, key: str) -> Any:
-    """Return a raw game without a key; seats that name the run's player stay."""
-    if not isinstance(game, dict) or (key == "seats" and _has_default(game.get(key))):
-        return game
-    return {k: v for k, v in game.items() if k != key}
-
-
-def _has_default(seats: Any) -> bool:
-    return isinstance(seats, list) and any(
-        (seat.get("player") if isinstance(seat, dict) else seat) == DEFAULT for seat in seats
+        client={k: v for k, v in merged.items() if k in config.ServerSettings.model_fields},
+        settings={k: v for k, v in merged.items() if k in config.PlayerSettings.model_fields},
     )
