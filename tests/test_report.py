@@ -15,8 +15,9 @@ from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, StepRow, Store
+from llm_games.benchmarks.runs.store import Store
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 
@@ -38,15 +39,14 @@ def play(store, row, number, seats, rng, steps, asks):
             made.append(DecisionRow(step, seat, 1, reading, reading != "valid", rewards[seat]))
             if asks:
                 tokens = 300 + 40 * step
-                store.attempt(
-                    number,
-                    AttemptRow(
-                        *(step, seat, 0, [], "{}", "stop", "", reading, "", tokens, 12),
-                        *(float(rng.gamma(2.0, 0.4)), 7, f"{seats[seat]} at a server"),
-                    ),
+                reply = AttemptRow(
+                    *(step, seat, 0, [], "{}", "stop", "", reading, "", tokens, 12),
+                    *(float(rng.gamma(2.0, 0.4)), 7, f"{seats[seat]} at a server"),
                 )
+                store.add(reply, number)
         finished = np.flatnonzero(outcome.finished).tolist()
-        store.step(number, StepRow(step, asked, record, rewards, finished), made)
+        for found in (StepRow(step, asked, record, rewards, finished).thin(), *made):
+            store.add(found, number)
         step += 1
     if state.over:
         store.end(number)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_games.benchmarks.runs import database, lock, store
-from llm_games.benchmarks.runs.store import AttemptRow, DecisionRow, Records, StepRow, Store
+from llm_games.benchmarks.runs import database, lock, rows, store
+from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.questions import MISSING
 from llm_games.wrappers.policy import Attempt
 
@@ -45,10 +46,11 @@ def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
 
     async def play(run):
         run.begin(1)
-        run.attempt(1, attempt(prompt=run.prompt(HELLO)))
+        run.add(attempt(prompt=run.prompt(HELLO)), 1)
         await run.durable()
         run.judge(1, (0, 0), 0, Attempt((), "", "unparsable", "no JSON"))
-        run.step(1, step, made)
+        for row in (step, *made):
+            run.add(row, 1)
         run.end(2, "no end")
         await run.durable()
 
@@ -57,7 +59,7 @@ def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
         with Records.open_readonly(path) as records:
             first, second = records.episodes()
             assert (records.title, records.config) == ("A run", {"seed": 1})
-            assert first.game == records.games()[0] == store.GameRow(1, *GAMES[0])
+            assert first.game == records.games()[0] == rows.GameRow(1, *GAMES[0])
             assert (first.status, first.seed, first.number) == ("running", 11, 0)
             assert (second.status, second.reason, second.seed) == ("void", "no end", 12)
             assert first.started < second.ended
@@ -180,10 +182,10 @@ def limit_pages(run, more):
 def test_a_full_disk_loses_nothing(tmp_path):
     path = tmp_path / "a.db"
     run = create(path)
-    run.attempt(1, attempt())
+    run.add(attempt(), 1)
     run.flush()
     limit_pages(run, 0)
-    run.attempt(1, attempt(step=1, text="x" * 100_000))
+    run.add(attempt(step=1, text="x" * 100_000), 1)
     with pytest.raises(store.Unwritable, match=r"make room; all .* is safe, go on .* resume"):
         run.flush()
     with pytest.raises(store.Unwritable):
@@ -196,10 +198,10 @@ def test_what_a_full_disk_refused_is_written_first_when_there_is_room(tmp_path):
     rows = [attempt(step=0, text="x" * 100_000), attempt(step=1)]
     with create(tmp_path / "a.db") as run:
         limit_pages(run, 0)
-        run.attempt(1, rows[0])
+        run.add(rows[0], 1)
         with pytest.raises(store.Unwritable):
             run.flush()
-        run.attempt(1, rows[1])
+        run.add(rows[1], 1)
         limit_pages(run, 1000)
         run.flush()
         assert run.attempts(1) == rows
@@ -224,7 +226,7 @@ def test_play_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
         with no_commit(path):
             waiting = []
             for step in range(4):
-                run.attempt(1, attempt(step=step))
+                run.add(attempt(step=step), 1)
                 waiting.append(asyncio.create_task(run.durable()))
                 await asyncio.sleep(0.02)
             assert not any(task.done() for task in waiting)
@@ -248,7 +250,7 @@ def test_an_error_reaches_all_who_wait(tmp_path):
         with no_commit(path):
             tasks = []
             for step in range(3):
-                run.attempt(1, attempt(step=step))
+                run.add(attempt(step=step), 1)
                 tasks.append(asyncio.create_task(run.durable()))
                 await asyncio.sleep(0.02)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -269,13 +271,13 @@ def test_nothing_is_lost_when_all_who_wait_are_interrupted(tmp_path):
         with no_commit(path):
             tasks = []
             for step in range(4):
-                run.attempt(1, attempt(step=step))
+                run.add(attempt(step=step), 1)
                 tasks.append(asyncio.create_task(run.durable()))
                 await asyncio.sleep(0.02 * (step < 2))
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        run.attempt(1, attempt(step=4))
+        run.add(attempt(step=4), 1)
 
     with create(path) as run:
         asyncio.run(play(run))
@@ -324,7 +326,7 @@ def test_a_lock_of_another_machine_lasts_as_long_as_its_signs_of_life(tmp_path, 
             Store.open(path)
         return
     other = Store.open(path)
-    run.attempt(1, attempt())
+    run.add(attempt(), 1)
     with pytest.raises(store.RunLocked, match=r"taken .* over"):
         run.flush()
     other.close()

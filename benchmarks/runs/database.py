@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from llm_games.benchmarks.runs.rows import OLDEST, SCHEMA
 from llm_games.errors import LLMGamesError
@@ -82,11 +83,15 @@ def check_file(path: Path) -> None:
         raise NotARun(f"{path} is not a run of llm-games: it is not a SQLite database")
 
 
+def pragma(database: sqlite3.Connection, name: str) -> Any:
+    """Return what SQLite says of a database."""
+    return database.execute(f"PRAGMA {name}").fetchone()[0]
+
+
 def check_schema(path: str | Path, database: sqlite3.Connection) -> None:
     """Raise NotARun or NewerSchema unless a database is a run that this version can read."""
-    application = database.execute("PRAGMA application_id").fetchone()[0]
-    schema = database.execute("PRAGMA user_version").fetchone()[0]
-    if application != APPLICATION:
+    schema = pragma(database, "user_version")
+    if pragma(database, "application_id") != APPLICATION:
         raise NotARun(f"{path} is a SQLite database, but not a run of llm-games")
     if schema > SCHEMA:
         raise NewerSchema(

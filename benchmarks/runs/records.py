@@ -10,15 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_games.benchmarks.runs.database import (
-    NotARun,
-    Unwritable,
-    check_file,
-    check_schema,
-    opened,
-    translated,
-)
-from llm_games.benchmarks.runs.lock import holder
+from llm_games.benchmarks.runs import database, lock
 from llm_games.benchmarks.runs.rows import (
     TABLES,
     AttemptRow,
@@ -39,18 +31,13 @@ R = TypeVar("R")
 
 
 class Records:
-    """A run as it was recorded. Use as a context manager, or `close` it.
+    """A run as it was recorded, see `RunRow`. Use as a context manager, or `close` it."""
 
-    Attributes:
-        path: the file.
-        title, package, config, created: see `RunRow`.
-    """
-
-    def __init__(self, path: str | Path, database: sqlite3.Connection) -> None:
-        self.path, self._database = Path(path), database
+    def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
+        self.path, self._database = Path(path), reading
         [run] = self._read(RunRow)
-        self.title, self.package, self.created = run.title, run.package, run.created
-        self.config: Plain = run.config
+        self.title, self.package = run.title, run.package
+        self.created, self.config = run.created, run.config
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> Records:
@@ -59,16 +46,16 @@ class Records:
         Raises:
             NotARun, NewerSchema: see there.
         """
-        check_file(Path(path))
+        database.check_file(Path(path))
         try:
-            with opened(path, "ro") as database:
-                check_schema(path, database)
-        except Unwritable:  # no place for the files that readers and the writer share
+            with database.opened(path, "ro") as reading:
+                database.check_schema(path, reading)
+        except database.Unwritable:  # no place for the files that readers and the writer share
             if Path(f"{path}-wal").exists():
                 raise
-            with opened(path, "ro", "&immutable=1") as database:
-                check_schema(path, database)
-        return Records(path, database)
+            with database.opened(path, "ro", "&immutable=1") as reading:
+                database.check_schema(path, reading)
+        return Records(path, reading)
 
     def close(self) -> None:
         """Close the file."""
@@ -88,9 +75,10 @@ class Records:
         """Return all episodes, game by game."""
         games: dict[Any, GameRow] = {game.id: game for game in self.games()}
         rows = self._read(EpisodeRow)
-        lost = next((row for row in rows if row.game not in games), None)
-        if lost is not None:
-            raise NotARun(f"{self.path}: episode {lost.id} belongs to no game; the file is damaged")
+        for row in rows:
+            if row.game not in games:
+                lost = f"episode {row.id} belongs to no game"
+                raise database.NotARun(f"{self.path}: {lost}; the file is damaged")
         return [replace(row, game=games[row.game]) for row in rows]
 
     def steps(self, episode: int) -> list[StepRow]:
@@ -135,11 +123,8 @@ class Records:
 
     def messages(self, prompt: Any) -> list[dict[str, str]]:
         """Return the messages of an `AttemptRow.prompt`, each ``{"role": …, "content": …}``."""
-        if isinstance(prompt, list):
-            query, prompt = _LISTED, json.dumps(prompt)
-        else:
-            query = _CHAINED
-        rows = self._rows(query, prompt)
+        listed = isinstance(prompt, list)
+        rows = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in rows]
 
     def pool(self) -> list[MessageRow]:
@@ -148,8 +133,8 @@ class Records:
 
     def holder(self) -> str | None:
         """Return which process plays the run now, in words; None if nobody does."""
-        with translated(self.path):
-            return holder(self._database)
+        with database.translated(self.path):
+            return lock.holder(self._database)
 
     def counts(self, game: int) -> tuple[int, int, int, int]:
         """Return a game's decisions, rule breaks, calls and tokens so far."""
@@ -176,21 +161,18 @@ class Records:
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""
-        outcomes = dict(
-            self._rows(
-                "SELECT outcome, count(*) FROM attempts WHERE outcome NOT NULL GROUP BY outcome"
-            )
-        )
-        names = ("calls", "tokens_in", "tokens_out")
+        outcomes = self._rows("SELECT outcome, count(*) FROM attempts GROUP BY outcome")
         [total] = self._rows("SELECT count(*), total(tokens_in), total(tokens_out) FROM attempts")
-        return dict(zip(names, map(int, total), strict=True)) | {"outcomes": outcomes}
+        used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
+        return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
 
     def spent(self) -> dict[tuple[str, str], Usage]:
         """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
         found = {}
         for row in self._read(SpentRow):
-            counts = (row.calls, row.failures, row.tokens_in, row.tokens_out, row.seconds)
-            found[row.model, row.seat] = Usage(*counts, Decimal(row.money))
+            numbers = vars(row) | {"money": Decimal(row.money)}
+            pair = numbers.pop("model"), numbers.pop("seat")
+            found[pair] = Usage(**numbers)
         return found
 
     def limits(self) -> list[LimitRow]:
@@ -198,11 +180,7 @@ class Records:
         return self._read(LimitRow)
 
     def _read(self, kind: type[R], where: str = "", *values: Any) -> list[R]:
-        """Return rows of a class in the order of their key.
-
-        Raises:
-            NotARun: JSON is damaged.
-        """
+        """Return rows of a class in the order of their key."""
         table = TABLES[kind]
         there = [row[0] for row in self._rows("SELECT name FROM pragma_table_info(?)", table.name)]
         names = [name for name in table.types if name in there]
@@ -211,20 +189,19 @@ class Records:
         loads = [(name, load) for name, load in table.loads.items() if name in there]
         for row in found:
             for name, load in loads:
-                if (value := row[name]) is None:
-                    continue
+                value = row[name]
                 try:
-                    row[name] = load(value)
+                    row[name] = value if value is None else load(value)
                 except ValueError:
                     first = ", ".join(f"{key} {row[key]}" for key in names[:3])
-                    raise NotARun(
+                    raise database.NotARun(
                         f"{self.path}: {name} in a row of {table.name} ({first}) is not JSON: "
                         f"{value[:60]!r}; the file is damaged, restore it from a copy"
                     ) from None
         return [kind(**row) for row in found]
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        with translated(self.path):
+        with database.translated(self.path):
             return self._database.execute(query, values).fetchall()
 
 

@@ -9,7 +9,6 @@ names and times; and a completion may differ where it is still read alike.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,19 +18,9 @@ from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, is_model
-from llm_games.benchmarks.runs.rows import TABLES, StepRow
-from llm_games.benchmarks.runs.run import (
-    Recorded,
-    planned,
-    recalled,
-    rows_of,
-    void_reason,
-)
-from llm_games.benchmarks.runs.store import (
-    DecisionRow,
-    EpisodeRow,
-    Records,
-)
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import TABLES, DecisionRow, EpisodeRow, StepRow, digest
+from llm_games.benchmarks.runs.run import Recorded, planned, recalled, rows_of, void_reason
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.view import View
@@ -39,19 +28,15 @@ from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import Place, Step, play_table
 
-AROUND = 30
-"""Characters that are shown on each side of where two texts part."""
+AROUND = 30  # characters that are shown on each side of where two texts part
 
 
 @dataclass(frozen=True)
 class Mismatch:
     """One thing that is recorded otherwise than it is played.
 
-    Attributes:
-        where: the game, episode, step and seat, as far as it belongs to one.
-        what: which column, and where in it.
-        expected: what playing again gives.
-        found: what the file says.
+    `where` is a game, episode, step and seat, `what` a column and a place in it; `expected` is what
+    playing again gives, `found` what the file says.
     """
 
     where: str
@@ -74,12 +59,11 @@ class Replay:
 
     def summary(self) -> str:
         """Return one line on what was compared."""
-        seen = (
-            f"{self.episodes} episodes, {self.steps} steps and {self.completions} completions "
-            "played again"
-        )
         many = len(self.differences)
-        return f"{seen}: {f'{many} differences' if many else 'all equal, bit for bit'}"
+        return (
+            f"{self.episodes} episodes, {self.steps} steps and {self.completions} completions "
+            f"played again: {f'{many} differences' if many else 'all equal, bit for bit'}"
+        )
 
 
 def replay(records: Records) -> Replay:
@@ -115,7 +99,7 @@ def replay(records: Records) -> Replay:
 def _messages(records: Records) -> Iterator[Mismatch]:
     """Check each message against its hash."""
     for row in records.pool():
-        right = hashlib.sha256(f"{row.role}\0{row.content}".encode()).digest()[:16]
+        right = digest(f"{row.role}\0{row.content}")
         if row.hash != right:
             yield Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
 
@@ -128,26 +112,15 @@ def _games(records: Records, plan: RunPlan) -> Iterator[Mismatch]:
         if row is None:
             yield Mismatch(f"game {game.label}", "row", "one", "none")
             continue
+        own, many = [e for e in episodes if e.game.id == row.id], len(game.seeds)
         for what, expected, found in (
             ("game", game.game, row.game),
             ("params", game.params, row.params),
             ("seats", [seat.name for seat in game.seats], row.seats),
-            (
-                "numbers",
-                [*range(len(game.seeds))],
-                [e.number for e in episodes if e.game.id == row.id],
-            ),
-            ("seeds", game.seeds, [e.seed for e in episodes if e.game.id == row.id]),
-            (
-                "given chance",
-                [game.given or None] * len(game.seeds),
-                [e.given for e in episodes if e.game.id == row.id],
-            ),
-            (
-                "seatings",
-                [game.seating(seed) for seed in game.seeds],
-                [e.seating for e in episodes if e.game.id == row.id],
-            ),
+            ("numbers", [*range(many)], [e.number for e in own]),
+            ("seeds", game.seeds, [e.seed for e in own]),
+            ("given chance", [game.given or None] * many, [e.given for e in own]),
+            ("seatings", [*map(game.seating, game.seeds)], [e.seating for e in own]),
         ):
             if _json(expected) != _json(found):
                 yield Mismatch(f"game {game.label}", what, *_texts(expected, found))
@@ -160,9 +133,9 @@ class _Stop(Exception):
 
 
 class _Rerun(Recorded):
-    """One recorded episode that is played again, the differences found in it, and a client.
+    """One recorded episode that is played again, and the differences found in it.
 
-    As a client it gives the completions of the record.
+    It is the client of its players, which gives the completions of the record.
     """
 
     name = "recorded"
@@ -180,13 +153,11 @@ class _Rerun(Recorded):
     def play(self) -> list[Mismatch]:
         """Play the episode to the end of its record; return the differences."""
         asking = {at.seat for at in self.calls}
-        seats = [self.game.seats[place] for place in self.row.seating]
-        policies: list[Policy] = [
-            llm_player(self, seat.settings)
-            if i in asking or is_model(seat.player)
-            else _Seated(self)
-            for i, seat in enumerate(seats)
-        ]
+        policies: list[Policy] = []
+        for i, place in enumerate(self.row.seating):
+            seat = self.game.seats[place]
+            asks = i in asking or is_model(seat.player)
+            policies.append(llm_player(self, seat.settings) if asks else _Seated(self))
         try:
             asyncio.run(self._play(policies))
         except _Stop:
@@ -196,39 +167,38 @@ class _Rerun(Recorded):
         return self.found
 
     async def _play(self, policies: Sequence[Policy]) -> None:
-        if not self.steps:
+        many = len(self.steps)
+        if not many:
             if self.row.status not in ("pending", "running"):
                 self.note("status", "pending or running, without any step", self.row.status)
             return
-        numbers = [step.step for step in self.steps]
-        self._compare("numbers of the steps", list(range(len(numbers))), numbers)
+        self._compare("numbers of the steps", [*range(many)], [step.step for step in self.steps])
         episode = await play_table(
             self.game.rules(self.row.seating),
             policies,
             self.row.seed,
             on_step=self.check,
-            max_steps=len(numbers),
+            max_steps=many,
             given=self.row.given,
             recalled=self.recalled,
         )
-        self._compare("number of steps", len(episode.steps), len(numbers))
-        end = episode.over or len(numbers) == self.game.max_steps
-        reason = void_reason(episode, self.game) if end else None
-        status = ("done" if reason is None else "void") if end else "running"
-        if end and self.row.status == "running":  # stopped between the last step and its note
-            status = "running"
+        self._compare("number of steps", len(episode.steps), many)
+        # A run may have been stopped between the last step and the note of the end.
+        ended = self.row.status != "running" and (episode.over or many == self.game.max_steps)
+        reason = void_reason(episode, self.game) if ended else None
+        status = ("void" if reason else "done") if ended else "running"
         self._compare("status", status, self.row.status)
-        if status != "running":
+        if ended:
             self._compare("reason", reason, self.row.reason)
-        afterwards = {} if status == "running" else episode.afterwards
-        looked_back = {Place(len(numbers), seat) for seat in afterwards}
-        for seat, decision in afterwards.items():
-            self._completions(Place(len(numbers), seat), decision)
+        looked_back = episode.afterwards if ended else {}
+        for seat, decision in looked_back.items():
+            self._completions(Place(many, seat), decision)
         for at in self.decisions:
-            if at.step >= len(numbers):
+            if at.step >= many:
                 self.note("decision", "none", "one", at)
+        expected = {Place(many, seat) for seat in looked_back}
         for at in self.calls:
-            if at.step >= len(numbers) + (status == "running") and at not in looked_back:
+            if at.step >= many + (not ended) and at not in expected:
                 self.note("completion", "none", "one", at)
 
     async def check(self, step: Step) -> None:
@@ -238,19 +208,19 @@ class _Rerun(Recorded):
             _Stop: they differ.
         """
         row, decisions = rows_of(step)
-        found = self.steps[step.number]
+        found, at = self.steps[step.number], Place(step.number, -1)
         for what in ("asked", "rewards", "finished"):
-            self._compare(what, getattr(row, what), getattr(found, what), step)
+            self._compare(what, getattr(row, what), getattr(found, what), at)
         for key in {**row.record, **found.record}:
-            self._compare(f"record {key}", row.record.get(key), found.record.get(key), step)
+            self._compare(f"record {key}", row.record.get(key), found.record.get(key), at)
         if not self.found:  # equal values can be written in several ways
             for what, text in TABLES[StepRow].written(row.thin()).items():
-                self._compare(f"{what} (as text)", text, self.written[step.number][what], step)
+                self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
         for made in decisions:
             self._decision(made, step.decisions[made.seat])
-        for at in (*self.decisions, *self.calls):
-            if at.step == step.number and at.seat not in step.decisions:
-                self.note("decision", "none", "one", at)
+        for place in (*self.decisions, *self.calls):
+            if place.step == step.number and place.seat not in step.decisions:
+                self.note("decision", "none", "one", place)
         if self.found:
             raise _Stop
         self.reached += 1
@@ -282,34 +252,30 @@ class _Rerun(Recorded):
             _Stop: there is none.
             ClientError: there may be none, since the run was stopped while players looked back.
         """
-        at = Place(request.who.step, request.who.seat)
-        number, calls = self.count(at), self.calls.get(at, [])
+        at, number = self.count(request)
+        calls, name = self.calls.get(at, []), f"completion {number}"
         if number >= len(calls):
             if at.step == len(self.steps) and self.row.status == "running":
                 raise ClientError("not recorded")
-            self.note(f"completion {number}", "one", "none", at)
+            self.note(name, "one", "none", at)
             raise _Stop
-        call, name = calls[number], f"completion {number}"
+        call = calls[number]
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
-        chat = [[message["role"], message["content"]] for message in request.messages]
-        found = [[m["role"], m["content"]] for m in self.messages(call.prompt)]
+        chat, found = request.messages, self.messages(call.prompt)
         self._compare(f"{name}, number of messages", len(chat), len(found), at)
         for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
-            for what, expected, said in zip(("role", "content"), mine, other, strict=True):
-                self._compare(f"{name}, message {i} ({what})", expected, said, at)
+            for what in ("role", "content"):
+                self._compare(f"{name}, message {i} ({what})", mine[what], other[what], at)
         self.read += 1
         return call.completion()
 
     async def close(self) -> None:
         """Nothing to let go of."""
 
-    def _compare(
-        self, what: str, expected: Any, found: Any, at: Place | Step | None = None
-    ) -> None:
+    def _compare(self, what: str, expected: Any, found: Any, at: Place | None = None) -> None:
         if _json(expected) != _json(found):
-            where = Place(at.number, -1) if isinstance(at, Step) else at
-            self.note(what, *_texts(expected, found), where)
+            self.note(what, *_texts(expected, found), at)
 
     def note(self, what: str, expected: str, found: str, at: Place | None = None) -> None:
         """Add a difference; a seat of -1 stands for all seats."""
@@ -331,33 +297,26 @@ class _Seated(Policy):
         """Nothing to remember."""
 
     def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Return the recorded action.
-
-        Raises:
-            _Stop: there is none, or the game cannot take it.
-        """
+        """Return the recorded action; `_Stop` if there is none, or the game cannot take it."""
         at = Place(view.who.step, view.who.seat)
         if at not in self.episode.decisions:
             self.episode.note("decision", "one", "none", at)
             raise _Stop
         action = self.episode.decisions[at].action
-        plan = isinstance(view.question, Shares)
-        fits = action is None or (isinstance(action, list) == plan and _int64(action))
-        if not fits or (isinstance(action, list) and len(action) != view.game.players):
-            self.episode.note("action", "one of this game", _json(action), at)
-            raise _Stop
         if action is None:
             return Decision(MISSING), memory
-        return Decision(tuple(action) if isinstance(action, list) else action), memory
+        plan = isinstance(action, list)
+        values = action if isinstance(action, list) else [action]
+        whole = all(type(value) is int and abs(value) < 2**63 for value in values)
+        many = view.game.players if isinstance(view.question, Shares) else 1
+        if not whole or plan != isinstance(view.question, Shares) or len(values) != many:
+            self.episode.note("action", "one of this game", _json(action), at)
+            raise _Stop
+        return Decision(tuple(action) if plan else action), memory
 
 
 def _name(row: EpisodeRow) -> str:
     return f"{row.game.label}, episode {row.number}"
-
-
-def _int64(action: int | list[int]) -> bool:
-    values = action if isinstance(action, list) else [action]
-    return all(type(value) is int and abs(value) < 2**63 for value in values)
 
 
 def _json(value: Any) -> str:
@@ -368,9 +327,8 @@ def _json(value: Any) -> str:
 def _texts(expected: Any, found: Any) -> tuple[str, str]:
     """Write two values that differ, cut to where they part."""
     a, b = _json(expected), _json(found)
-    at = next(
-        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
-    )
+    pairs = enumerate(zip(a, b, strict=False))
+    at = next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
     return _around(a, at), _around(b, at)
 
 

@@ -7,10 +7,10 @@ Times are UTC, ISO 8601. Seats and steps count from 0.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
@@ -21,8 +21,7 @@ from llm_games.wrappers.clients.base import ClientError, Completion
 
 SCHEMA = 3
 """Number of the schema, in PRAGMA user_version."""
-OLDEST = 2
-"""The oldest schema that is still read, that of llm-games 0.1.0."""
+OLDEST = 2  # that of llm-games 0.1.0
 
 Status = Literal["pending", "running", "done", "void"]
 Plain = dict[str, Any]
@@ -31,82 +30,55 @@ R = TypeVar("R")
 # -- how classes are tables ------------------------------------------------------------------------
 
 _encode = json.JSONEncoder(default=str).encode  # a ratio as "2/3"
+
+
+def _encode_or_none(value: Any) -> str | None:
+    return None if value is None else _encode(value)
+
+
 _SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
-@dataclass(frozen=True)
 class Relation:
     """A table of rows of one class, in the order of its primary key.
 
-    With `episode`, rows belong to an episode: its id is the first column, and no field.
+    With `episode`, rows belong to an episode: its id is the first column, and no field. `sql` makes
+    the table; `loads` and `dumps` are for the columns that SQLite would hold otherwise.
     """
 
-    name: str
-    row: type
-    key: str
-    episode: bool
-    unique: str
+    def __init__(self, name: str, row: type, key: str, episode: bool, unique: str) -> None:
+        self.name, self.key, self.unique = name, f"episode, {key}" if episode else key, unique
+        self.types: dict[str, Any] = get_type_hints(row)
+        self.loads: dict[str, Callable[[Any], Any]] = {}
+        self.dumps: dict[str, Callable[[Any], Any]] = {}
+        lines = ["episode INTEGER NOT NULL REFERENCES episodes"] if episode else []
+        lines += [self._column(column, hint) for column, hint in self.types.items()]
+        lines += [f"PRIMARY KEY ({self.key})"] + ([f"UNIQUE ({unique})"] if unique else [])
+        columns, strict = ",\n  ".join(lines), "STRICT" if key == "id" else "STRICT, WITHOUT ROWID"
+        self.sql = f"CREATE TABLE {name} (\n  {columns}\n) {strict}"
+        names = [*(["episode"] if episode else []), *self.types]
+        self._into = f"INTO {name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
-    @cached_property
-    def types(self) -> dict[str, Any]:
-        """What the columns hold, by name."""
-        hints = get_type_hints(self.row)
-        return {field.name: hints[field.name] for field in fields(self.row)}
-
-    @cached_property
-    def json(self) -> frozenset[str]:
-        """The columns of JSON."""
-        return frozenset(name for name in self.types if self._sql(name)[1])
-
-    @cached_property
-    def loads(self) -> dict[str, Callable[[Any], Any]]:
-        """How to read columns that SQLite knows nothing of."""
-        found: dict[str, Callable[[Any], Any]] = dict.fromkeys(sorted(self.json), json.loads)
-        return found | {name: bool for name, hint in self.types.items() if hint is bool}
-
-    def _sql(self, name: str) -> tuple[str, bool]:
-        """Return a column's SQL, and whether it holds JSON."""
-        hint = self.types[name]
+    def _column(self, name: str, hint: Any) -> str:
         union = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         kinds = [kind for kind in union if kind is not NoneType]
         null = "" if len(kinds) < len(union) else " NOT NULL"
-        if len(kinds) == 1 and is_dataclass(kinds[0]):
-            return f"{name} INTEGER{null} REFERENCES {TABLES[kinds[0]].name}", False
+        if kinds[0] in TABLES:
+            self.dumps[name] = attrgetter("id")
+            return f"{name} INTEGER{null} REFERENCES {TABLES[kinds[0]].name}"
         legal = get_args(hint) if get_origin(hint) is Literal else ()
-        check = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
         known = {_SQL.get(type(legal[0]) if legal else kind) for kind in kinds}
         sql = known.pop() if len(known) == 1 else None
-        return f"{name} {sql or 'TEXT'}{null}{check}", sql is None
-
-    @property
-    def sql(self) -> str:
-        """The statement that makes the table."""
-        lines = ["episode INTEGER NOT NULL REFERENCES episodes"] if self.episode else []
-        lines += [self._sql(name)[0] for name in self.types]
-        lines += [f"PRIMARY KEY ({self.key})"]
-        lines += [f"UNIQUE ({self.unique})"] if self.unique else []
-        strict = "STRICT" if self.key == "id" else "STRICT, WITHOUT ROWID"
-        columns = ",\n  ".join(lines)
-        return f"CREATE TABLE {self.name} (\n  {columns}\n) {strict}"
-
-    @cached_property
-    def _dumps(self) -> list[tuple[str, Callable[[Any], Any] | None]]:
-        """How to write each column; None: as it is."""
-        found: dict[str, Callable[[Any], Any]] = dict.fromkeys(self.json, _encode)
-        optional = (name for name in self.json if NoneType in get_args(self.types[name]))
-        found |= dict.fromkeys(optional, lambda value: None if value is None else _encode(value))
-        found |= {name: attrgetter("id") for name, hint in self.types.items() if hint is GameRow}
-        return [(name, found.get(name)) for name in self.types]
+        if sql is None:
+            self.loads[name], self.dumps[name] = json.loads, _encode if null else _encode_or_none
+        elif hint is bool:
+            self.loads[name] = bool
+        check = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
+        return f"{name} {sql or 'TEXT'}{null}{check}"
 
     def written(self, row: Any) -> dict[str, Any]:
         """Return the columns of a row as they are written."""
-        values = vars(row)
-        return {name: dump(values[name]) if dump else values[name] for name, dump in self._dumps}
-
-    @cached_property
-    def _into(self) -> str:
-        names = [*(["episode"] if self.episode else []), *self.types]
-        return f"INTO {self.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+        return vars(row) | {name: dump(getattr(row, name)) for name, dump in self.dumps.items()}
 
     def insert(self, row: Any, *episode: int, again: bool = False) -> tuple[str, list[Any]]:
         """Return the statement that writes a row (`again`: over one of its key) and its values."""
@@ -114,8 +86,7 @@ class Relation:
         return f"{how} {self._into}", [*episode, *self.written(row).values()]
 
 
-TABLES: dict[Any, Relation] = {}
-"""The tables by the class of their rows."""
+TABLES: dict[Any, Relation] = {}  # by the class of their rows
 
 
 @dataclass_transform(frozen_default=True)
@@ -126,10 +97,15 @@ def table(
 
     def declare(row: type[R]) -> type[R]:
         row = dataclass(frozen=True)(row)
-        TABLES[row] = Relation(name, row, f"episode, {key}" if episode else key, episode, unique)
+        TABLES[row] = Relation(name, row, key, episode, unique)
         return row
 
     return declare
+
+
+def digest(text: str) -> bytes:
+    """Return 16 bytes of SHA-256, which name a text."""
+    return hashlib.sha256(text.encode()).digest()[:16]
 
 
 # -- the tables ------------------------------------------------------------------------------------
@@ -148,10 +124,9 @@ class RunRow:
 
 @table("lock")
 class LockRow:
-    """The process that runs it now: one row or none.
+    """The process that runs it now, one row or none, since `born`; every commit checks its token.
 
-    Every commit checks that it still holds the lock. `born`: when the process started, so that
-    pids can be reused. `beat`: Unix time of the last sign of life.
+    `beat`: Unix time of the last sign of life.
     """
 
     token: str
@@ -164,10 +139,7 @@ class LockRow:
 
 @table("games", unique="label")
 class GameRow:
-    """One of the run's games: name in the registry, players' names, both as configured.
-
-    `params` are the parameters that were given.
-    """
+    """One of the run's games: its name in the registry, parameters and players as configured."""
 
     id: int
     label: str
@@ -200,12 +172,12 @@ class EpisodeRow:
 
     @property
     def seats(self) -> list[str]:
-        """Return the players' names by seat, in this episode."""
+        """The players' names by seat."""
         return [self.game.seats[place] for place in self.seating]
 
     @property
     def params(self) -> Plain:
-        """Return the parameters; those that belong to players are where these sit."""
+        """The parameters; those that belong to players are where these sit."""
         return seated(game_class(self.game.game), self.game.params, self.seating)
 
     def rules(self) -> Rulebook:
@@ -215,7 +187,7 @@ class EpisodeRow:
 
 @table("messages", unique="hash")
 class MessageRow:
-    """A message of a prompt, once; `hash`: 16 bytes of SHA-256 of role, zero byte, content."""
+    """A message of a prompt, once; `hash`: the `digest` of role, zero byte, content."""
 
     id: int
     hash: bytes
@@ -267,16 +239,11 @@ class AttemptRow:
     refusal: str = ""
 
     def completion(self) -> Completion:
-        """Return what was received.
-
-        Raises:
-            ClientError: nothing was.
-        """
+        """Return what was received; a `ClientError` is raised again."""
         if self.error:
             raise ClientError(self.error, transient=self.finish == "transient")
-        finish: Any = self.finish
-        counts = self.tokens_in, self.tokens_out
-        return Completion(self.text, finish, *counts, self.latency, self.model)
+        names = ("text", "finish", "tokens_in", "tokens_out", "latency", "model")
+        return Completion(**{name: getattr(self, name) for name in names})
 
 
 @table("notes", "step, seat, number", episode=True)
@@ -352,12 +319,11 @@ class StepRow:
         """Undo `thin`."""
         if isinstance(self.rewards, list):
             return self
-        out = _full(self.finished)
         record = {
             key: _full(value) if isinstance(value, dict) and "of" in value else value
             for key, value in self.record.items()
         }
-        finished = [seat for seat, gone in enumerate(out) if gone]
+        finished = [seat for seat, gone in enumerate(_full(self.finished)) if gone]
         return replace(self, rewards=_full(self.rewards), finished=finished, record=record)
 
 

@@ -21,26 +21,18 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
+from llm_games.benchmarks.runs import rows
 from llm_games.benchmarks.runs.database import NotARun, StoreError
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
-from llm_games.benchmarks.runs.store import (
-    AttemptRow,
-    DecisionRow,
-    EpisodeRow,
-    LimitRow,
-    NoteRow,
-    Records,
-    StepRow,
-    Store,
-    now,
-    plain_action,
-)
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow
+from llm_games.benchmarks.runs.store import Store, now, plain_action
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request
-from llm_games.wrappers.clients.budget import BudgetExceeded, seat_of
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -52,11 +44,7 @@ NEW_OBJECTS = 10_000
 
 
 class RunStopped(LLMGamesError):
-    """The language model cannot be reached any more, or the budget is spent; can be resumed.
-
-    Attributes:
-        flags: what it has to be resumed with.
-    """
+    """The model cannot be reached any more, or the budget is spent; can be resumed with `flags`."""
 
     def __init__(self, message: str, flags: str = "") -> None:
         super().__init__(message)
@@ -82,15 +70,8 @@ Watcher = Callable[[Counters], None]
 
 
 def start(plan: RunPlan, path: str | Path) -> Store:
-    """Make the file of a new run.
-
-    Raises:
-        RunExists, Unwritable: see there.
-    """
-    games = [
-        (game.label, game.game, game.params, [seat.name for seat in game.seats])
-        for game in plan.games
-    ]
+    """Make the file of a new run; raises what `Store.create` raises."""
+    games = [(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games]
     seeds = [game.seeds for game in plan.games]
     seatings = [[game.seating(seed) for seed in game.seeds] for game in plan.games]
     given = [game.given or None for game in plan.games]
@@ -131,12 +112,9 @@ def play_run(
 ) -> None:
     """Play all episodes that are not finished, and wait for the end.
 
-    Args:
-        open_store: opens the run's file, once all models have been seen to answer.
-        plan: what to play.
-        made: the players by `PlannedSeat.key`, see `plan.players`.
-        watch: called after every step.
-        resumed: open the file first, so that what was spent is known before a model is asked.
+    The run's file is opened once all models have been seen to answer, but first if it is resumed,
+    so that what was spent is known before a model is asked. `made` are the players by
+    `PlannedSeat.key`; `watch` is called after every step.
 
     Raises:
         ConfigError: a model does not answer.
@@ -180,58 +158,58 @@ class _Books:
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
         self.store, self.began = store, now()
-        self.ledger = next(filter(None, map(ledger_of, clients)), None)
+        self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
         found = (layer for client in clients for layer in layers(client))
-        limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
-        self.limits = list(limits.values())
-        if self.ledger is not None:
-            for (model, seat), usage in store.spent().items():
-                self.ledger.book(model, seat, usage)
+        self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
+        for (model, seat), usage in store.spent().items():
+            self.ledger.book(model, seat, usage)
         self.write()
 
     def enter(self, model: str, seat: str) -> None:
         """Write what a seat has spent on a model."""
-        if self.ledger is not None and (usage := self.ledger.pairs.get((model, seat))):
+        if usage := self.ledger.pairs.get((model, seat)):
             self.store.spend(model, seat, usage)
 
     def write(self) -> None:
         """Write everything."""
-        for pair in self.ledger.pairs if self.ledger is not None else ():
+        for pair in self.ledger.pairs:
             self.enter(*pair)
-        for number, layer in enumerate(self.limits):
+        for number, layer in enumerate(self.limits.values()):
             server = str(getattr(list(layers(layer))[-1], "base_url", ""))
             for history in layer.gates.history():
-                row = LimitRow(self.began, number, layer.name, server, list(history))
-                self.store.limit(row)
+                row = rows.LimitRow(self.began, number, layer.name, server, list(history))
+                self.store.add(row, again=True)
 
 
 class _Run:
     def __init__(
         self, store: Store, plan: RunPlan, players: Mapping[str, Policy], watch: Watcher
     ) -> None:
-        self.store, self.plan, self.watch = store, plan, watch
-        self.counters = Counters()
+        self.store, self.plan, self.watch, self.counters = store, plan, watch, Counters()
+        # The calls in a row that failed last: episode, step, seat, number.
         self.failed: list[tuple[int, int, int, int]] = []
-        """the calls in a row that failed last: episode, step, seat, number"""
-        self.records: dict[int, _Record] = {}
-        """of the episodes that are being played, by number"""
+        self.records: dict[int, _Record] = {}  # of the episodes that are being played
         self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
         self.games = {game.label: game for game in plan.games}
-        self._rules: dict[str, Rulebook] = {}
+        self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
 
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
         episodes = self.store.episodes()
         owed = [episode for episode in episodes if episode.status in ("pending", "running")]
         self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
+        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+            series = self.games[row.game.label].series
+            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
         gate = asyncio.Semaphore(self.plan.max_tables)
         alive = asyncio.create_task(self._stay_alive())
         try:
             async with asyncio.TaskGroup() as tables:
-                for row in self._in_turn(owed):
+                for turn in turns.values():
                     await gate.acquire()
-                    table = tables.create_task(self._tables(row))
+                    table = tables.create_task(self._tables(turn))
                     table.add_done_callback(lambda _: gate.release())
         except BaseException as error:
             self.store.undo(self.failed)
@@ -240,19 +218,6 @@ class _Run:
             alive.cancel()
             self.books.write()
 
-    def _in_turn(self, owed: list[EpisodeRow]) -> list[list[EpisodeRow]]:
-        """Return the episodes to play, those of a series together."""
-        turns: dict[tuple[int, int], list[EpisodeRow]] = {}
-        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
-            series = self.games[row.game.label].series
-            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
-        return list(turns.values())
-
-    async def _tables(self, rows: list[EpisodeRow]) -> None:
-        """Play episodes one after another."""
-        for row in rows:
-            await self._table(row)
-
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
         while True:
@@ -260,40 +225,33 @@ class _Run:
             self.books.write()
             await self.store.durable()
 
-    async def _table(self, row: EpisodeRow) -> None:
-        game = self.games[row.game.label]
-        record = self.records[row.id] = _Record(self, row)
-        self.store.begin(row.id)
-        episode = await play_table(
-            self._seated_rules(game, row),
-            [self.players[game.seats[place].key] for place in row.seating],
-            row.seed,
-            on_step=record.add,
-            max_steps=game.max_steps,
-            given=row.given,
-            recalled=recalled(self.store, row) if game.series else None,
-            who=Who(game.game, row.id),
-        )
-        del self.records[row.id]
-        record.look_back(episode)
-        self.store.end(row.id, void_reason(episode, game))
-        await self.store.durable()
-        self.counters.played += 1
-        self.watch(self.counters)
-
-    def _seated_rules(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
-        """Return an episode's rules: one object for all that are alike."""
-        key = f"{game.label}\0{row.params}"
-        if key not in self._rules:
-            self._rules[key] = row.rules()
-        return self._rules[key]
+    async def _tables(self, turn: list[EpisodeRow]) -> None:
+        """Play episodes one after another."""
+        for row in turn:
+            game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
+            if alike not in self.rules:
+                self.rules[alike] = row.rules()
+            record = self.records[row.id] = _Record(self, row)
+            self.store.begin(row.id)
+            episode = await play_table(
+                self.rules[alike],
+                [self.players[game.seats[place].key] for place in row.seating],
+                row.seed,
+                on_step=record.add,
+                max_steps=game.max_steps,
+                given=row.given,
+                recalled=recalled(self.store, row) if game.series else None,
+                who=Who(game.game, row.id),
+            )
+            del self.records[row.id]
+            record.enter(len(episode.steps), episode.afterwards)
+            self.store.end(row.id, void_reason(episode, game))
+            await self.store.durable()
+            self.counters.played += 1
+            self.watch(self.counters)
 
     def note(self, episode: int, row: AttemptRow) -> None:
-        """Notice when the models cannot be reached any more.
-
-        Raises:
-            RunStopped: too many in a row failed.
-        """
+        """Notice when the models cannot be reached any more; too many in a row: `RunStopped`."""
         if not row.error:
             self.failed.clear()
             return
@@ -318,10 +276,11 @@ class Recorded:
             self.calls.setdefault(Place(call.step, call.seat), []).append(call)
         self._asked: Counter[Place] = Counter()
 
-    def count(self, at: Place) -> int:
-        """Return the number of the call that a decision asks for next."""
+    def count(self, request: Request) -> tuple[Place, int]:
+        """Return where a completion is asked for, and how many were there before."""
+        at = Place(request.who.step, request.who.seat)
         self._asked[at] += 1
-        return self._asked[at] - 1
+        return at, self._asked[at] - 1
 
 
 class _Record(Recorded):
@@ -333,24 +292,23 @@ class _Record(Recorded):
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
-        where = Place(request.who.step, request.who.seat)
-        number = self.count(where)
+        at, number = self.count(request)
         prompt = self.store.prompt(request.messages)
-        known = self.calls.get(where, ())
+        known = self.calls.get(at, ())
         if number < len(known):
             row = known[number]
             if (row.prompt, row.seed) != (prompt, request.seed):
-                raise self._differs(where, "its prompt or seed")
+                raise self._differs(at, "its prompt or seed")
             return row.completion()
-        row = await self._live(client, request, where, number, prompt)
-        self.store.attempt(self.row.id, row)
+        row = await self._live(client, request, at, number, prompt)
+        self.store.add(row, self.row.id)
         self.run.books.enter(client.name, seat_of(request))
         await self.store.durable()
         self.run.note(self.row.id, row)
         return row.completion()
 
     async def _live(
-        self, client: Client, request: Request, where: Place, number: int, prompt: int
+        self, client: Client, request: Request, at: Place, number: int, prompt: int
     ) -> AttemptRow:
         began, finish, error = time.perf_counter(), "", ""
         self.run.counters.in_flight += 1
@@ -362,123 +320,89 @@ class _Record(Recorded):
             finish, error = "transient" if failure.transient else "fatal", str(failure)
         finally:
             self.run.counters.in_flight -= 1
-        return AttemptRow(
-            step=where.step,
-            seat=where.seat,
-            number=number,
-            prompt=prompt,
-            text=_storable(completion.text),
-            finish=finish,
-            error=_storable(error),
-            outcome=None,
-            why="",
-            tokens_in=completion.tokens_in,
-            tokens_out=completion.tokens_out,
-            latency=completion.latency,
-            seed=request.seed,
-            model=completion.model,
-            kind=request.kind,
-        )
+        # Halves of characters, which JSON can hold and a database cannot, are replaced.
+        text, error = (said.encode(errors="replace").decode() for said in (completion.text, error))
+        counted = ("tokens_in", "tokens_out", "latency", "model")
+        known = {name: getattr(completion, name) for name in counted}
+        known |= {"seed": request.seed, "kind": request.kind, "outcome": None, "why": ""}
+        return AttemptRow(*at, number, prompt, text, finish, error, **known)
 
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
-        self._asked.clear()
         if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
-                where = Place(step.number, seat)
-                made = self.decisions.get(where)
+                at = Place(step.number, seat)
+                made = self.decisions.get(at)
                 if made is None or made.action != plain_action(decision.action):
-                    raise self._differs(where, "what was decided")
+                    raise self._differs(at, "what was decided")
             return
-        self._enter(step.number, step.decisions)
-        self.store.step(self.row.id, *rows_of(step))
+        self.enter(step.number, step.decisions)
+        made_of, decisions = rows_of(step)
+        for row in (made_of.thin(), *decisions):
+            self.store.add(row, self.row.id)
         await self.store.durable()
         self.run.counters.decisions += len(step.decisions)
         self.run.counters.broke += int(step.outcome.broke.sum())
         self.run.watch(self.run.counters)
 
-    def look_back(self, episode: Episode) -> None:
-        """Write what players did when the game was over."""
-        self._enter(len(episode.steps), episode.afterwards)
-
-    def _enter(self, step: int, decisions: Mapping[int, Decision]) -> None:
+    def enter(self, step: int, decisions: Mapping[int, Decision]) -> None:
         """Write how completions were read, and what was noted down."""
         for seat, decision in decisions.items():
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.row.id, Place(step, seat), number, attempt)
             for number, note in enumerate(decision.notes):
-                row = NoteRow(step, seat, number, note.kind, note.content)
-                self.store.note(self.row.id, row)
+                row = rows.NoteRow(step, seat, number, note.kind, note.content)
+                self.store.add(row, self.row.id)
 
-    def _differs(self, where: Place, what: str) -> ReplayFailed:
-        episode = self.row
+    def _differs(self, at: Place, what: str) -> ReplayFailed:
         return ReplayFailed(
-            f"{self.store.path} cannot be resumed: in {episode.game.label}, episode "
-            f"{episode.number}, step {where.step}, seat {where.seat}, {what} differs from the "
+            f"{self.store.path} cannot be resumed: in {self.row.game.label}, episode "
+            f"{self.row.number}, step {at.step}, seat {at.seat}, {what} differs from the "
             f"record. It was made by llm-games {self.store.package}; resume with that version "
             "and the same prompts"
         )
 
 
-class _RecordingClient:
+class _RecordingClient(Layer):
     """A client behind the record of the episode that is being played."""
 
     def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
-        self.client, self.name, self.records = client, client.name, records
+        super().__init__(client)
+        self.records = records
 
     async def complete(self, request: Request) -> Completion:
         return await self.records[request.who.episode].call(self.client, request)
 
-    async def close(self) -> None:
-        await self.client.close()
-
 
 def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     """Return the policy with its client, if it has one, behind the record."""
-    if not isinstance(policy, LLMPolicy):
-        return policy
-    policy = copy.copy(policy)
-    policy.client = _RecordingClient(policy.client, records)
+    if isinstance(policy, LLMPolicy):
+        policy = copy.copy(policy)
+        policy.client = _RecordingClient(policy.client, records)
     return policy
-
-
-def _storable(text: str) -> str:
-    """Replace halves of characters, which JSON can hold and a database cannot."""
-    return text.encode(errors="replace").decode()
 
 
 def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:
     """Return by seat what its player noted down in the episode before, wherever it sat then."""
-    before = next(
-        (e for e in run.episodes() if (e.game, e.number) == (row.game, row.number - 1)), None
-    )
-    if before is None:
-        return {}
     found: dict[int, list[Note]] = {}
-    for note in run.notes(before.id):
-        seat = row.seating.index(before.seating[note.seat])
-        found.setdefault(seat, []).append(Note(note.kind, note.content))
+    for before in run.episodes():
+        if (before.game, before.number) == (row.game, row.number - 1):
+            for note in run.notes(before.id):
+                seat = row.seating.index(before.seating[note.seat])
+                found.setdefault(seat, []).append(Note(note.kind, note.content))
     return found
 
 
-def rows_of(step: Step) -> tuple[StepRow, list[DecisionRow]]:
+def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
     """Return a step, and the decisions that made it, as they are recorded."""
-    outcome = step.outcome
-    rewards: list[float] = outcome.rewards.tolist()
-    broke: list[bool] = outcome.broke.tolist()
+    outcome, number, decisions = step.outcome, step.number, []
+    rewards, broke = outcome.rewards.tolist(), outcome.broke.tolist()
     finished = np.flatnonzero(outcome.finished).tolist()
-    decisions = [
-        DecisionRow(
-            step.number,
-            seat,
-            plain_action(decision.action),
-            decision.outcome,
-            broke[seat],
-            rewards[seat],
-        )
-        for seat, decision in step.decisions.items()
-    ]
-    return StepRow(step.number, list(step.decisions), plain(outcome), rewards, finished), decisions
+    for seat, made in step.decisions.items():
+        done = plain_action(made.action), made.outcome, broke[seat], rewards[seat]
+        decisions.append(rows.DecisionRow(number, seat, *done))
+    row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
+    return row, decisions
 
 
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:

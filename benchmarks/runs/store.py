@@ -6,42 +6,19 @@ writes one.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.database import (
-    APPLICATION,
-    RunExists,
-    RunLocked,
-    Unwritable,
-    opened,
-    transaction,
-    tune,
-)
+from llm_games.benchmarks.runs import database, rows
+from llm_games.benchmarks.runs.database import RunExists, RunLocked, Unwritable
 from llm_games.benchmarks.runs.editions import check_editions, editions
 from llm_games.benchmarks.runs.lock import RunLock
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import (
-    SCHEMA,
-    TABLES,
-    AttemptRow,
-    DecisionRow,
-    EpisodeRow,
-    GameRow,
-    LimitRow,
-    MessageRow,
-    NoteRow,
-    Plain,
-    PromptRow,
-    RunRow,
-    SpentRow,
-    StepRow,
-)
+from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.version import __version__
@@ -56,14 +33,16 @@ class Store(Records):
     """A run that this process writes. Made by `create` or `open`; holds the run's lock.
 
     Rows are collected and committed together: `durable` waits until all that was added before
-    is on the disk. What is read is what was committed. Not for use by several threads.
+    is on the disk, `flush` writes it at once. What is read is what was committed. Not for use by
+    several threads.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
-        with opened(path, "ro") as reading:  # of its own: it never waits for a commit
+    def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
+        with database.opened(path, "ro") as reading:  # of its own: it never waits for a commit
             super().__init__(path, reading)
-        self._writer = Writer(path, database, lock)
-        self._messages, self._prompts = _Ids(self, MessageRow), _Ids(self, PromptRow)
+        self._writer = Writer(path, writing, lock)
+        self.flush = self._writer.flush
+        self._messages, self._prompts = _Ids(self, rows.MessageRow), _Ids(self, rows.PromptRow)
 
     @classmethod
     def create(
@@ -78,30 +57,31 @@ class Store(Records):
     ) -> Store:
         """Start a new file with all its episodes pending.
 
-        Args:
-            path: the file; it must not exist.
-            title: of the run.
-            config: the configuration as plain values; holds no keys.
-            games: label, name, parameters and players' names of each game.
-            seeds: the seeds of each game's episodes.
-            seatings: who sits where in each of them, see `EpisodeRow`; None: as listed.
-            given: chance that is given in the episodes of each game; None: none.
+        `config` is plain values without keys. A game is its label, name, parameters and players'
+        names. For each, `seeds` has those of its episodes, `seatings` who sits where in each of
+        them (None: as listed), and `given` the chance that is given (None: none).
 
         Raises:
             RunExists: there is a file already.
             Unwritable: the folder does not exist or cannot be written.
         """
-        path = Path(path)
+        path, lock = Path(path), RunLock()
         check_free(path)
-        lock = RunLock()
-        with opened(path, "rwc") as database:
-            with transaction(database):
-                if database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION:
+        first = [rows.RunRow(title, __version__, config, now())]
+        first += _pending(games, seeds, seatings, given)
+        with database.opened(path, "rwc") as writing:
+            with database.transaction(writing):
+                if database.pragma(writing, "application_id") == database.APPLICATION:
                     raise RunExists(f"another process has just started a run in {path}")
-                _fill(database, title, config, games, seeds, seatings, given)
-                lock.take(database)
-            tune(database)
-            return cls(path, database, lock)
+                writing.execute(f"PRAGMA application_id = {database.APPLICATION}")
+                writing.execute(f"PRAGMA user_version = {rows.SCHEMA}")
+                for table in TABLES.values():
+                    writing.execute(table.sql)
+                for row in first:
+                    writing.execute(*TABLES[type(row)].insert(row))
+                lock.take(writing)
+            database.tune(writing)
+            return cls(path, writing, lock)
 
     @classmethod
     def open(cls, path: str | Path) -> Store:
@@ -113,16 +93,16 @@ class Store(Records):
         path, lock = Path(path), RunLock()
         with Records.open_readonly(path) as records:
             check_editions(records)
-        with opened(path, "rw") as database:
-            with transaction(database):
-                holder = lock.take(database)
+        with database.opened(path, "rw") as writing:
+            with database.transaction(writing):
+                holder = lock.take(writing)
                 if holder is not None:
                     raise RunLocked(
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
-            tune(database)
-            return cls(path, database, lock)
+            database.tune(writing)
+            return cls(path, writing, lock)
 
     def close(self) -> None:
         """Write what is left, give the lock back and close the file."""
@@ -131,100 +111,69 @@ class Store(Records):
 
     # -- what happens is added here; `durable` brings it to the disk ---------------------------
 
+    def add(self, row: Any, *episode: int, again: bool = False) -> None:
+        """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
+        self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))
+
     def begin(self, episode: int) -> None:
         """Note that an episode is being played."""
-        self._add(
+        self._writer.add(
             "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?",
             (now(), episode),
         )
 
     def end(self, episode: int, reason: str | None = None) -> None:
         """Note that an episode is done, or with a reason that it is void."""
-        self._add(
+        self._writer.add(
             "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?",
             ("done" if reason is None else "void", reason, now(), episode),
         )
 
-    def attempt(self, episode: int, row: AttemptRow) -> None:
-        """Add a completion as it arrives."""
-        self._insert(row, episode)
-
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
-        self._add(
+        self._writer.add(
             "UPDATE attempts SET outcome = ?, why = ?, detail = ? "
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
             (attempt.outcome, attempt.why, attempt.detail, episode, *where, number),
         )
 
-    def note(self, episode: int, row: NoteRow) -> None:
-        """Add what a player wrote down."""
-        self._insert(row, episode)
-
     def undo(self, calls: Sequence[tuple[int, int, int, int]]) -> None:
         """Take back calls (episode, step, seat, number) and all that was built upon them."""
-        for call in calls:
-            self._add(
-                "DELETE FROM attempts WHERE (episode, step) = (?, ?) AND seat = ? AND number >= ?",
-                call,
-            )
-            self._add("DELETE FROM attempts WHERE episode = ? AND step > ?", call[:2])
+        add = self._writer.add
+        for episode, step, seat, number in calls:
+            these = "DELETE FROM attempts WHERE (episode, step, seat) = (?, ?, ?) AND number >= ?"
+            add(these, (episode, step, seat, number))
+            add("DELETE FROM attempts WHERE episode = ? AND step > ?", (episode, step))
             for table in ("decisions", "steps", "notes"):
-                self._add(f"DELETE FROM {table} WHERE episode = ? AND step >= ?", call[:2])
-            self._add(
-                "UPDATE episodes SET status = 'running', reason = NULL, ended = NULL WHERE id = ?",
-                call[:1],
-            )
-
-    def step(self, episode: int, row: StepRow, decisions: Sequence[DecisionRow]) -> None:
-        """Add a step with the decisions that made it."""
-        for made in (row.thin(), *decisions):
-            self._insert(made, episode)
+                add(f"DELETE FROM {table} WHERE episode = ? AND step >= ?", (episode, step))
+            anew = "UPDATE episodes SET status = 'running', reason = NULL, ended = NULL"
+            add(f"{anew} WHERE id = ?", (episode,))
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""
         spent: Plain = dict(usage.plain())
-        self._insert(SpentRow(model, seat, **spent), again=True)
-
-    def limit(self, row: LimitRow) -> None:
-        """Note how many calls at a time a server has borne so far."""
-        self._insert(row, again=True)
+        self.add(rows.SpentRow(model, seat, **spent), again=True)
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
         """Return the id of a prompt, adding what is new of it."""
         prompt = 0
         for message in messages:
             said = f"{message['role']}\0{message['content']}"
-            name = hashlib.sha256(f"{prompt}\0{said}".encode()).digest()[:16]
-            prompt = self._prompts.known.get(name) or self._new_prompt(name, prompt, **message)
+            name = rows.digest(f"{prompt}\0{said}")
+            known = self._prompts.known.get(name)
+            if known is None:
+                unique = rows.digest(said)
+                last = self._messages.of(unique, (unique,), (message["role"], message["content"]))
+                known = self._prompts.of(name, (prompt, last))
+            prompt = known
         return prompt
 
-    def _new_prompt(self, name: bytes, parent: int, role: str, content: str) -> int:
-        digest = hashlib.sha256(f"{role}\0{content}".encode()).digest()[:16]
-        message = self._messages.of(digest, (digest,), (role, content))
-        return self._prompts.of(name, (parent, message))
-
-    def _insert(self, row: Any, *episode: int, again: bool = False) -> None:
-        self._add(*TABLES[type(row)].insert(row, *episode, again=again))
-
-    def _add(self, statement: str, values: Sequence[Any]) -> None:
-        self._writer.add(statement, values)
-
     async def durable(self) -> None:
-        """Wait until all that was added before is on the disk; raises what `flush` raises."""
+        """Wait until all that was added before is on the disk; raises what `Writer.flush` does."""
         last = self._messages.last, self._prompts.last
         await self._writer.durable()
         self._messages.forget(last[0])
         self._prompts.forget(last[1])
-
-    def flush(self) -> None:
-        """Write all that was added, and wait for it.
-
-        Raises:
-            Unwritable: the disk is full or gone; what was committed before is safe.
-            RunLocked: another process has taken the run over.
-        """
-        self._writer.flush()
 
 
 class _Ids:
@@ -236,8 +185,7 @@ class _Ids:
         self._query = f"SELECT id FROM {table.name} WHERE ({table.unique}) = ({marks})"
         self.known: dict[bytes, int] = {}
         self.last: int = store._rows(f"SELECT coalesce(max(id), 0) FROM {table.name}")[0][0]
-        self._all = not self.last
-        """whether all ids are known, so that there is nothing to look up"""
+        self._all = not self.last  # whether all ids are known: nothing is to be looked up
 
     def of(self, name: bytes, unique: Sequence[Any], more: Sequence[Any] = ()) -> int:
         """Return the id of a row, adding it if it is new."""
@@ -245,7 +193,7 @@ class _Ids:
             found = [] if self._all else self._store._rows(self._query, *unique)
             if not found:
                 self.last += 1
-                self._store._insert(self._row(self.last, *unique, *more))
+                self._store.add(self._row(self.last, *unique, *more))
             self.known[name] = found[0][0] if found else self.last
         return self.known[name]
 
@@ -281,33 +229,22 @@ def plain_action(action: Action) -> int | list[int] | str | None:
     return None if action == MISSING else int(action)
 
 
-def _fill(
-    database: sqlite3.Connection,
-    title: str,
-    config: Plain,
+def _pending(
     games: Sequence[tuple[str, str, Plain, Sequence[str]]],
     seeds: Sequence[Sequence[int]],
     seatings: Sequence[Sequence[Sequence[int]]] | None,
     given: Sequence[Plain | None] | None,
-) -> None:
-    """Write the schema and the rows that a run starts with, inside a transaction."""
-    database.execute(f"PRAGMA application_id = {APPLICATION}")
-    database.execute(f"PRAGMA user_version = {SCHEMA}")
-    for table in TABLES.values():
-        database.execute(table.sql)
-    rows: list[Any] = [RunRow(title, __version__, config, now())]
-    episode = count(1)
+) -> Iterator[Any]:
+    """Yield the rows of the games and their episodes, see `Store.create`."""
+    ids = count(1)
+    about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
     for i, (label, name, params, seats) in enumerate(games):
-        game = GameRow(i + 1, label, name, params, list(seats))
-        rows.append(game)
+        game = rows.GameRow(i + 1, label, name, params, list(seats))
+        yield game
+        about |= {"edition": editions(name), "given": given[i] if given else None}
         for number, seed in enumerate(seeds[i]):
             seating = list(seatings[i][number] if seatings else range(len(seats)))
-            about: Plain = dict.fromkeys(("reason", "started", "ended"))
-            about |= {"status": "pending", "edition": editions(name)}
-            about["given"] = given[i] if given else None
-            rows.append(EpisodeRow(next(episode), game, number, seed, seating, **about))
-    for row in rows:
-        database.execute(*TABLES[type(row)].insert(row))
+            yield rows.EpisodeRow(next(ids), game, number, seed, seating, **about)
 
 
 def now() -> str:

@@ -12,16 +12,15 @@ from typing import Any
 from llm_games.benchmarks.runs.database import RunLocked, settle, transaction, translated
 from llm_games.benchmarks.runs.lock import RunLock
 
-Row = tuple[str, Sequence[Any]]
-"""A statement and its values."""
+Row = tuple[str, Sequence[Any]]  # a statement and its values
 
 
 class Writer:
     """Writes rows in the order in which they are added, those of one turn in one transaction.
 
-    From now on the connection belongs to the writer's thread. There is one commit at a time; what
-    is added while it is under way goes into the next. Rows that could not be written come first
-    in the next commit, so that none is ever left out. To be used in one event loop.
+    The connection belongs to the writer's thread. There is one commit at a time; what is added
+    while it is under way goes into the next. Rows that could not be written come first in the next
+    commit, so that none is ever left out. To be used in one event loop.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
