@@ -17,11 +17,7 @@ from llm_games.errors import unknown
 
 
 class Results:
-    """A run in its file, which is read when something is asked for.
-
-    Args:
-        path: the file.
-    """
+    """A run in its file, which is read when something is asked for."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -43,10 +39,8 @@ class Results:
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table, see `rows`, with their game, label, episode and player.
 
-        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them.
-
-        Raises:
-            UnknownName: there is no such table.
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them. `UnknownName`: there is
+        no such table.
         """
         known = ("episodes", *PARTS)
         if table not in known:

@@ -7,6 +7,7 @@ Episodes pair if they have the same label, number and seed, so that both sides m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -16,27 +17,22 @@ import numpy as np
 
 from llm_games.benchmarks.runs.paper import edition_of, score
 from llm_games.benchmarks.runs.reader import Episode, Game, games
-from llm_games.benchmarks.runs.records import EpisodeRow, Records
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.benchmarks.runs.stats import shown
 from llm_games.errors import BadParameter
 
-SEED = 2024
-"""Of all draws, so that a comparison or report is the same each time it is made."""
+SEED = 2024  # of all draws, so that a comparison or report is the same each time it is made
 DRAWS = 10_000
-EXACT = 12
-"""Up to so many pairs the permutation test goes through all signs."""
+EXACT = 12  # up to so many pairs the permutation test goes through all signs
 
 
 class Difference(NamedTuple):
-    """B minus A over some pairs.
+    """B minus A over some pairs: the means of both sides, and the mean of the differences.
 
-    Attributes:
-        pairs: how many there are.
-        a, b: the means of both sides.
-        mean: of the differences.
-        low, high: ends of the bootstrap 95 % interval of that mean; None for a single pair.
-        p: two-sided sign-flip permutation p-value, against a difference that is symmetric
-            around 0. It cannot be smaller than ``2 / 2**pairs``.
+    `low` and `high` are the ends of its bootstrap 95 % interval, None for a single pair; `p` is the
+    two-sided sign-flip permutation p-value, against a difference that is symmetric around 0. It
+    cannot be smaller than ``2 / 2**pairs``.
     """
 
     pairs: int
@@ -58,16 +54,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One game of both runs.
+    """One game of both runs: its name in them (`label`) and in the registry, and what differs.
 
-    Attributes:
-        label, game: its name in the runs and in the registry.
-        score: of the episodes' scores; None where no pair has one on both sides.
-        payoff: of the mean payoff of the seats that somebody else takes in the other run (of all
-            seats if none is); None without pairs.
-        seats: these seats.
-        alone: why episodes do not pair, with their numbers.
-        notes: what else differs between both sides.
+    `score` is None where no pair has one on both sides, `payoff` without pairs. `payoff` is the
+    mean of `seats`, those that somebody else takes in the other run, or all if none is. `alone`
+    says why episodes do not pair, with their numbers, `notes` what else differs.
     """
 
     label: str
@@ -121,29 +112,23 @@ def sign_flip(change: Sequence[float] | np.ndarray[Any, Any]) -> float:
 def compare(
     a: str | Path | Records, b: str | Path | Records, edition: str | None = None
 ) -> list[Comparison]:
-    """Compare two runs game by game, in the order of the first.
+    """Compare two runs, open or by their files, game by game in the order of the first.
 
-    Args:
-        a: file of a run, or the open run.
-        b: the other.
-        edition: of the scores, see `paper.editions`; None: the one the first run asks for.
+    `edition` is of the scores, see `paper.editions`; None: the one the first run asks for.
 
     Raises:
         StoreError: a file is not a run that can be read.
         UnknownName: there is no such edition.
     """
-    if not isinstance(a, Records):
-        with Records.open_readonly(a) as opened:
-            return compare(opened, b, edition)
-    if not isinstance(b, Records):
-        with Records.open_readonly(b) as opened:
-            return compare(a, opened, edition)
-    edition = edition or edition_of(a.config)
-    left, right = ({game.label: game for game in games(run) if game.rows} for run in (a, b))
-    return [
-        _compare(left.get(label), right.get(label), edition)
-        for label in dict.fromkeys([*left, *right])
-    ]
+    with ExitStack() as opened:
+        both = [
+            run if isinstance(run, Records) else opened.enter_context(Records.open_readonly(run))
+            for run in (a, b)
+        ]
+        edition = edition or edition_of(both[0].config)
+        left, right = ({game.label: game for game in games(run) if game.rows} for run in both)
+        labels = dict.fromkeys([*left, *right])
+        return [_compare(left.get(label), right.get(label), edition) for label in labels]
 
 
 def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
@@ -153,30 +138,26 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
         {(row.number, row.seed, row.game.game): row for row in game.rows} if game else {}
         for game in (a, b)
     ]
-    paired = [key for key in sides[0] if key in sides[1]]
-    done = [key for key in paired if all(side[key].status == "done" for side in sides)]
+    both = [key for key in sides[0] if key in sides[1]]
+    done = [key for key in both if all(side[key].status == "done" for side in sides)]
     seats, notes = _seats_and_notes(a, b)
-    values = [
-        [_values(Episode(game.file, side[key]), seats, edition) for key in done]
-        for game, side in zip((a, b), sides, strict=True)
-        if game
-    ]
-    scored = [(x, y) for (x, _), (y, _) in zip(*values, strict=True) if None not in (x, y)]
+    scores: tuple[list[Any], ...] = ([], [])
+    payoffs: tuple[list[float], ...] = ([], [])
+    for i, game in enumerate(filter(None, (a, b))):
+        for key in done:
+            episode = Episode(game.file, sides[i][key])
+            scores[i].append(score(episode.rules, episode.records, edition))
+            payoffs[i].append(float(episode.payoffs[seats].mean()))
+    scored = [pair for pair in zip(*scores, strict=True) if None not in pair]
     return Comparison(
         label=first.label,
         game=first.name,
         score=difference(*zip(*scored, strict=True)) if scored else None,
-        payoff=difference(*([p for _, p in side] for side in values)) if done else None,
+        payoff=difference(*payoffs) if done else None,
         seats=seats,
         alone=_alone(sides),
         notes=notes,
     )
-
-
-def _values(episode: Episode, seats: list[int], edition: str) -> tuple[float | None, float]:
-    """Return an episode's score and the mean payoff of who has these seats by configuration."""
-    value = score(episode.rules, episode.records, edition)
-    return value, float(episode.payoffs[seats].mean())
 
 
 def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
@@ -197,18 +178,14 @@ def _alone(sides: Sequence[Mapping[tuple[int, int, str], EpisodeRow]]) -> list[s
     found = []
     for name, mine, other in (("A", sides[0], sides[1]), ("B", sides[1], sides[0])):
         numbers: dict[str, list[int]] = {}
+        played = {twin.number for twin in other.values()}
         for key, episode in mine.items():
+            why = f"with another seed in {name}" if episode.number in played else f"only in {name}"
             if key in other:
-                if episode.status != "done":
-                    numbers.setdefault(f"{episode.status} in {name}", []).append(episode.number)
-                continue
-            again = any(episode.number == twin.number for twin in other.values())
-            why = f"with another seed in {name}" if again else f"only in {name}"
+                why = "" if episode.status == "done" else f"{episode.status} in {name}"
             numbers.setdefault(why, []).append(episode.number)
-        found += [f"{_listed(numbers[why])} {why}" for why in numbers]
+        numbers.pop("", None)
+        for why, alone in numbers.items():
+            some = ", ".join(map(str, alone[:8])) + (", …" if len(alone) > 8 else "")
+            found.append(f"episode{'s' if len(alone) > 1 else ''} {some} {why}")
     return found
-
-
-def _listed(numbers: list[int]) -> str:
-    some = ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "")
-    return f"episode{'s' if len(numbers) > 1 else ''} {some}"

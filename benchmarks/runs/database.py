@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.rows import OLDEST, SCHEMA
 from llm_games.errors import LLMGamesError
 
-APPLICATION = 0x6C6C6D67
-"""What marks a SQLite file as one of ours, in PRAGMA application_id ("llmg")."""
+APPLICATION = 0x6C6C6D67  # "llmg", what marks a SQLite file as one of ours
 
 
 class StoreError(LLMGamesError):
@@ -59,13 +58,6 @@ def tune(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("PRAGMA foreign_keys = ON")
-
-
-def settle(database: sqlite3.Connection) -> None:
-    """Leave one plain file without companions, unless somebody is just reading it."""
-    database.execute("PRAGMA busy_timeout = 0")
-    with suppress(sqlite3.OperationalError):
-        database.execute("PRAGMA journal_mode = DELETE")
 
 
 def check_file(path: Path) -> None:

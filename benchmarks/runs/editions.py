@@ -16,8 +16,7 @@ from llm_games.benchmarks.runs.rows import Plain
 from llm_games.registry import game_class
 from llm_games.wrappers import llm_policy
 
-UNNAMED: Plain = {"rules": 0}
-"""The edition in files of llm-games 0.1.0, which name none: chance was drawn in another way."""
+UNNAMED: Plain = {"rules": 0}  # in files of llm-games 0.1.0: chance was drawn in another way
 SAID = {
     "rules": "the rules of {games} (edition {old}, here {new})",
     "wording": "the wording of {games} ({old}, here {new})",
@@ -44,11 +43,7 @@ def editions(game: str) -> Plain:
 
 
 def check_editions(records: Records) -> None:
-    """Check that what a run hangs on is as it was.
-
-    Raises:
-        OtherEdition: it is not; says what changed, and which version still plays the run again.
-    """
+    """Check what a run hangs on; `OtherEdition` says what changed, and which version plays it."""
     changed: dict[tuple[str, str, str], list[str]] = {}
     found = {row.game.game: row.edition or UNNAMED for row in records.episodes()}
     for game, edition in found.items():

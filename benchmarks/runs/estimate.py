@@ -19,20 +19,13 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import play
 
-REPLY = 20
-THOUGHT = 200
-"""Tokens of a reply, without and with an explanation, for the estimate."""
-
-STAYS = 0.95
-"""Chance to bid on in an auction."""
+REPLY, THOUGHT = 20, 200  # tokens of a reply, without and with an explanation
+STAYS = 0.95  # chance to bid on in an auction
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """About how much one game asks of language models, if no reply breaks a rule.
-
-    Calls of tools come on top.
-    """
+    """About how much one game asks of models, without tools and if no reply breaks a rule."""
 
     label: str
     episodes: int
@@ -56,10 +49,10 @@ def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
         lasting = dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
         episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps, given=game.given)
-        count = len(game.seeds)
         decisions = sum(len(step.decisions) for step in episode.steps)
-        totals = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
-        found.append(Estimate(game.label, count, *(count * total for total in totals)))
+        of_one = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
+        many = len(game.seeds)
+        found.append(Estimate(game.label, many, *(many * count for count in of_one)))
     return found
 
 

@@ -15,21 +15,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.records import PARTS, EpisodeRow, Records
-from llm_games.benchmarks.runs.store import Unwritable
+from llm_games.benchmarks.runs.database import Unwritable
+from llm_games.benchmarks.runs.records import PARTS, Records
+from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.errors import LLMGamesError, unknown
 
 Row = tuple[Any, ...]
-CHUNK = 5000
-"""Rows that are written together."""
-
+CHUNK = 5000  # rows that are written together
 PLAIN = {"int": int, "float": float, "bool": int}
 PLAIN |= dict.fromkeys(("str", "str | None", "Status"), str)
 """Annotations of what is written as it is; all else is JSON."""
-NAMES = {"seed": "sampling_seed"}
-"""Fields whose columns have other names."""
-EPISODE = {"game": str, "label": str, "episode": int, "seed": int}
-"""Columns that every table begins with."""
+NAMES = {"seed": "sampling_seed"}  # fields whose columns have other names
+EPISODE = {"game": str, "label": str, "episode": int, "seed": int}  # what every table begins with
 Kinds = dict[str, type | None]
 
 
@@ -42,7 +39,7 @@ def _kinds(row: type[Any]) -> Kinds:
 _ABOUT: Kinds = {"params": None, "players": None, **_kinds(EpisodeRow)}
 KINDS = {
     "episodes": {k: v for k, v in _ABOUT.items() if k not in ("id", "number", "seating", *EPISODE)}
-} | {name: _kinds(row) for name, (row, _) in PARTS.items()}
+} | {name: _kinds(row) for name, row in PARTS.items()}
 TABLES = {
     table: EPISODE | {NAMES.get(name, name): kind or str for name, kind in kinds.items()}
     for table, kinds in KINDS.items()
@@ -55,15 +52,9 @@ class MissingPackage(LLMGamesError, ImportError):
 
 
 def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]:
-    """Write all tables, each to a file of its own in place of an older one.
+    """Write all tables as ``"csv"`` or ``"parquet"``, each in place of an older file.
 
-    Args:
-        records: the run, also one that is going on.
-        folder: where to; it is made if it is missing.
-        form: ``"csv"`` or ``"parquet"``.
-
-    Returns:
-        How many rows each file has.
+    Return how many rows each file has. The run may be going on; the folder is made if needed.
 
     Raises:
         UnknownName: there is no such form.
@@ -96,29 +87,19 @@ def rows(records: Records, table: str) -> Iterator[Row]:
 
 
 def _plain(kind: type | None, value: Any) -> Any:
-    if value is None or kind:
-        return int(value) if isinstance(value, bool) else value
-    return _json(value)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    if value is not None and kind is None:
+        return json.dumps(value, ensure_ascii=False)
+    return int(value) if isinstance(value, bool) else value
 
 
 Write = Callable[[Path, Mapping[str, type], Iterator[Row]], int]
 
 
-def _csv() -> Write:
-    def write(path: Path, columns: Mapping[str, type], found: Iterator[Row]) -> int:
-        count = 0
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            for count, row in enumerate(found, start=1):  # noqa: B007
-                writer.writerow(row)
-        return count
-
-    return write
+def _csv(path: Path, columns: Mapping[str, type], found: Iterator[Row]) -> int:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        return sum(1 for _ in map(writer.writerow, found))
 
 
 def _parquet() -> Write:
@@ -144,5 +125,4 @@ def _parquet() -> Write:
     return write
 
 
-FORMS: dict[str, Callable[[], Write]] = {"csv": _csv, "parquet": _parquet}
-"""How tables can be written."""
+FORMS: dict[str, Callable[[], Write]] = {"csv": lambda: _csv, "parquet": _parquet}

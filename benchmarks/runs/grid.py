@@ -15,8 +15,7 @@ from llm_games.benchmarks.runs.stats import Cell
 if TYPE_CHECKING:
     from rich.table import Table
 
-OWN, PUBLISHED = "this run", "published"
-"""Where a row comes from, in a column ``source``."""
+OWN, PUBLISHED = "this run", "published"  # where a row comes from, in a column ``source``
 
 
 class Label(NamedTuple):
@@ -36,18 +35,13 @@ Value = str | int | float | Cell | Label | None
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of results.
+    """A table of results, with a `note` that explains it.
 
-    Attributes:
-        columns: names, and the format specification of their numbers: ``""`` for words, ``">"``
-            for words that stand right. Of a column ``source``, see `OWN`.
-        rows: of `Value`, as wide as `columns`; unrounded, None for what is not defined.
-        title: its heading on a page; without one it is a file only.
-        name: of its CSV file; without one it has none.
-        note: what explains it.
-        foot: rows below a line, such as totals.
-        own: numbers of rows that are highlighted, besides those whose source is `OWN`.
-        strong: names of columns that are.
+    `columns` have names and the format specification of their numbers: ``""`` for words, ``">"``
+    for words that stand right. `rows` are of `Value`, as wide as `columns`; unrounded, None for
+    what is not defined; `foot` are rows below a line, such as totals. Without a `title`, its
+    heading on a page, it is a file only; without a `name` it has no CSV file. `own` are numbers of
+    rows that are highlighted, besides those whose source is `OWN`; `strong` names of columns.
     """
 
     columns: Mapping[str, str]
@@ -81,8 +75,8 @@ class Grid:
 
     def highlighted(self, number: int) -> bool:
         """Return whether a row is one's own among others."""
-        at = list(self.columns).index("source") if "source" in self.columns else None
-        return number in self.own or (at is not None and self.rows[number][at] == OWN)
+        source = dict(zip(self.columns, self.rows[number], strict=True)).get("source")
+        return number in self.own or source == OWN
 
     def classes(self) -> list[str]:
         """Return the columns' classes on a page: ``w`` for words, ``n`` for numbers."""

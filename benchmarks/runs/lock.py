@@ -17,10 +17,8 @@ from pathlib import Path
 
 from llm_games.benchmarks.runs.rows import TABLES, LockRow
 
-BEAT = 10.0
-"""Seconds between two signs of life."""
-PATIENCE = 60.0
-"""Seconds after the last sign of life for which a process on another machine keeps its lock."""
+BEAT = 10.0  # seconds between two signs of life
+PATIENCE = 60.0  # seconds after the last one for which another machine's process keeps its lock
 
 
 def this_host() -> str:
@@ -43,7 +41,7 @@ def born(pid: int) -> str | None:
     except ProcessLookupError:
         return None
     except PermissionError:
-        return ""
+        pass
     return ""
 
 
@@ -70,10 +68,8 @@ class RunLock:
             row = database.execute("SELECT token FROM lock").fetchone()
             return row is not None and row[0] == self.token
         self._beat = time.time()
-        done = database.execute(
-            "UPDATE lock SET beat = ? WHERE token = ?", (self._beat, self.token)
-        )
-        return done.rowcount == 1
+        mine = (self._beat, self.token)
+        return database.execute("UPDATE lock SET beat = ? WHERE token = ?", mine).rowcount == 1
 
     def release(self, database: sqlite3.Connection) -> None:
         """Give the lock back."""
@@ -82,13 +78,8 @@ class RunLock:
 
 def holder(database: sqlite3.Connection) -> str | None:
     """Return which process has the lock now, in words; None if nobody does."""
-    row = database.execute("SELECT host, pid, born, beat FROM lock").fetchone()
-    if row is None or not _holds(*row):
-        return None
-    return f"process {row[1]} on {row[0].split()[0]}"
-
-
-def _holds(host: str, pid: int, started: str, beat: float) -> bool:
-    if host == this_host():
-        return born(pid) == started
-    return time.time() - beat < PATIENCE
+    for host, pid, started, beat in database.execute("SELECT host, pid, born, beat FROM lock"):
+        alive = born(pid) == started if host == this_host() else time.time() - beat < PATIENCE
+        if alive:
+            return f"process {pid} on {host.split()[0]}"
+    return None

@@ -22,15 +22,13 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
-ROOMS = "llm_games.benchmarks.papers"
-"""The package of the papers' rooms; more folders on its path are more rooms."""
+ROOMS = "llm_games.benchmarks.papers"  # more folders on its path are more rooms
 Record = Mapping[str, Any]
 T = TypeVar("T")
 Draw = Callable[..., str]
 """Takes axes (and ``game`` where it is of one), draws, returns the sentence that explains it."""
 
-THIRD, HALF = (4.7, 3.0), (7.0, 3.4)
-"""Sizes in inches of plots of which three or two stand side by side on a wide page."""
+THIRD, HALF = (4.7, 3.0), (7.0, 3.4)  # inches of plots, three or two side by side on a wide page
 
 
 class Sketch(NamedTuple):
@@ -53,17 +51,13 @@ class Section(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """How a paper scores an episode, 0 to 100.
+    """How a paper scores an episode, 0 to 100, with a `note` that explains it.
 
-    Attributes:
-        games: those that make up the benchmark, in the order of its tables.
-        editions: of the formulas; the first is the default, the second stands beside it.
-        score: of an episode, from its rules, the records of its steps and the edition; None where
-            none is defined.
-        overall: the mean over the benchmark from the scores by game; None unless all are there.
-        counted: scores by game of those games of a run that are played by the benchmark's settings.
-        board: the part of a page that sets runs beside the published results; None if none is fit.
-        note: what explains the scores.
+    `games` make up the benchmark, in the order of its tables; of the `editions` of the formulas the
+    first is the default, the second stands beside it. `score` takes the rules, the records of the
+    steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
+    `counted` the scores of those games of a run that are played by the benchmark's settings,
+    `board` the part of a page that sets runs beside the published results. None: there is none.
     """
 
     games: tuple[str, ...]
@@ -75,31 +69,20 @@ class Scoring(NamedTuple):
     note: str
 
 
-def as_it_is(run: Run) -> Run:
-    """Return the run: enough for a paper that needs no more than a reader holds of it."""
-    return run
-
-
 class Paper(NamedTuple):
     """What a paper's room hands over.
 
-    Attributes:
-        title: how it is called.
-        owns: whether a game of a run belongs to it; it belongs to the first that says so.
-        sections: its parts of the page of a run of which it has only its own games.
-        moves: the figures of one game that has been played; none where there is nothing to draw.
-        read: returns what `sections` and `moves` need of such a run.
-        scoring: how it scores an episode, if it does.
-        drawn: the plots of a game's moves, whoever owns it; none where there are no special ones.
-        actions: what the mean of some seats' actions is, by game, where it means something.
-        rate: writes or reads people's rating forms, see `rated`; None without a form.
+    A game of a run belongs to the first paper that `owns` it. Of a run that has only its own games,
+    `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
+    made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
+    of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
     """
 
     title: str
     owns: Callable[[Game], bool]
     sections: Callable[[Any], list[Section]]
     moves: Callable[[Any, Game], list[Sketch]] = lambda run, game: []
-    read: Callable[[Run], Any] = as_it_is
+    read: Callable[[Run], Any] = lambda run: run
     scoring: Scoring | None = None
     drawn: Callable[[Game], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
@@ -135,11 +118,7 @@ def edition_of(config: Mapping[str, Any]) -> str:
 
 
 def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | None:
-    """Return the score of a finished episode; None where no paper has one for it.
-
-    Raises:
-        UnknownName: there is no such edition.
-    """
+    """Return the score of a finished episode by a known edition; None where no paper has one."""
     if edition not in editions():
         raise unknown("edition", edition, editions())
     known = (found for found in scorings() if edition in found.editions)
@@ -166,17 +145,10 @@ def action(game: str) -> str:
 
 
 def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> Grid:
-    """Write the rating forms of the paper that a run belongs to, or read those that are there.
+    """Write the `judges`' rating forms of the paper that a run belongs to, or read those there are.
 
-    Args:
-        file: the run.
-        folder: of the forms.
-        judges: their names.
-        count: how many players' games to draw with `seed`; 0: all of them.
-        seed: of the draw.
-
-    Raises:
-        BadParameter: no game of the run belongs to a paper that has a form.
+    So many players' games (`count`; 0: all) are drawn with `seed`. A `BadParameter` says that no
+    game of the run belongs to a paper that has a form.
     """
     for paper in papers():
         own = [game for game in games(file) if owner(game) is paper]

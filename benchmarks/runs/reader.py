@@ -11,41 +11,29 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
+from operator import iadd
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS
-from llm_games.benchmarks.runs.records import (
-    AttemptRow,
-    DecisionRow,
-    EpisodeRow,
-    NoteRow,
-    Records,
-    StepRow,
-)
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow, StepRow
 from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array
 
-TINY = "tiny"
-"""The embedded model: as a player, and as its own server calls it."""
-
-Prices = Mapping[str, Mapping[str, float]]
+TINY = "tiny"  # the embedded model: as a player, and as its own server calls it
 
 
 @dataclass
 class Tally:
     """What was decided and asked for, added up.
 
-    Attributes:
-        decisions, filled: decisions made, and those that the rules filled in.
-        read: how completions were read, by kind (``move``, ``plan`` …) and outcome.
-        tokens_in, tokens_out: as the servers counted them.
-        cost: in the currency of the run's prices; 0 for models without one.
-        latencies: seconds of each call.
-        model: as the first server called it.
+    `filled` counts decisions that the rules filled in, `read` how completions were read, by kind
+    (``move``, ``plan`` …) and outcome. `cost` is in the currency of the run's prices, 0 for models
+    without one; `latencies` are seconds of each call; `model` is as the first server called it.
     """
 
     decisions: int = 0
@@ -72,29 +60,24 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def asked(self, attempt: AttemptRow, prices: Prices) -> None:
+    def asked(self, attempt: AttemptRow, prices: Mapping[str, Mapping[str, float]]) -> None:
         """Count a completion; prices are those of a million tokens, by model."""
         price = prices.get(attempt.model, {})
-        cost = attempt.tokens_in * price.get("input", 0) + attempt.tokens_out * price.get(
-            "output", 0
-        )
+        paid = attempt.tokens_in * price.get("input", 0)
+        paid += attempt.tokens_out * price.get("output", 0)
         self.read.setdefault(attempt.kind, Counter())[attempt.outcome or "unread"] += 1
         self.tokens_in += attempt.tokens_in
         self.tokens_out += attempt.tokens_out
-        self.cost += cost / 1e6
+        self.cost += paid / 1e6
         self.latencies.append(attempt.latency)
         self.model = self.model or attempt.model
 
     def add(self, other: Tally) -> None:
         """Add another one to it."""
-        self.decisions += other.decisions
-        self.filled += other.filled
         for kind, outcomes in other.read.items():
             self.read.setdefault(kind, Counter()).update(outcomes)
-        self.tokens_in += other.tokens_in
-        self.tokens_out += other.tokens_out
-        self.cost += other.cost
-        self.latencies += other.latencies
+        for name in ("decisions", "filled", "tokens_in", "tokens_out", "cost", "latencies"):
+            setattr(self, name, iadd(getattr(self, name), getattr(other, name)))
         self.model = self.model or other.model
 
 
@@ -167,8 +150,7 @@ class Episode:
     @property
     def payoffs(self) -> Array:
         """Payoffs of the episode by the seats of the configuration, float64 ``(players,)``."""
-        total: Array = self.rewards.sum(axis=0)[np.argsort(self.row.seating)]
-        return total
+        return np.asarray(self.rewards.sum(axis=0)[np.argsort(self.row.seating)])
 
     def decisions(self) -> list[DecisionRow]:
         """Read its decisions, by step and seat."""
@@ -186,7 +168,7 @@ class Episode:
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
         """What was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
-        prices: Prices = self.file.config.get("prices") or {}
+        prices = self.file.config.get("prices") or {}
         for made in self.decisions():
             for tally in (total, of[self.seats[made.seat]]):
                 tally.decisions += 1
@@ -214,15 +196,10 @@ class Episode:
 
 @dataclass(frozen=True)
 class Game:
-    """One of a run's games: its rules, its players in their order, and its episodes.
+    """One of a run's games: its names in the run and in the registry, and its episodes.
 
-    Attributes:
-        file: the run.
-        label, name: its names in the run and in the registry.
-        params, seats: its parameters and the players' names, as configured; where players change
-            seats, an episode has its own.
-        rows: its episodes.
-        planned: its entry in the run's configuration.
+    `params` and `seats` (the players' names) are as configured; where players change seats, an
+    episode has its own. `planned` is its entry in the run's configuration.
     """
 
     file: Records

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from llm_games.benchmarks.runs import database, lock
-from llm_games.benchmarks.runs.rows import (
-    TABLES,
-    AttemptRow,
-    DecisionRow,
-    EpisodeRow,
-    GameRow,
-    LimitRow,
-    MessageRow,
-    NoteRow,
-    Plain,
-    RunRow,
-    SpentRow,
-    StepRow,
-)
+from llm_games.benchmarks.runs import database, lock, rows
+from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.wrappers.clients.budget import Usage
 
 R = TypeVar("R")
+PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of its tables
+    "steps": rows.StepRow,
+    "decisions": rows.DecisionRow,
+    "attempts": rows.AttemptRow,
+    "notes": rows.NoteRow,
+}
 
 
 class Records:
@@ -35,7 +28,7 @@ class Records:
 
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
-        [run] = self._read(RunRow)
+        [run] = self._read(rows.RunRow)
         self.title, self.package = run.title, run.package
         self.created, self.config = run.created, run.config
 
@@ -67,44 +60,44 @@ class Records:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def games(self) -> list[GameRow]:
+    def games(self) -> list[rows.GameRow]:
         """Return the run's games in the order of the configuration."""
-        return self._read(GameRow)
+        return self._read(rows.GameRow)
 
-    def episodes(self) -> list[EpisodeRow]:
+    def episodes(self) -> list[rows.EpisodeRow]:
         """Return all episodes, game by game."""
-        games: dict[Any, GameRow] = {game.id: game for game in self.games()}
-        rows = self._read(EpisodeRow)
-        for row in rows:
+        games: dict[Any, rows.GameRow] = {game.id: game for game in self.games()}
+        found = self._read(rows.EpisodeRow)
+        for row in found:
             if row.game not in games:
                 lost = f"episode {row.id} belongs to no game"
                 raise database.NotARun(f"{self.path}: {lost}; the file is damaged")
-        return [replace(row, game=games[row.game]) for row in rows]
+        return [replace(row, game=games[row.game]) for row in found]
 
-    def steps(self, episode: int) -> list[StepRow]:
+    def steps(self, episode: int) -> list[rows.StepRow]:
         """Return the steps of an episode in order."""
-        return [row.full() for row in self._read(StepRow, "WHERE episode = ?", episode)]
+        return [row.full() for row in self._read(rows.StepRow, "WHERE episode = ?", episode)]
 
     def written(self, episode: int) -> dict[int, dict[str, str]]:
         """Return the columns of an episode's steps as they are written, by step and name."""
-        names = list(TABLES[StepRow].types)
-        rows = self._rows(f"SELECT {', '.join(names)} FROM steps WHERE episode = ?", episode)
-        return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
+        names = list(TABLES[rows.StepRow].types)
+        found = self._rows(f"SELECT {', '.join(names)} FROM steps WHERE episode = ?", episode)
+        return {row[0]: dict(zip(names, row, strict=True)) for row in found}
 
-    def decisions(self, episode: int) -> list[DecisionRow]:
+    def decisions(self, episode: int) -> list[rows.DecisionRow]:
         """Return the decisions of an episode by step and seat."""
-        return self._read(DecisionRow, "WHERE episode = ?", episode)
+        return self._read(rows.DecisionRow, "WHERE episode = ?", episode)
 
-    def attempts(self, episode: int, step: int | None = None) -> list[AttemptRow]:
+    def attempts(self, episode: int, step: int | None = None) -> list[rows.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
         where = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
-        return self._read(AttemptRow, where, episode, step)
+        return self._read(rows.AttemptRow, where, episode, step)
 
-    def notes(self, episode: int) -> list[NoteRow]:
+    def notes(self, episode: int) -> list[rows.NoteRow]:
         """Return what players of an episode wrote down, by step and seat."""
-        return self._read(NoteRow, "WHERE episode = ?", episode)
+        return self._read(rows.NoteRow, "WHERE episode = ?", episode)
 
-    def table(self, name: str) -> Iterator[tuple[EpisodeRow, Plain]]:
+    def table(self, name: str) -> Iterator[tuple[rows.EpisodeRow, Plain]]:
         """Yield the rows of ``episodes`` or of what belongs to them, each with its episode.
 
         Attempts have their messages as `prompt`, and who has a seat has a `player`.
@@ -113,7 +106,7 @@ class Records:
             if name == "episodes":
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
                 continue
-            for row in PARTS[name][1](self, episode.id):
+            for row in getattr(self, name)(episode.id):
                 found = dict(vars(row))
                 if "seat" in found:
                     found["player"] = episode.seats[row.seat]
@@ -124,12 +117,12 @@ class Records:
     def messages(self, prompt: Any) -> list[dict[str, str]]:
         """Return the messages of an `AttemptRow.prompt`, each ``{"role": …, "content": …}``."""
         listed = isinstance(prompt, list)
-        rows = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
-        return [{"role": role or "", "content": text or ""} for role, text in rows]
+        found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
+        return [{"role": role or "", "content": text or ""} for role, text in found]
 
-    def pool(self) -> list[MessageRow]:
+    def pool(self) -> list[rows.MessageRow]:
         """Return all messages."""
-        return self._read(MessageRow)
+        return self._read(rows.MessageRow)
 
     def holder(self) -> str | None:
         """Return which process plays the run now, in words; None if nobody does."""
@@ -147,16 +140,16 @@ class Records:
 
     def last_step(self, game: int) -> tuple[int, int, list[Any]] | None:
         """Return episode number, step and actions by seat of a game's last step of all."""
-        rows = self._rows(
+        found = self._rows(
             "SELECT e.id, e.number, max(s.step) FROM episodes e JOIN steps s ON s.episode = e.id "
             "WHERE e.game = ? GROUP BY e.id ORDER BY e.status = 'running' DESC, e.number DESC "
             "LIMIT 1",
             game,
         )
-        if not rows:
+        if not found:
             return None
-        episode, number, step = rows[0]
-        made = self._read(DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
+        episode, number, step = found[0]
+        made = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
         return number, step, [row.action for row in made]
 
     def usage(self) -> Plain:
@@ -169,15 +162,15 @@ class Records:
     def spent(self) -> dict[tuple[str, str], Usage]:
         """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
         found = {}
-        for row in self._read(SpentRow):
+        for row in self._read(rows.SpentRow):
             numbers = vars(row) | {"money": Decimal(row.money)}
             pair = numbers.pop("model"), numbers.pop("seat")
             found[pair] = Usage(**numbers)
         return found
 
-    def limits(self) -> list[LimitRow]:
+    def limits(self) -> list[rows.LimitRow]:
         """Return how many calls at a time servers have borne, start by start."""
-        return self._read(LimitRow)
+        return self._read(rows.LimitRow)
 
     def _read(self, kind: type[R], where: str = "", *values: Any) -> list[R]:
         """Return rows of a class in the order of their key."""
@@ -204,14 +197,6 @@ class Records:
         with database.translated(self.path):
             return self._database.execute(query, values).fetchall()
 
-
-PARTS: dict[str, tuple[type[Any], Callable[[Records, int], Sequence[Any]]]] = {
-    "steps": (StepRow, Records.steps),
-    "decisions": (DecisionRow, Records.decisions),
-    "attempts": (AttemptRow, Records.attempts),
-    "notes": (NoteRow, Records.notes),
-}
-"""What belongs to an episode: its rows, and how they are read."""
 
 _CHAINED = """
 WITH RECURSIVE chain (id, parent, message) AS (

@@ -19,7 +19,7 @@ from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, is_model
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import TABLES, DecisionRow, EpisodeRow, StepRow, digest
+from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, StepRow, digest
 from llm_games.benchmarks.runs.run import Recorded, planned, recalled, rows_of, void_reason
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
@@ -202,11 +202,7 @@ class _Rerun(Recorded):
                 self.note("completion", "none", "one", at)
 
     async def check(self, step: Step) -> None:
-        """Compare one step as it is played with its record.
-
-        Raises:
-            _Stop: they differ.
-        """
+        """Compare one step as it is played with its record; `_Stop` if they differ."""
         row, decisions = rows_of(step)
         found, at = self.steps[step.number], Place(step.number, -1)
         for what in ("asked", "rewards", "finished"):
@@ -217,22 +213,20 @@ class _Rerun(Recorded):
             for what, text in TABLES[StepRow].written(row.thin()).items():
                 self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
         for made in decisions:
-            self._decision(made, step.decisions[made.seat])
+            place = Place(made.step, made.seat)
+            if place not in self.decisions:
+                self.note("decision", "one", "none", place)
+                continue
+            for what in ("action", "outcome", "broke", "reward"):
+                known = getattr(self.decisions[place], what)
+                self._compare(what, getattr(made, what), known, place)
+            self._completions(place, step.decisions[made.seat])
         for place in (*self.decisions, *self.calls):
             if place.step == step.number and place.seat not in step.decisions:
                 self.note("decision", "none", "one", place)
         if self.found:
             raise _Stop
         self.reached += 1
-
-    def _decision(self, made: DecisionRow, decision: Decision) -> None:
-        at = Place(made.step, made.seat)
-        if at not in self.decisions:
-            self.note("decision", "one", "none", at)
-            return
-        for what in ("action", "outcome", "broke", "reward"):
-            self._compare(what, getattr(made, what), getattr(self.decisions[at], what), at)
-        self._completions(at, decision)
 
     def _completions(self, at: Place, decision: Decision) -> None:
         """Compare how completions were read, and what was noted down."""
@@ -324,14 +318,10 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _texts(expected: Any, found: Any) -> tuple[str, str]:
+def _texts(expected: Any, found: Any) -> list[str]:
     """Write two values that differ, cut to where they part."""
     a, b = _json(expected), _json(found)
     pairs = enumerate(zip(a, b, strict=False))
     at = next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
-    return _around(a, at), _around(b, at)
-
-
-def _around(text: str, at: int) -> str:
     start, stop = max(0, at - AROUND), at + AROUND
-    return f"{'…' if start else ''}{text[start:stop]}{'…' if stop < len(text) else ''}"
+    return ["…" * (start > 0) + text[start:stop] + "…" * (stop < len(text)) for text in (a, b)]

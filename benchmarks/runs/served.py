@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.players import llm_player
-from llm_games.benchmarks.runs.records import AttemptRow, Records
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import AttemptRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.wrappers.clients.base import ClientError, Completion, Message
 from llm_games.wrappers.clients.recorded import RecordedClient
@@ -19,10 +20,8 @@ Row = tuple[list[Message], int, Completion | ClientError]
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
     """Return a client that gives the completions of a run again, by prompt and seed.
 
-    Args:
-        path: the run's file.
-        label: serve only the game that is called so; needed where a run asked for the same with
-            different models or settings.
+    Only the game with this label is served; needed where a run asked for the same with different
+    models or settings.
 
     Raises:
         StoreError: the file is not a run that can be read.
@@ -33,9 +32,8 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
         labels = [game.label for game in records.games()]
         if label and label not in labels:
             raise unknown(f"game in {path} called", label, labels)
-        chosen = [episode for episode in records.episodes() if label in ("", episode.game.label)]
         known: dict[tuple[str, int], tuple[str, AttemptRow]] = {}
-        for episode in chosen:
+        for episode in (e for e in records.episodes() if label in ("", e.game.label)):
             for row in records.attempts(episode.id):
                 key = str(row.prompt), row.seed
                 where, first = known.setdefault(key, (episode.game.label, row))
@@ -44,13 +42,11 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
                         f"{path} holds different answers to one prompt, in {where} and "
                         f"{episode.game.label}; say which to serve: recorded:{path}#{where}"
                     )
-        return RecordedClient(
-            _rows(records, [row for _, row in known.values()]), f"recorded:{path}"
-        )
+        return RecordedClient(_rows(records, known.values()), f"recorded:{path}")
 
 
-def _rows(records: Records, found: list[AttemptRow]) -> Iterator[Row]:
-    for row in found:
+def _rows(records: Records, found: Iterable[tuple[str, AttemptRow]]) -> Iterator[Row]:
+    for _, row in found:
         completion: Completion | ClientError
         try:
             completion = row.completion()
@@ -60,11 +56,7 @@ def _rows(records: Records, found: list[AttemptRow]) -> Iterator[Row]:
 
 
 def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> LLMPolicy:
-    """Make the player ``recorded:value``, where the value is ``FILE.db`` or ``FILE.db#LABEL``.
-
-    Raises:
-        BadParameter: it has settings of a client; or as `from_run`.
-    """
+    """Make the player ``recorded:value`` (``FILE.db`` or ``FILE.db#LABEL``); see `from_run`."""
     if client:
         raise BadParameter(f"recorded:{value} calls nobody and takes no {', '.join(client)}")
     path, _, label = value.partition("#")

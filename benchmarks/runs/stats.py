@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MARK = Fraction(1, 20)
-"""A game with a larger share of filled-in decisions in one episode than this is marked."""
+MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 
 
 class Cell(NamedTuple):
@@ -40,15 +39,8 @@ def interval(
 ) -> tuple[float, float] | None:
     """Return the bootstrap interval of the mean over columns of the mean over runs.
 
-    Args:
-        columns: the values of the runs, a list for each game (one list: of that cell); runs are
-            drawn again within each list.
-        rng: the generator of the draws.
-        level: share of the draws inside, the same share left out at both ends.
-        draws: bootstrap samples.
-
-    Returns:
-        None if a list has fewer than two runs.
+    A column has the values of the runs of one game, which are drawn again within it; `level` is the
+    share of the draws inside, with as many left out at both ends. None if one has less than 2 runs.
     """
     if min(map(len, columns), default=0) < 2:
         return None

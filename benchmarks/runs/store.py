@@ -7,7 +7,7 @@ writes one.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -65,10 +65,17 @@ class Store(Records):
             RunExists: there is a file already.
             Unwritable: the folder does not exist or cannot be written.
         """
-        path, lock = Path(path), RunLock()
+        path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
-        first = [rows.RunRow(title, __version__, config, now())]
-        first += _pending(games, seeds, seatings, given)
+        first: list[Any] = [rows.RunRow(title, __version__, config, now())]
+        about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
+        for i, (label, name, params, seats) in enumerate(games):
+            game = rows.GameRow(i + 1, label, name, params, list(seats))
+            first.append(game)
+            about |= {"edition": editions(name), "given": given[i] if given else None}
+            for number, seed in enumerate(seeds[i]):
+                seating = list(seatings[i][number] if seatings else range(len(seats)))
+                first.append(rows.EpisodeRow(next(ids), game, number, seed, seating, **about))
         with database.opened(path, "rwc") as writing:
             with database.transaction(writing):
                 if database.pragma(writing, "application_id") == database.APPLICATION:
@@ -227,24 +234,6 @@ def plain_action(action: Action) -> int | list[int] | str | None:
     if isinstance(action, str):
         return action
     return None if action == MISSING else int(action)
-
-
-def _pending(
-    games: Sequence[tuple[str, str, Plain, Sequence[str]]],
-    seeds: Sequence[Sequence[int]],
-    seatings: Sequence[Sequence[Sequence[int]]] | None,
-    given: Sequence[Plain | None] | None,
-) -> Iterator[Any]:
-    """Yield the rows of the games and their episodes, see `Store.create`."""
-    ids = count(1)
-    about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
-    for i, (label, name, params, seats) in enumerate(games):
-        game = rows.GameRow(i + 1, label, name, params, list(seats))
-        yield game
-        about |= {"edition": editions(name), "given": given[i] if given else None}
-        for number, seed in enumerate(seeds[i]):
-            seating = list(seatings[i][number] if seatings else range(len(seats)))
-            yield rows.EpisodeRow(next(ids), game, number, seed, seating, **about)
 
 
 def now() -> str:

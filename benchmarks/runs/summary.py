@@ -19,21 +19,14 @@ from llm_games.wrappers.clients.budget import Usage
 
 @dataclass(frozen=True)
 class GameSummary:
-    """One game of a run.
+    """One game of a run: its `label` there, and its name in the registry.
 
-    Attributes:
-        label, game: its name in the run and in the registry.
-        players: the players' names, each once.
-        episodes: how many there are in each status.
-        scores: of the finished episodes, 0 to 100; empty where no score is defined.
-        payoffs: of each seat as configured, wherever it sat, summed over an episode, mean over the
-            finished episodes.
-        payoff_of: the mean of that over each player's seats.
-        decisions: made in all episodes.
-        bad_replies: completions that were not legal moves, by outcome.
-        bad_thoughts: the same of what players think of beside their moves; a belief that does not
-            agree with the facts is one of them.
-        filled_in: decisions for which the declared treatment was played.
+    `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty where
+    none is defined. `payoffs` are of each seat as configured, wherever it sat, summed over an
+    episode, mean over the finished ones; `payoff_of` is their mean over each player's seats.
+    `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the same
+    of what players think of beside their moves (such as a belief that does not agree with the
+    facts), `filled_in` decisions for which the declared treatment was played.
     """
 
     label: str
@@ -97,7 +90,6 @@ def _summary(game: Game, edition: str) -> GameSummary:
     of_each: dict[str, list[float]] = {}
     for name, payoff in zip(game.seats, means, strict=False):
         of_each.setdefault(name, []).append(payoff)
-    thoughts = sum(did.others.values(), Counter())
     return GameSummary(
         label=game.label,
         game=game.name,
@@ -108,7 +100,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
         payoff_of={name: float(np.mean(found)) for name, found in of_each.items()},
         decisions=did.decisions,
         bad_replies=_bad(did.moves),
-        bad_thoughts=_bad(thoughts),
+        bad_thoughts=_bad(sum(did.others.values(), Counter())),
         filled_in=did.filled,
     )
 

@@ -15,24 +15,19 @@ from rich.live import Live
 from rich.text import Text
 
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.records import EpisodeRow, Records
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.rows import EpisodeRow
 
-INTERVAL = 1.0
-"""Seconds between two looks."""
+INTERVAL = 1.0  # seconds between two looks
 COUNTED = ("done", "void", "running", "pending")
-LONGEST = 40
-"""Characters of the last actions that are shown."""
+LONGEST = 40  # characters of the last actions that are shown
 
 
 class GameStand(NamedTuple):
-    """Where one game stands.
+    """Where one game stands: episodes by status, and what was decided and asked for so far.
 
-    Attributes:
-        label: of the game.
-        episodes: how many have each status.
-        decisions, broke: made so far, and those against the rules.
-        calls, tokens: of language models, in and out together.
-        last: where the last step was and what was done there; "" before the first.
+    `broke` counts decisions against the rules, `tokens` those in and out; `last` says where the
+    last step was and what was done there.
     """
 
     label: str
@@ -68,22 +63,16 @@ class Stand(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return one line for each game."""
-        lines = []
-        for game in self.games:
-            label, states, decisions, broke, calls, tokens, last = game.cells()
-            lines.append(
-                f"{label}: {states}; {decisions} decisions, {broke} rule breaks, {calls} calls, "
-                f"{tokens} tokens{f'; {last}' if last else ''}"
-            )
-        return lines
+        rows = [game.cells() for game in self.games]
+        return [
+            f"{label}: {states}; {decisions} decisions, {broke} rule breaks, {calls} calls, "
+            f"{tokens} tokens{last and f'; {last}'}"
+            for label, states, decisions, broke, calls, tokens, last in rows
+        ]
 
 
 def look(path: Path) -> Stand:
-    """Return where a run stands now.
-
-    Raises:
-        StoreError: the file is not a run that can be read.
-    """
+    """Return where a run stands now."""
     with Records.open_readonly(path) as records:
         rows = records.episodes()
         games = [
@@ -95,9 +84,8 @@ def look(path: Path) -> Stand:
 
 def _game(records: Records, game: int, label: str, rows: list[EpisodeRow]) -> GameStand:
     statuses: list[str] = [row.status for row in rows]
-    last = records.last_step(game)
     said = ""
-    if last is not None:
+    if last := records.last_step(game):
         number, step, actions = last
         shown = ", ".join("-" if action is None else str(action) for action in actions)
         cut = shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
@@ -106,14 +94,12 @@ def _game(records: Records, game: int, label: str, rows: list[EpisodeRow]) -> Ga
     return GameStand(label, episodes, *records.counts(game), said)
 
 
-def stands(path: Path, interval: float = INTERVAL) -> Iterator[Stand]:
+def stands(path: Path, interval: float) -> Iterator[Stand]:
     """Give where a run stands, again and again until it is complete or nobody plays it."""
-    while True:
-        stand = look(path)
-        yield stand
-        if stand.complete or stand.holder is None:
-            return
+    yield (stand := look(path))
+    while not stand.complete and stand.holder is not None:
         time.sleep(interval)
+        yield (stand := look(path))
 
 
 def watch(path: Path, console: Console, interval: float = INTERVAL) -> Stand:
@@ -123,19 +109,13 @@ def watch(path: Path, console: Console, interval: float = INTERVAL) -> Stand:
         StoreError: the file is not a run that can be read.
         KeyboardInterrupt: Ctrl-C. The run itself goes on.
     """
-    show = _live if console.is_terminal else _plain
-    return show(path, console, interval)
-
-
-def _live(path: Path, console: Console, interval: float) -> Stand:
-    with Live(console=console, auto_refresh=False) as live:
-        for stand in stands(path, interval):
-            who = f"played by {stand.holder}" if stand.holder else "nobody plays it now"
-            live.update(Group(Text(f"{stand.title} ({path}), {who}"), stand.table()), refresh=True)
-    return stand
-
-
-def _plain(path: Path, console: Console, interval: float) -> Stand:
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            for stand in stands(path, interval):
+                who = f"played by {stand.holder}" if stand.holder else "nobody plays it now"
+                head = Text(f"{stand.title} ({path}), {who}")
+                live.update(Group(head, stand.table()), refresh=True)
+        return stand
     before: list[str] = []
     for stand in stands(path, interval):
         for line in (lines := stand.lines()):

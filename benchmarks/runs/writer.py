@@ -6,10 +6,11 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.database import RunLocked, settle, transaction, translated
+from llm_games.benchmarks.runs.database import RunLocked, transaction, translated
 from llm_games.benchmarks.runs.lock import RunLock
 
 Row = tuple[str, Sequence[Any]]  # a statement and its values
@@ -86,4 +87,7 @@ class Writer:
         with translated(self.path):
             with transaction(self._database):
                 self._lock.release(self._database)
-            settle(self._database)
+            # One plain file without companions is left, unless somebody is just reading it.
+            self._database.execute("PRAGMA busy_timeout = 0")
+            with suppress(sqlite3.OperationalError):
+                self._database.execute("PRAGMA journal_mode = DELETE")

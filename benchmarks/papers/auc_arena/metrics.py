@@ -18,7 +18,7 @@ from llm_games.benchmarks.papers.auc_arena.ratings import Skill, ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.reader import Episode, Game
-from llm_games.benchmarks.runs.records import AttemptRow, NoteRow
+from llm_games.benchmarks.runs.rows import AttemptRow, NoteRow
 from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
