@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,11 @@ from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.errors import unknown
 
 
+@dataclass(frozen=True)
 class Results:
     """A run in its file, which is read when something is asked for."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def __repr__(self) -> str:
-        return f"Results({str(self.path)!r})"
+    path: Path
 
     @property
     def games(self) -> dict[str, GameSummary]:
@@ -39,8 +37,10 @@ class Results:
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table, see `rows`, with their game, label, episode and player.
 
-        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them. `UnknownName`: there is
-        no such table.
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them.
+
+        Raises:
+            UnknownName: there is no such table.
         """
         known = ("episodes", *PARTS)
         if table not in known:
@@ -61,13 +61,11 @@ def run(
 ) -> Results:
     """Play a run, record everything and return it.
 
-    Args:
-        source: a TOML file, the name of an experiment, TOML itself, or its content.
-        db: the file to record in; None: a new one in this folder.
-        use_cache: False: keep no replies and use none.
-        overrides: what wins over the file: ``seats``, ``games``, ``episodes``, ``seed``,
-            ``scoring``, ``cache``, ``budget_calls`` and the like, or a setting of players that ask
-            a language model, such as ``temperature``.
+    `source` is a TOML file, the name of an experiment, TOML itself, or its content; `db` the file
+    to record in, by default a new one in this folder. Without `use_cache` no replies are kept or
+    used. Overrides win over the file: ``seats``, ``games``, ``episodes``, ``seed``, ``scoring``,
+    ``cache``, ``budget_calls`` and the like, or a setting of players that ask a language model,
+    such as ``temperature``.
 
     Raises:
         ConfigError: the run cannot be played as it is described.

@@ -45,11 +45,10 @@ class Difference(NamedTuple):
 
     def written(self, digits: int, missing: str = "-") -> list[str]:
         """Return pairs, both means, the difference, its interval and p as words of a table."""
-        ends = f"{shown(self.low, digits)} to {shown(self.high, digits)}"
-        means = [shown(mean, digits) for mean in (self.a, self.b)]
+        a, b, low, high = (shown(x, digits) for x in (self.a, self.b, self.low, self.high))
         change = f"{np.round(self.mean, digits):+.{digits}f}"
-        interval = missing if self.low is None else ends
-        return [str(self.pairs), *means, change, interval, f"{self.p:.3g}"]
+        interval = missing if self.low is None else f"{low} to {high}"
+        return [str(self.pairs), a, b, change, interval, f"{self.p:.3g}"]
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,7 @@ class Comparison:
 
 
 def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Compare paired values.
-
-    Raises:
-        BadParameter: not equally many on both sides, or none.
-    """
+    """Compare paired values; a `BadParameter` says that they are not equally many, or none."""
     if len(a) != len(b) or not len(a):
         raise BadParameter(f"pairs need a value on both sides, got {len(a)} and {len(b)}")
     change = np.subtract(b, a, dtype=np.float64)

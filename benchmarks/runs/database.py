@@ -53,13 +53,6 @@ def opened(path: str | Path, mode: str, extra: str = "") -> Iterator[sqlite3.Con
             raise
 
 
-def tune(database: sqlite3.Connection) -> None:
-    """Let readers and the writer not wait for each other; a commit returns when it is on disk."""
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = FULL")
-    database.execute("PRAGMA foreign_keys = ON")
-
-
 def check_file(path: Path) -> None:
     """Raise NotARun unless there is a SQLite file."""
     if not path.exists():

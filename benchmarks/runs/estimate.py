@@ -49,9 +49,8 @@ def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
         lasting = dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
         episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps, given=game.given)
-        decisions = sum(len(step.decisions) for step in episode.steps)
+        decisions, many = sum(len(step.decisions) for step in episode.steps), len(game.seeds)
         of_one = (decisions, meter.calls, meter.characters // 4, meter.tokens_out)
-        many = len(game.seeds)
         found.append(Estimate(game.label, many, *(many * count for count in of_one)))
     return found
 

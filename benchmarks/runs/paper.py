@@ -25,8 +25,7 @@ from llm_games.rulebook import Rulebook
 ROOMS = "llm_games.benchmarks.papers"  # more folders on its path are more rooms
 Record = Mapping[str, Any]
 T = TypeVar("T")
-Draw = Callable[..., str]
-"""Takes axes (and ``game`` where it is of one), draws, returns the sentence that explains it."""
+Draw = Callable[..., str]  # takes axes (and ``game``), draws, returns what explains it
 
 THIRD, HALF = (4.7, 3.0), (7.0, 3.4)  # inches of plots, three or two side by side on a wide page
 

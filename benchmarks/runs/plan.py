@@ -33,10 +33,7 @@ DEFAULT = "default"
 
 # Runs are known on this floor only, so that this kind of player joins the others here.
 PLAYERS["recorded"] = Kind(
-    "gives the completions of a recorded run again",
-    model=served.player,
-    value="<file.db>",
-    needs_value=True,
+    "gives the completions of a recorded run again", None, "<file.db>", True, model=served.player
 )
 
 
@@ -188,11 +185,7 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
 
 
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
-    """Build every game and look up every player's settings.
-
-    Raises:
-        ConfigError: a game, parameter, label or number of seats that cannot be.
-    """
+    """Build every game and look up every player's settings; `ConfigError` says what cannot be."""
     overrides = overrides or Overrides()
     checked(config.ModelSettings, overrides.settings, "command line")
     called = [{game.label or game.game, game.game} for game in file.games]

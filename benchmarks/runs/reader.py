@@ -19,7 +19,14 @@ import numpy as np
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow, StepRow
+from llm_games.benchmarks.runs.rows import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    GameRow,
+    NoteRow,
+    StepRow,
+)
 from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array
@@ -109,22 +116,16 @@ class Player:
         return bool(entry and entry.model) and TINY not in (self.kind, self.did.model)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Episode:
     """One episode of a recorded game; `row` says which, the rest is read from the file."""
 
     file: Records
     row: EpisodeRow
 
-    @property
-    def seats(self) -> list[str]:
-        """The players' names by seat, as they sat."""
-        return self.row.seats
-
-    @property
-    def seconds(self) -> float | None:
-        """From its start to its end; None if it has none."""
-        return seconds([self.row])
+    def __post_init__(self) -> None:
+        self.seats = self.row.seats  # the players' names, as they sat
+        self.seconds = seconds([self.row])  # from its start to its end; None if it has none
 
     @cached_property
     def rules(self) -> Any:
@@ -194,36 +195,25 @@ class Episode:
         return deviation(self.rules, steps).regret
 
 
-@dataclass(frozen=True)
+@dataclass
 class Game:
-    """One of a run's games: its names in the run and in the registry, and its episodes.
+    """One of a run's games, as configured: where players change seats, an episode has its own.
 
-    `params` and `seats` (the players' names) are as configured; where players change seats, an
-    episode has its own. `planned` is its entry in the run's configuration.
+    `rows` are its episodes, `planned` is its entry in the run's configuration.
     """
 
     file: Records
-    label: str
-    name: str
-    params: dict[str, Any]
-    seats: list[str]
+    row: GameRow
     rows: Sequence[EpisodeRow]
-    planned: Mapping[str, Any] = field(default_factory=dict)
+    planned: Mapping[str, Any]
 
-    @property
-    def players(self) -> list[str]:
-        """The players' names, each once."""
-        return list(dict.fromkeys(self.seats))
-
-    @property
-    def change(self) -> dict[str, Any]:
-        """The entry of the run's ``vary`` that it was played with."""
-        return dict(self.planned.get("change") or {})
-
-    @property
-    def setting(self) -> str:
-        """What is particular about it, in words."""
-        return self.label.removeprefix(self.name).strip(", ") or "default"
+    def __post_init__(self) -> None:
+        self.label, self.name = self.row.label, self.row.game  # in the run, in the registry
+        self.params, self.seats = self.row.params, self.row.seats
+        self.players = list(dict.fromkeys(self.seats))  # their names, each once
+        self.change = dict(self.planned.get("change") or {})  # its entry of the run's ``vary``
+        self.setting = self.label.removeprefix(self.name).strip(", ") or "default"
+        self.states = Counter(row.status for row in self.rows)
 
     @cached_property
     def rules(self) -> Any:
@@ -250,11 +240,6 @@ class Game:
         return [e for e in self.episodes if e.row.status == "done"]
 
     @property
-    def states(self) -> Counter[str]:
-        """How many episodes there are in each status."""
-        return Counter(row.status for row in self.rows)
-
-    @property
     def filled(self) -> Fraction:
         """The largest share of filled-in decisions in an episode."""
         shares = (filled_in(e.did.filled, e.did.decisions) for e in self.played)
@@ -271,13 +256,10 @@ def games(file: Records) -> list[Game]:
     rows: dict[int, list[EpisodeRow]] = {}
     for row in file.episodes():
         rows.setdefault(row.game.id, []).append(row)
-    return [
-        Game(file, g.label, g.game, g.params, g.seats, rows.get(g.id, []), planned.get(g.label, {}))
-        for g in file.games()
-    ]
+    return [Game(file, g, rows.get(g.id, []), planned.get(g.label, {})) for g in file.games()]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """One run: its games, its players by name, and the edition its scores are to have."""
 
@@ -286,30 +268,12 @@ class Run:
     players: dict[str, Player]
     edition: str
 
-    @property
-    def stem(self) -> str:
-        """The name of its file, without the ending."""
-        return self.file.path.stem
-
-    @property
-    def heading(self) -> str:
-        """What tells it from other runs on a page."""
-        return f"{self.file.title} ({self.stem})"
-
-    @property
-    def priced(self) -> bool:
-        """Whether the run has prices, so that costs mean something."""
-        return bool(self.file.config.get("prices"))
-
-    @property
-    def episodes(self) -> list[Episode]:
-        """All episodes of all games."""
-        return [episode for game in self.games for episode in game.episodes]
-
-    @property
-    def seconds(self) -> float | None:
-        """From the first start of an episode to the last end; None before that."""
-        return seconds([row for game in self.games for row in game.rows])
+    def __post_init__(self) -> None:
+        self.stem = self.file.path.stem
+        self.heading = f"{self.file.title} ({self.stem})"  # what tells it from others on a page
+        self.priced = bool(self.file.config.get("prices"))  # else costs mean nothing
+        self.episodes = [episode for game in self.games for episode in game.episodes]
+        self.seconds = seconds([row for game in self.games for row in game.rows])
 
     def by_game(self) -> dict[str, list[Game]]:
         """Return the games by their names in the registry."""

@@ -78,7 +78,13 @@ def replay(records: Records) -> Replay:
     """
     check_editions(records)
     plan, done = planned(records), Replay()
-    found = [*_messages(records), *_games(records, plan)]
+    named = ((row, digest(f"{row.role}\0{row.content}")) for row in records.pool())
+    found = [
+        Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
+        for row, right in named
+        if row.hash != right
+    ]
+    found += _games(records, plan)
     games = {game.label: game for game in plan.games}
     for row in records.episodes():
         if row.game.label not in games:
@@ -94,14 +100,6 @@ def replay(records: Records) -> Replay:
         done.completions += episode.read
     done.differences = tuple(found)
     return done
-
-
-def _messages(records: Records) -> Iterator[Mismatch]:
-    """Check each message against its hash."""
-    for row in records.pool():
-        right = digest(f"{row.role}\0{row.content}")
-        if row.hash != right:
-            yield Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
 
 
 def _games(records: Records, plan: RunPlan) -> Iterator[Mismatch]:
@@ -240,17 +238,12 @@ class _Rerun(Recorded):
                 self._compare(name, getattr(attempt, what), getattr(call, what), at)
 
     async def complete(self, request: Request) -> Completion:
-        """Return a recorded completion, once its prompt and seed have been compared.
-
-        Raises:
-            _Stop: there is none.
-            ClientError: there may be none, since the run was stopped while players looked back.
-        """
+        """Return a recorded completion, once its prompt and seed have been compared."""
         at, number = self.count(request)
         calls, name = self.calls.get(at, []), f"completion {number}"
         if number >= len(calls):
             if at.step == len(self.steps) and self.row.status == "running":
-                raise ClientError("not recorded")
+                raise ClientError("not recorded")  # stopped while players looked back
             self.note(name, "one", "none", at)
             raise _Stop
         call = calls[number]

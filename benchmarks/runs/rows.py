@@ -19,9 +19,7 @@ from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.base import ClientError, Completion
 
-SCHEMA = 3
-"""Number of the schema, in PRAGMA user_version."""
-OLDEST = 2  # that of llm-games 0.1.0
+SCHEMA, OLDEST = 3, 2  # in PRAGMA user_version: what is written, and the oldest that is read
 
 Status = Literal["pending", "running", "done", "void"]
 Plain = dict[str, Any]
@@ -124,10 +122,7 @@ class RunRow:
 
 @table("lock")
 class LockRow:
-    """The process that runs it now, one row or none, since `born`; every commit checks its token.
-
-    `beat`: Unix time of the last sign of life.
-    """
+    """The process that runs it now, `born` then; `beat`: Unix time of its last sign of life."""
 
     token: str
     host: str
@@ -277,10 +272,7 @@ class SpentRow:
 
 @table("limits", "began, number")
 class LimitRow:
-    """How many calls at a time one server has borne since a start of the run.
-
-    `history` holds lists of two: seconds since `began`, calls that might be in flight.
-    """
+    """Calls at a time that one server has borne; `history` lists: seconds since `began`, calls."""
 
     began: str
     number: int
@@ -291,10 +283,7 @@ class LimitRow:
 
 @table("steps", "step", episode=True)
 class StepRow:
-    """One step: who was asked, what happened (plain lists), payoffs of all seats, who is out.
-
-    Where fewer than half of the seats are asked, it is written as `thin` has it.
-    """
+    """One step: who was asked, what happened (plain lists), payoffs of all seats, who is out."""
 
     step: int
     asked: list[int]
@@ -303,7 +292,10 @@ class StepRow:
     finished: list[int]
 
     def thin(self) -> StepRow:
-        """Return it with lists by seat as ``{"of": length, VALUE: seats, ...}``."""
+        """Return it as it is written: where less than half of the seats are asked, in little.
+
+        Lists by seat are then ``{"of": length, VALUE: seats, ..., MOST FREQUENT VALUE: None}``.
+        """
         players = len(self.rewards)
         if 2 * len(self.asked) >= players:
             return self

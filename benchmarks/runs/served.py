@@ -18,10 +18,7 @@ Row = tuple[list[Message], int, Completion | ClientError]
 
 
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
-    """Return a client that gives the completions of a run again, by prompt and seed.
-
-    Only the game with this label is served; needed where a run asked for the same with different
-    models or settings.
+    """Return a client that gives completions of a run, or of one game, again by prompt and seed.
 
     Raises:
         StoreError: the file is not a run that can be read.

@@ -38,7 +38,10 @@ class Store(Records):
     """
 
     def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
-        with database.opened(path, "ro") as reading:  # of its own: it never waits for a commit
+        # Readers and the writer do not wait for each other; a commit returns when it is on disk.
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            writing.execute(f"PRAGMA {setting}")
+        with database.opened(path, "ro") as reading:
             super().__init__(path, reading)
         self._writer = Writer(path, writing, lock)
         self.flush = self._writer.flush
@@ -62,7 +65,7 @@ class Store(Records):
         them (None: as listed), and `given` the chance that is given (None: none).
 
         Raises:
-            RunExists: there is a file already.
+            RunExists: there is a file already; it is never overwritten.
             Unwritable: the folder does not exist or cannot be written.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
@@ -87,16 +90,11 @@ class Store(Records):
                 for row in first:
                     writing.execute(*TABLES[type(row)].insert(row))
                 lock.take(writing)
-            database.tune(writing)
             return cls(path, writing, lock)
 
     @classmethod
     def open(cls, path: str | Path) -> Store:
-        """Open a run to go on with it.
-
-        Raises:
-            NotARun, NewerSchema, OtherEdition, RunLocked, Unwritable: see there.
-        """
+        """Open a run to go on with it; raises any `StoreError` but `RunExists`."""
         path, lock = Path(path), RunLock()
         with Records.open_readonly(path) as records:
             check_editions(records)
@@ -108,7 +106,6 @@ class Store(Records):
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
-            database.tune(writing)
             return cls(path, writing, lock)
 
     def close(self) -> None:
@@ -124,17 +121,14 @@ class Store(Records):
 
     def begin(self, episode: int) -> None:
         """Note that an episode is being played."""
-        self._writer.add(
-            "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?",
-            (now(), episode),
-        )
+        how = "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?"
+        self._writer.add(how, (now(), episode))
 
     def end(self, episode: int, reason: str | None = None) -> None:
         """Note that an episode is done, or with a reason that it is void."""
-        self._writer.add(
-            "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?",
-            ("done" if reason is None else "void", reason, now(), episode),
-        )
+        values = ("done" if reason is None else "void", reason, now(), episode)
+        how = "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?"
+        self._writer.add(how, values)
 
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
@@ -212,12 +206,7 @@ class _Ids:
 
 
 def check_free(path: Path) -> None:
-    """Check that a new run can be recorded in a file.
-
-    Raises:
-        RunExists: there is a file already; it is never overwritten.
-        Unwritable: there is no such folder.
-    """
+    """Check that a new run can be recorded in a file; raises `RunExists` or `Unwritable`."""
     if path.is_dir() or (path.exists() and path.stat().st_size > 0):
         raise RunExists(
             f"{path} exists already and is left as it is; "

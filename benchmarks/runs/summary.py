@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import edition_of, score
-from llm_games.benchmarks.runs.paper import overall as over_benchmark
+from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell
@@ -53,20 +52,19 @@ class GameSummary:
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
-        found = self.cell
-        score = None if found is None else {"mean": found.mean, "std": found.std}
+        score = self.cell and {"mean": self.cell.mean, "std": self.cell.std}
         return self.__dict__ | {"score": score, "marked": self.marked}
 
 
 def summary(records: Records) -> list[GameSummary]:
     """Summarize a run game by game, scored by its own edition."""
-    edition = edition_of(records.config)
+    edition = paper.edition_of(records.config)
     return [_summary(game, edition) for game in games(records)]
 
 
 def total(found: list[GameSummary]) -> Cell | None:
     """Return the mean over a paper's benchmark, if each of its games is there once."""
-    return over_benchmark([(game.game, game.scores) for game in found])
+    return paper.overall([(game.game, game.scores) for game in found])
 
 
 def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usage]]:
@@ -84,7 +82,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
         did.add(episode.did)
         if episode.row.status == "done":
             payoffs.append(episode.payoffs)
-            found = score(episode.rules, episode.records, edition)
+            found = paper.score(episode.rules, episode.records, edition)
             scores += [] if found is None else [found]
     means = np.mean(payoffs, axis=0).tolist() if payoffs else []
     of_each: dict[str, list[float]] = {}

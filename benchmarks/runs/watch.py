@@ -94,15 +94,15 @@ def _game(records: Records, game: int, label: str, rows: list[EpisodeRow]) -> Ga
     return GameStand(label, episodes, *records.counts(game), said)
 
 
-def stands(path: Path, interval: float) -> Iterator[Stand]:
+def stands(path: Path) -> Iterator[Stand]:
     """Give where a run stands, again and again until it is complete or nobody plays it."""
     yield (stand := look(path))
     while not stand.complete and stand.holder is not None:
-        time.sleep(interval)
+        time.sleep(INTERVAL)
         yield (stand := look(path))
 
 
-def watch(path: Path, console: Console, interval: float = INTERVAL) -> Stand:
+def watch(path: Path, console: Console) -> Stand:
     """Show where a run stands until it ends; return where that was.
 
     Raises:
@@ -111,13 +111,13 @@ def watch(path: Path, console: Console, interval: float = INTERVAL) -> Stand:
     """
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
-            for stand in stands(path, interval):
+            for stand in stands(path):
                 who = f"played by {stand.holder}" if stand.holder else "nobody plays it now"
                 head = Text(f"{stand.title} ({path}), {who}")
                 live.update(Group(head, stand.table()), refresh=True)
         return stand
     before: list[str] = []
-    for stand in stands(path, interval):
+    for stand in stands(path):
         for line in (lines := stand.lines()):
             if line not in before:
                 console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -13,8 +13,6 @@ from typing import Any
 from llm_games.benchmarks.runs.database import RunLocked, transaction, translated
 from llm_games.benchmarks.runs.lock import RunLock
 
-Row = tuple[str, Sequence[Any]]  # a statement and its values
-
 
 class Writer:
     """Writes rows in the order in which they are added, those of one turn in one transaction.
@@ -27,8 +25,8 @@ class Writer:
     def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
         self.path, self._database, self._lock = path, database, lock
         self._thread = ThreadPoolExecutor(1, "llm-games-writer")
-        self._added: list[Row] = []
-        self._unwritten: list[Row] = []  # the thread's own
+        self._added: list[tuple[str, Sequence[Any]]] = []
+        self._unwritten: list[tuple[str, Sequence[Any]]] = []  # the thread's own
         self._turn = asyncio.Lock()
         self._next: asyncio.Task[None] | None = None
 
@@ -74,7 +72,7 @@ class Writer:
 
     # -- in the thread -------------------------------------------------------------------------
 
-    def _commit(self, rows: list[Row]) -> None:
+    def _commit(self, rows: list[tuple[str, Sequence[Any]]]) -> None:
         self._unwritten += rows
         with translated(self.path), transaction(self._database):
             if not self._lock.keep(self._database):
