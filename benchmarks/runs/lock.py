@@ -54,8 +54,7 @@ class RunLock:
 
     def take(self, database: sqlite3.Connection) -> str | None:
         """Take the lock inside a transaction; return who has it if it is not free."""
-        other = holder(database)
-        if other is not None:
+        if other := holder(database):
             return other
         self._beat, pid = time.time(), os.getpid()
         me = LockRow(self.token, this_host(), pid, born(pid) or "", self._beat)

@@ -114,7 +114,7 @@ class RunPlan(Settings):
     def shared(self, use_cache: bool = True) -> Shared:
         """Return what all players of the run share: ledger, gates, cache (or a `CacheError`)."""
         prices = {
-            model: books.Price(*(Decimal(str(money)) for _, money in price))
+            model: books.Price(**{name: Decimal(str(money)) for name, money in price})
             for model, price in self.prices.items()
         }
         limits: dict[str, Any] = {
@@ -156,13 +156,12 @@ class Overrides:
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return a raw configuration with what is given replaced."""
-        games, changed = raw.get("games"), dict(raw)
-        everywhere: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
-        everywhere = {key: value for key, value in everywhere.items() if value is not None}
-        last = {"seed": self.seed, "scoring": self.scoring}
-        changed |= everywhere | {key: value for key, value in last.items() if value is not None}
-        if isinstance(games, list):
-            changed["games"] = [_without(game, everywhere) for game in games]
+        every: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        given = every | {"seed": self.seed, "scoring": self.scoring}
+        changed = dict(raw) | {key: value for key, value in given.items() if value is not None}
+        if isinstance(games := raw.get("games"), list):
+            replaced = [key for key, value in every.items() if value is not None]
+            changed["games"] = [_without(game, replaced) for game in games]
         return changed
 
 

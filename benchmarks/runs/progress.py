@@ -26,13 +26,10 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
     with bar:
         task = bar.add_task("starting", total=0)
 
-        def watch(counters: Counters) -> None:
+        def watch(now: Counters) -> None:
             if not bar.disable:
-                stand = (
-                    f"{counters.decisions} decisions, {counters.in_flight} calls in flight, "
-                    f"{counters.broke} rule breaks"
-                )
-                whole, done = counters.episodes, counters.played
-                bar.update(task, total=whole, completed=done, description=stand)
+                stand = f"{now.decisions} decisions, {now.in_flight} calls in flight, "
+                stand += f"{now.broke} rule breaks"
+                bar.update(task, total=now.episodes, completed=now.played, description=stand)
 
         yield watch

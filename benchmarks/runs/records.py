@@ -146,11 +146,10 @@ class Records:
             "LIMIT 1",
             game,
         )
-        if not found:
-            return None
-        episode, number, step = found[0]
-        made = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
-        return number, step, [row.action for row in made]
+        for episode, number, step in found:
+            made = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
+            return number, step, [row.action for row in made]
+        return None
 
     def usage(self) -> Plain:
         """Return how many completions were read with each outcome, and the tokens in all."""

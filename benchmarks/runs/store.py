@@ -100,8 +100,7 @@ class Store(Records):
             check_editions(records)
         with database.opened(path, "rw") as writing:
             with database.transaction(writing):
-                holder = lock.take(writing)
-                if holder is not None:
+                if holder := lock.take(writing):
                     raise RunLocked(
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
