@@ -169,7 +169,7 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     """Return a raw game without some keys; seats that name the run's player stay."""
     if not isinstance(game, dict):
         return game
-    seats = game.get("seats") if isinstance(game.get("seats"), list) else []
+    seats = game["seats"] if isinstance(game.get("seats"), list) else []
     names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
     gone = set(keys) - ({"seats"} if DEFAULT in names else set())
     return {key: value for key, value in game.items() if key not in gone}

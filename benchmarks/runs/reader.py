@@ -213,7 +213,7 @@ class Game:
         self.players = list(dict.fromkeys(self.seats))  # their names, each once
         self.change = dict(self.planned.get("change") or {})  # its entry of the run's ``vary``
         self.setting = self.label.removeprefix(self.name).strip(", ") or "default"
-        self.states = Counter(row.status for row in self.rows)
+        self.states = Counter[str](row.status for row in self.rows)
 
     @cached_property
     def rules(self) -> Any:

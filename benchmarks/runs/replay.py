@@ -311,10 +311,11 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _texts(expected: Any, found: Any) -> list[str]:
+def _texts(expected: Any, found: Any) -> tuple[str, str]:
     """Write two values that differ, cut to where they part."""
     a, b = _json(expected), _json(found)
     pairs = enumerate(zip(a, b, strict=False))
     at = next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
     start, stop = max(0, at - AROUND), at + AROUND
-    return ["…" * (start > 0) + text[start:stop] + "…" * (stop < len(text)) for text in (a, b)]
+    a, b = ("…" * (start > 0) + text[start:stop] + "…" * (stop < len(text)) for text in (a, b))
+    return a, b
