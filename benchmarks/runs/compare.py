@@ -19,7 +19,7 @@ from llm_games.benchmarks.runs.paper import edition_of, score
 from llm_games.benchmarks.runs.reader import Episode, Game, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
-from llm_games.benchmarks.runs.stats import shown
+from llm_games.benchmarks.runs.stats import interval, shown
 from llm_games.errors import BadParameter
 
 SEED = 2024  # of all draws, so that a comparison or report is the same each time it is made
@@ -79,13 +79,9 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     if len(a) != len(b) or not len(a):
         raise BadParameter(f"pairs need a value on both sides, got {len(a)} and {len(b)}")
     change = np.subtract(b, a, dtype=np.float64)
-    low = high = None
-    if len(change) > 1:
-        rng = np.random.default_rng(SEED)
-        drawn = change[rng.integers(len(change), size=(DRAWS, len(change)))].mean(axis=1)
-        low, high = map(float, np.quantile(drawn, [0.025, 0.975]))
-    sides = float(np.mean(a)), float(np.mean(b))
-    return Difference(len(change), *sides, float(change.mean()), low, high, sign_flip(change))
+    ends = interval([change.tolist()], np.random.default_rng(SEED)) or (None, None)
+    means = float(np.mean(a)), float(np.mean(b)), float(change.mean())
+    return Difference(len(change), *means, *ends, sign_flip(change))
 
 
 def sign_flip(change: Sequence[float] | np.ndarray[Any, Any]) -> float:

@@ -10,21 +10,18 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.database import Unwritable
 from llm_games.benchmarks.runs.records import PARTS, Records
+from llm_games.benchmarks.runs.rows import TABLES as RELATIONS
 from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.errors import LLMGamesError, unknown
 
 Row = tuple[Any, ...]
 CHUNK = 5000  # rows that are written together
-PLAIN = {"int": int, "float": float, "bool": int}
-PLAIN |= dict.fromkeys(("str", "str | None", "Status"), str)
-"""Annotations of what is written as it is; all else is JSON."""
 NAMES = {"seed": "sampling_seed"}  # fields whose columns have other names
 EPISODE = {"game": str, "label": str, "episode": int, "seed": int}  # what every table begins with
 Kinds = dict[str, type | None]
@@ -32,7 +29,7 @@ Kinds = dict[str, type | None]
 
 def _kinds(row: type[Any]) -> Kinds:
     """Return what a kind of rows holds, None for JSON; a seat has its player beside it."""
-    found = {f.name: PLAIN.get(str(f.type)) for f in fields(row)}
+    found = RELATIONS[row].kinds
     return ({"step": int, "seat": int, "player": str} if "seat" in found else {}) | found
 
 

@@ -34,19 +34,21 @@ def _encode_or_none(value: Any) -> str | None:
     return None if value is None else _encode(value)
 
 
-_SQL = {int: "INTEGER", bool: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
+_SQL = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
 class Relation:
     """A table of rows of one class, in the order of its primary key.
 
     With `episode`, rows belong to an episode: its id is the first column, and no field. `sql` makes
-    the table; `loads` and `dumps` are for the columns that SQLite would hold otherwise.
+    the table; `kinds` are what SQLite holds in its columns, None for JSON; `loads` and `dumps` are
+    for those that it would hold otherwise.
     """
 
     def __init__(self, name: str, row: type, key: str, episode: bool, unique: str) -> None:
         self.name, self.key, self.unique = name, f"episode, {key}" if episode else key, unique
         self.types: dict[str, Any] = get_type_hints(row)
+        self.kinds: dict[str, type | None] = {}
         self.loads: dict[str, Callable[[Any], Any]] = {}
         self.dumps: dict[str, Callable[[Any], Any]] = {}
         lines = ["episode INTEGER NOT NULL REFERENCES episodes"] if episode else []
@@ -61,18 +63,18 @@ class Relation:
         union = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         kinds = [kind for kind in union if kind is not NoneType]
         null = "" if len(kinds) < len(union) else " NOT NULL"
-        if kinds[0] in TABLES:
-            self.dumps[name] = attrgetter("id")
-            return f"{name} INTEGER{null} REFERENCES {TABLES[kinds[0]].name}"
         legal = get_args(hint) if get_origin(hint) is Literal else ()
-        known = {_SQL.get(type(legal[0]) if legal else kind) for kind in kinds}
-        sql = known.pop() if len(known) == 1 else None
-        if sql is None:
+        kind = type(legal[0]) if legal else kinds[0]
+        more = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
+        if kind in TABLES:
+            self.dumps[name], more = attrgetter("id"), f" REFERENCES {TABLES[kind].name}"
+            kind = int
+        elif kind is bool:
+            self.loads[name], kind = bool, int
+        elif kind not in _SQL:
             self.loads[name], self.dumps[name] = json.loads, _encode if null else _encode_or_none
-        elif hint is bool:
-            self.loads[name] = bool
-        check = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
-        return f"{name} {sql or 'TEXT'}{null}{check}"
+        self.kinds[name] = kind if kind in _SQL else None
+        return f"{name} {_SQL.get(kind, 'TEXT')}{null}{more}"
 
     def written(self, row: Any) -> dict[str, Any]:
         """Return the columns of a row as they are written."""
