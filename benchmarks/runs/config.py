@@ -29,7 +29,7 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 Episodes = Annotated[int, Field(ge=1, le=100_000)]
 Tries = Annotated[int, Field(ge=1, le=100)]
-Calls = Annotated[int, Field(ge=1, le=10_000)]
+AtOnce = Annotated[int, Field(ge=1, le=10_000)]
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -87,7 +87,7 @@ class ServerSettings(Settings):
     api_key_file: str | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)  # seconds for one call
     retries: int | None = Field(default=None, ge=0, le=100)
-    max_in_flight: Calls | None = None  # fewer while the server refuses some as too many
+    max_in_flight: AtOnce | None = None  # fewer while the server refuses some as too many
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None  # prompts and replies together
     cache: bool | None = None  # true: replies are kept also at a temperature above 0
@@ -170,7 +170,7 @@ class Config(Settings):
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     max_attempts: Tries = 3  # completions asked for one decision
-    max_tables: Calls = 64  # episodes played at the same time
+    max_tables: AtOnce = 64  # episodes played at the same time
     max_failures: Count = 25  # so many calls in a row without a completion stop the run
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
     cache: Text | None = None  # a file in which replies are kept; several runs may share it
