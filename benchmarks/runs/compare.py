@@ -79,9 +79,9 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     if len(a) != len(b) or not len(a):
         raise BadParameter(f"pairs need a value on both sides, got {len(a)} and {len(b)}")
     change = np.subtract(b, a, dtype=np.float64)
-    ends = interval([change.tolist()], np.random.default_rng(SEED)) or (None, None)
+    low, high = interval([change.tolist()], np.random.default_rng(SEED)) or (None, None)
     means = float(np.mean(a)), float(np.mean(b)), float(change.mean())
-    return Difference(len(change), *means, *ends, sign_flip(change))
+    return Difference(len(change), *means, low, high, sign_flip(change))
 
 
 def sign_flip(change: Sequence[float] | np.ndarray[Any, Any]) -> float:
