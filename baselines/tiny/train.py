@@ -60,7 +60,7 @@ def main(args: Args) -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
-    drawn = list(samples(rng, args.samples, args.focus, {"planning": thoughts, "drills": drills}))
+    drawn = list(samples(rng, args.samples, args.focus, planning=thoughts, drills=drills))
     print(f"{len(drawn)} samples after {time.monotonic() - start:.0f} s", flush=True)
     if not args.resume:
         save_tokenizer(out, drawn, args.vocabulary)
