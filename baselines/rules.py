@@ -29,40 +29,37 @@ has the seats first. Of a kind with a value it is ``rule(value, view, noise)``."
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of player."""
+    """A kind of player.
 
-    summary: str
-    """one line on what it does"""
-    rule: Rule | None = None
-    """what it does where a room says nothing else; None: only some games have it"""
-    value: str = ""
-    """what stands after the colon of its name, such as ``<level>``; "" if nothing may"""
+    `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
+    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model,
+    from what was read, the client's settings and its own.
+    """
+
+    summary: str  # one line on what it does
+    rule: Rule | None = None  # where a room says nothing else; None: only some games have it
+    value: str = ""  # what stands after the colon of its name, such as <level>; "" if nothing may
     needs_value: bool = False
     read: Callable[[str], Any] = str
-    """reads the value; a BadParameter names what is allowed"""
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
-    """what a value that was read means in a game; a BadParameter if nothing"""
-    model: Callable[[str, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
-    """instead of `rule`: makes a player that asks a language model, from the value, the client's
-    settings and its own"""
+    model: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
 
 
 @dataclass(frozen=True)
 class Players:
-    """What a game's room says of its players."""
+    """What a game's room says of its players.
+
+    `rules` say what each kind of player does; a kind of this game alone comes as a `Kind`.
+    `meaning` is that of ``fixed:VALUE``, if the value is no word or number of the game. `reply_to`
+    is the best response to given actions of the others ``(players - 1,)``.
+    """
 
     rules: Mapping[str, Rule | Kind] = field(default_factory=dict)
-    """what each kind of player does; a kind of this game alone comes as a `Kind`"""
     meaning: Callable[[Rulebook, str], Any] | None = None
-    """what the value of ``fixed:VALUE`` means, if it is no word or number of the game"""
-    assumed: str = ""
-    """what ``best_response`` takes the others to do, in words"""
-    mixed: bool = False
-    """whether ``rational`` or ``best_response`` may play by chance"""
+    assumed: str = ""  # what best_response takes the others to do, in words
+    mixed: bool = False  # whether rational or best_response may play by chance
     reply_to: Callable[[View, Array], Any] | None = None
-    """the best response to given actions of the others ``(players - 1,)``"""
-    script: Script | None = None
-    """what the embedded model learns to do"""
+    script: Script | None = None  # what the embedded model learns to do
 
 
 @dataclass(frozen=True)
@@ -74,21 +71,17 @@ class Memory:
     count: int = 0
 
     def noise(self, batch: tuple[int, ...]) -> Noise:
-        """Return the noise of this decision alone; copies of a batch have seeds of their own."""
+        """Return the noise of this decision; copies of a batch have seeds of their own."""
         alike = batch and not np.ndim(self.seed)
         noise = Noise.copies(self.seed, batch) if alike else Noise(self.seed)
         return noise.of(self.count)
 
 
 class RulePolicy(Policy):
-    """A player that follows a rule.
+    """A player that follows the rule that `rule_in` says it has in a game.
 
     It acts on the numbers of a view, of one table or of a whole batch; the action is then an
     int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
-
-    Args:
-        name: the player's name.
-        rule_in: its rule in a game; a BadParameter if it has none there.
     """
 
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
@@ -97,8 +90,7 @@ class RulePolicy(Policy):
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
         """Return the memory at the start; of a batch, `seed` may have one for each table.
 
-        Raises:
-            BadParameter: the player is not defined for this game.
+        A `BadParameter` says that the player is not defined for this game.
         """
         return Memory(self.rule_in(game), seed)
 
