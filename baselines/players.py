@@ -55,10 +55,7 @@ def fixed(move: int, view: View, noise: Noise) -> Array:
 
 
 def meaning(game: Rulebook, value: str) -> Any:
-    """Return the action, or what else a game takes, that the value of ``fixed:VALUE`` means.
-
-    Of a value that means nothing, a `BadParameter` names what is allowed.
-    """
+    """Return the action, or what else a game takes, that the value of ``fixed:VALUE`` means."""
     own = handed(game.name).meaning
     if own is not None:
         return own(game, value)
@@ -118,11 +115,8 @@ def _constrained(value: str) -> bool:
 def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     """Return a player whose model's completions come from `client`.
 
-    `settings` are of `LLMPolicy` and of `Planning`, where tools may be named, see `tool_named`; the
-    player plans if there is one of `Planning`.
-
-    Raises:
-        BadParameter, UnknownName: a setting cannot be that.
+    `settings` are of `LLMPolicy`, where tools may be named, see `tool_named`, and of `Planning`:
+    with one of these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
     """
     from llm_games.baselines.tools import equipped
     from llm_games.wrappers.llm_policy import LLMPolicy
@@ -187,8 +181,7 @@ PLAYERS: dict[str, Kind] = {
 """Kinds of players by name, but for those of one game."""
 ELSEWHERE = {
     "human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)",
-    "recorded": "a recorded run is known to runs alone: seat it in the file of an experiment, or "
-    "import llm_games.benchmarks.runs.plan first",
+    "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
 
@@ -197,10 +190,7 @@ ELSEWHERE = {
 
 
 def handed(game: str) -> Players:
-    """Return what a game's room says of its players; nothing if it has no ``players.py``.
-
-    A `BadParameter` says that its ``players.py`` hands over nothing.
-    """
+    """Return what a game's room says of its players; nothing if it has no ``players.py``."""
     module = rooms.part(game, "players")
     if module is None:
         return Players()
@@ -263,7 +253,7 @@ def make_player(
     own = {} if rules is None else _own(rules.name)
     about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
     if about is None and kind in ELSEWHERE:
-        raise BadParameter(ELSEWHERE[kind])
+        raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
     if about is None:
         raise unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
     if colon and not about.value:
@@ -283,11 +273,7 @@ def make_player(
 
 
 def players_for(game: str) -> dict[str, str]:
-    """Return the players that are defined for a game: name and one line on each.
-
-    Raises:
-        UnknownName: there is no such game.
-    """
+    """Return the players that are defined for a game (or `UnknownName`): name and one line."""
     if game not in rooms.ROOMS:
         raise unknown("game", game, rooms.ROOMS)
     names, kinds = {}, PLAYERS | _own(game)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -62,23 +62,16 @@ class Players:
     script: Script | None = None  # what the embedded model learns to do
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """All that a rule player remembers: its rule, its seed, and how often it has decided."""
 
     rule: Rule
     seed: int
     count: int = 0
 
-    def noise(self, batch: tuple[int, ...]) -> Noise:
-        """Return the noise of this decision; copies of a batch have seeds of their own."""
-        alike = batch and not np.ndim(self.seed)
-        noise = Noise.copies(self.seed, batch) if alike else Noise(self.seed)
-        return noise.of(self.count)
-
 
 class RulePolicy(Policy):
-    """A player that follows the rule that `rule_in` says it has in a game.
+    """A player that follows the rule that `rule_in` says it has in a game, or `BadParameter`.
 
     It acts on the numbers of a view, of one table or of a whole batch; the action is then an
     int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
@@ -88,26 +81,24 @@ class RulePolicy(Policy):
         self.name, self.rule_in = name, rule_in
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
-        """Return the memory at the start; of a batch, `seed` may have one for each table.
-
-        A `BadParameter` says that the player is not defined for this game.
-        """
+        """Return the memory at the start; of a batch, `seed` may have one for each table."""
         return Memory(self.rule_in(game), seed)
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
-        """Decide by the rule."""
-        action = memory.rule(view, memory.noise(shape(view)))
-        return decision(view, action), Memory(memory.rule, memory.seed, memory.count + 1)
+        """Decide by the rule; copies in a batch have noise of their own."""
+        rule, seed, count = memory
+        alike = view.batch and not np.ndim(seed)
+        noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
+        return decision(view, rule(view, noise.of(count))), Memory(rule, seed, count + 1)
 
 
 def decision(view: View, action: Any) -> Decision:
     """Return a decision; numbers are kept within what is legal now."""
     values = np.asarray(action)
-    batch = shape(view)
-    if values.ndim == len(batch):
+    if values.ndim == len(view.batch):
         values = np.minimum(np.maximum(values, view.low), view.high)
     values = values.astype(np.int64)
-    if batch:
+    if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))
 

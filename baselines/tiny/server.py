@@ -116,6 +116,7 @@ def create_app(weights: str | Path | None = None) -> Any:
         raise ServerNotInstalled(error) from error
 
     batcher, born = Batcher(TinyLM(weights or WEIGHTS)), int(time.time())
+    model = {"id": NAME, "object": "model", "created": born, "owned_by": "llm-games"}
 
     async def chat(request: Request) -> Response:
         try:
@@ -130,17 +131,11 @@ def create_app(weights: str | Path | None = None) -> Any:
             return StreamingResponse(events, media_type="text/event-stream")
         return JSONResponse(body)
 
-    async def models(request: Request) -> Response:
-        model = {"id": NAME, "object": "model", "created": born, "owned_by": "llm-games"}
-        return JSONResponse({"object": "list", "data": [model]})
-
-    async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
+    models = JSONResponse({"object": "list", "data": [model]})
     routes = [
         Route("/v1/chat/completions", chat, methods=["POST"]),
-        Route("/v1/models", models),
-        Route("/health", health),
+        Route("/v1/models", models, methods=["GET"]),
+        Route("/health", JSONResponse({"status": "ok"}), methods=["GET"]),
     ]
     return Starlette(routes=routes)
 
