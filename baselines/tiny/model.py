@@ -35,7 +35,7 @@ class Llama:
 
     def __init__(self, folder: Path) -> None:
         config, self.tokenizer, tensors = _load(folder)
-        self.layers: int = config["num_hidden_layers"]
+        layers: int = config["num_hidden_layers"]
         self.heads: int = config["num_attention_heads"]
         self.groups: int = config["num_key_value_heads"]
         self.size: int = config["hidden_size"] // self.heads
@@ -46,21 +46,17 @@ class Llama:
         angles = np.outer(np.arange(self.limit), 1.0 / theta**turns)
         self._cos = np.cos(angles).astype(np.float32)
         self._sin = np.sin(angles).astype(np.float32)
-        self.embed, self.unembed, self._blocks = _matrices(tensors, self.layers)
+        self.embed, self.unembed, self._blocks = _matrices(tensors, layers)
         self.end = self.tokenizer.token_to_id(END)
+        self.nothing: Cache = [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * layers
         self.pieces = [self.tokenizer.decode([i]) for i in range(len(self.embed))]
 
-    def empty(self) -> Cache:
-        """Return the cache of nothing."""
-        return [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * self.layers
-
-    def read(self, ids: Sequence[int], start: int, before: Cache) -> tuple[Floats, Cache]:
+    def read(self, ids: Sequence[int], before: Cache) -> tuple[Floats, Cache]:
         """Run one prompt; return the last logits ``(vocabulary,)`` and its keys and values.
 
-        `before` are the keys and values, ``(groups, start, size)`` a layer, of the `start` tokens
-        that come before `ids`.
+        Those of what stands before it are `before`, ``(groups, tokens, size)`` a layer.
         """
-        n, cache = len(ids), []
+        n, start, cache = len(ids), before[0][0].shape[1], []
         causal = np.triu(np.full((n, n), -np.inf, np.float32), 1)
 
         def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:

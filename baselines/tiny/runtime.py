@@ -65,14 +65,15 @@ class TinyLM:
         rows: dict[int, list[_Row]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}
         for ask in asks:
-            start, before = self._prefix(ask.prefix)
+            before = self._prefix(ask.prefix)
+            start = before[0][0].shape[1]
             reply = min(ask.max_tokens, self.llama.limit // 4)  # of a long prompt, the end is read
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             ids = ids[-max(1, self.llama.limit - start - reply) :]
             replies.append(Sampled(start + len(ids)))
             key = (ask.prefix, ask.prompt)
             if key not in read:
-                read[key] = self.llama.read(ids, start, before)
+                read[key] = self.llama.read(ids, before)
             logits, cache = read[key]
             row = _Row(ask, replies[-1], before, cache)
             row.sample(self.llama, logits)
@@ -82,10 +83,9 @@ class TinyLM:
             self._decode(sorted(group, key=lambda row: row.ask.prefix), room)
         return replies
 
-    def _read_prefix(self, text: str) -> tuple[int, Cache]:
+    def _read_prefix(self, text: str) -> Cache:
         ids = self.llama.tokenizer.encode(text, add_special_tokens=False).ids
-        ids = ids[: self.llama.limit // 2]
-        return len(ids), self.llama.read(ids, 0, self.llama.empty())[1]
+        return self.llama.read(ids[: self.llama.limit // 2], self.llama.nothing)[1]
 
     def _decode(self, live: list[_Row], room: int) -> None:
         """Sample rows to their ends. `room`: tokens that each prompt takes, with padding."""

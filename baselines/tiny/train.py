@@ -117,9 +117,7 @@ def train_step(model: Any, batch: tuple[Any, ...]) -> tuple[float, float]:
     return losses[answers].mean().item(), right.item()
 
 
-def packed_attention(
-    module: Any, q: Any, k: Any, v: Any, mask: Any, layout: Any, **_: Any
-) -> tuple[Any, None]:
+def packed_attention(module: Any, q: Any, k: Any, v: Any, *_: Any, layout: Any, **__: Any) -> Any:
     """Attend within packs: a prefix to itself, every turn to the prefix and to itself.
 
     `q`, `k` and `v` are ``(1, heads, tokens, size)``, with fewer heads in `k` and `v`. `layout` is
@@ -172,23 +170,19 @@ def collate(packs: list[Any], rng: np.random.Generator, prompt_weight: float) ->
     """
     import torch
 
-    ids: list[int] = []
-    places: list[int] = []
-    weights: list[float] = []
+    cells: list[tuple[int, int, float]] = []
     layout = []
     for prefix, turns in packs:
-        size = max(len(q) + len(a) for q, a in turns)
-        layout.append((len(prefix), len(turns), size))
-        ids += prefix
-        places += range(len(prefix))
-        weights += [0.0] + [prompt_weight] * (len(prefix) - 1)
+        start, size = len(prefix), max(len(q) + len(a) for q, a in turns)
+        layout.append((start, len(turns), size))
+        cells += zip(prefix, range(start), [0.0] + [prompt_weight] * (start - 1), strict=True)
         for question, answer in turns:
             rest = size - len(question) - len(answer)
             shown = 10 * prompt_weight * (rng.random() < 0.1)  # a tenth of the questions is enough
-            ids += (*question, *answer, *(0,) * rest)
-            places += range(len(prefix), len(prefix) + size)
-            weights += [shown] * len(question) + [1.0] * len(answer) + [0.0] * rest
-    return *(torch.tensor([values]) for values in (ids, places, weights)), layout
+            ids = (*question, *answer, *(0,) * rest)
+            weights = [shown] * len(question) + [1.0] * len(answer) + [0.0] * rest
+            cells += zip(ids, range(start, start + size), weights, strict=True)
+    return *(torch.tensor([column]) for column in zip(*cells, strict=True)), layout
 
 
 def encode(folder: Path, drawn: list[Sample]) -> dict[tuple[int, ...], list[Any]]:
@@ -269,14 +263,13 @@ def save_tokenizer(folder: Path, drawn: list[Sample], vocabulary: int) -> None:
 
 def save(folder: Path, model: Any, sharpen: float) -> None:
     """Write the weights in half precision, the config, and the hash of the prompts."""
-    import torch
     from safetensors.torch import save_file
 
-    tensors = {k: v.detach().clone() for k, v in model.state_dict().items()}
+    tensors = dict(model.state_dict())
     tensors.pop("lm_head.weight", None)  # tied to the embeddings
-    tensors["model.norm.weight"] *= sharpen
-    tensors = {k: v.to(torch.float16) for k, v in tensors.items()}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    tensors["model.norm.weight"] = tensors["model.norm.weight"] * sharpen
+    halves = {name: tensor.half() for name, tensor in tensors.items()}
+    save_file(halves, folder / "model.safetensors", metadata={"format": "pt"})
     model.config.architectures = ["LlamaForCausalLM"]
     model.config.dtype = "float16"
     model.config.save_pretrained(folder)
