@@ -43,8 +43,8 @@ def has_deviation(game: str) -> bool:
 
 def deviation(game: Rulebook, record: Mapping[str, Array]) -> Deviation:
     """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
-    theory = rooms.part(game.name, "theory")
-    if theory is None or not has_deviation(game.name):
+    measure = getattr(rooms.part(game.name, "theory"), "deviation", None)
+    if measure is None:
         raise unknown("deviation for", game.name, filter(has_deviation, rooms.ROOMS))
-    regret, distance = theory.deviation(game, record)
+    regret, distance = measure(game, record)
     return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))

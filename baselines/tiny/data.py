@@ -111,10 +111,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "beauty_contest": [{"ratio": r} for r in ("0", "1/3", "1/2", "5/6", "1", "4/3", "3/2", "2")]
     + [
         {"preset": f"econ_arena{group}", "players": players, "rounds": 6, "told_rational": rational}
-        for group in ("", "_L", "_M", "_H")
+        for group in ("", "_L", "_M", "_H") * 2
         for players, rational in ((9, False), (5, True))
-    ]
-    * 2,
+    ],
     "el_farol_bar": [
         *({"ratio": r} for r in ("0", "1/5", "2/5", "4/5", "1")),
         {"mode": "explicit"},

@@ -91,19 +91,20 @@ class Llama:
 
 
 def attention(
-    shared: list[tuple[slice, Cache]], caches: Cache, mask: Floats, here: int
+    shared: list[tuple[int, Cache]], caches: Cache, mask: Floats, here: int
 ) -> Callable[..., Floats]:
     """Return attention of one new token a row to a shared prefix and to the row's own cache.
 
-    `shared` has runs of rows with the same prefix, and its cache; `caches` are the rows' own,
-    ``(rows, groups, room, size)`` a layer, written at `here` and masked by ``(rows, room)``.
+    `shared` says how many rows in turn have the same prefix, and its cache; `caches` are the rows'
+    own, ``(rows, groups, room, size)`` a layer, written at `here` and masked by ``(rows, room)``.
     """
 
     def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
         keys, values = caches[layer]
         keys[:, :, here], values[:, :, here] = k, v
-        near, mixed = q @ keys.swapaxes(2, 3) + mask[:, None, None], []
-        for rows, before in shared:
+        near, mixed, at = q @ keys.swapaxes(2, 3) + mask[:, None, None], [], 0
+        for count, before in shared:
+            rows, at = slice(at, at + count), at + count
             far_keys, far_values = before[layer]
             start = far_keys.shape[1]
             # Row by row, since BLAS would sum in another order for another number of rows.

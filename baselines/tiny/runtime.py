@@ -97,10 +97,11 @@ class TinyLM:
                 mask = np.pad(mask, ((0, 0), (0, PAGE)), constant_values=-np.inf)
             rows, here = _padded(live), room + step
             mask[:, here] = 0
+            runs = [list(run) for _, run in groupby(rows, key=lambda row: row.ask.prefix)]
             x = self.llama.run(
                 self.llama.embed[[row.reply.tokens[-1] for row in rows]],
                 np.array([row.reply.tokens_in + step for row in rows]),
-                attention(_shared(rows), caches, mask, here),
+                attention([(len(run), run[0].before) for run in runs], caches, mask, here),
             )
             for row, logits in zip(live, x @ self.llama.unembed, strict=False):
                 if row.reply.finish is None:
@@ -183,16 +184,6 @@ def _nucleus(scores: Floats, top_p: float) -> Any:
 def _padded(items: list[Any]) -> list[Any]:
     """Fill up with copies of the last item to whole blocks."""
     return items + items[-1:] * (-len(items) % BLOCK)
-
-
-def _shared(rows: list[_Row]) -> list[tuple[slice, Cache]]:
-    """Return which rows follow each other on the same system text, and its cache."""
-    runs, at = [], 0
-    for _, group in groupby(rows, key=lambda row: row.ask.prefix):
-        same = list(group)
-        runs.append((slice(at, at + len(same)), same[0].before))
-        at += len(same)
-    return runs
 
 
 def _gather(rows: list[_Row], room: int) -> tuple[Cache, Floats]:
