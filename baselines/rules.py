@@ -67,7 +67,7 @@ class Memory(NamedTuple):
 
     rule: Rule
     seed: int
-    count: int = 0
+    decided: int = 0
 
 
 class RulePolicy(Policy):
@@ -86,10 +86,10 @@ class RulePolicy(Policy):
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
         """Decide by the rule; copies in a batch have noise of their own."""
-        rule, seed, count = memory
+        rule, seed, decided = memory
         alike = view.batch and not np.ndim(seed)
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
-        return decision(view, rule(view, noise.of(count))), Memory(rule, seed, count + 1)
+        return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
 
 
 def decision(view: View, action: Any) -> Decision:

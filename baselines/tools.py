@@ -36,8 +36,7 @@ LONGEST = 200  # characters of an expression
 def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
     room = handed(view.game.name)
     if "others" not in arguments:
-        said = _said(view, "best_response")
-        return f"the best response, {room.assumed}: {said}"
+        return f"the best response, {room.assumed}: {_said(view, 'best_response')}"
     name, others, given = view.game.name, view.game.players - 1, arguments["others"]
     if room.reply_to is None:
         raise BadCall(f"no best response to given actions is defined for {name}; leave out others")

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,24 +86,19 @@ class ChatRequest(BaseModel):
                 "response_format must be {'type': 'text'} or {'type': 'json_schema', "
                 f"'json_schema': {{'name': …, 'schema': …}}}}, got type {kind!r}"
             )
-        prefix, prompt = render([message.plain() for message in self.messages])
         seed = uuid.uuid4().int if self.seed is None else self.seed
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        return [
-            Ask(
-                prefix,
-                prompt,
-                seed=(seed % 2**64, choice),
-                temperature=1.0 if self.temperature is None else self.temperature,
-                top_p=self.top_p or 1.0,
-                max_tokens=self.max_completion_tokens or self.max_tokens or MAX_TOKENS,
-                allows=allows,
-                complete=whole if allows else None,
-                stop=tuple(stop for stop in stops if stop),
-                top=self.top_logprobs or 0,
-            )
-            for choice in range(self.n or 1)
-        ]
+        ask = Ask(
+            *render([message.plain() for message in self.messages]),
+            temperature=1.0 if self.temperature is None else self.temperature,
+            top_p=self.top_p or 1.0,
+            max_tokens=self.max_completion_tokens or self.max_tokens or MAX_TOKENS,
+            allows=allows,
+            complete=whole if allows else None,
+            stop=tuple(stop for stop in stops if stop),
+            top=self.top_logprobs or 0,
+        )
+        return [replace(ask, seed=(seed % 2**64, choice)) for choice in range(self.n or 1)]
 
 
 def create_app(weights: str | Path | None = None) -> Any:
@@ -146,10 +142,7 @@ def serve(
     weights: str | Path | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until interrupted; call `ready` once the port is taken.
-
-    Raises `BadParameter` where nothing can listen there, else as `create_app`.
-    """
+    """Serve until interrupted; call `ready` once the port is taken, or raise `BadParameter`."""
     try:
         import uvicorn
     except ImportError as error:
