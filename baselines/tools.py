@@ -11,7 +11,7 @@ import json
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -168,6 +168,5 @@ def equipped(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of `LLMPolicy` with tools in place of their names, see `tool_named`."""
     if "tools" not in settings:
         return dict(settings)
-    named: Iterable[Tool | str] = settings["tools"]
-    tools = tuple(tool_named(tool) if isinstance(tool, str) else tool for tool in named)
-    return {**settings, "tools": tools}
+    tools = (tool_named(tool) if isinstance(tool, str) else tool for tool in settings["tools"])
+    return {**settings, "tools": tuple(tools)}

@@ -92,9 +92,8 @@ class TinyClient:
             complete=complete,
         )
         reply = await self._batcher.reply(ask)
-        took, made = time.monotonic() - begin, len(reply.tokens)
-        finish = reply.finish or "stop"
-        return Completion(reply.text, finish, reply.tokens_in, made, took, self.name)
+        finish, took = reply.finish or "stop", time.monotonic() - begin
+        return Completion(reply.text, finish, reply.tokens_in, len(reply.tokens), took, self.name)
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -71,7 +71,7 @@ def share(counts: Counts, kind: str = "move") -> float:
     """Return the share of valid replies; a belief is valid if it can be read, true or not."""
     good = ("valid", "out_of_range") if kind == "belief" else ("valid",)
     total = sum(n for (what, _), n in counts.items() if what == kind)
-    return sum(counts[kind, outcome] for outcome in good) / total
+    return sum(counts[kind, outcome] for outcome in good) / total if total else float("nan")
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -57,7 +56,7 @@ class TinyLM:
 
     def __init__(self, folder: str | Path = WEIGHTS) -> None:
         self.llama = Llama(Path(folder))
-        self._prefix = lru_cache(PREFIXES)(self._read_prefix)
+        self._prefixes: dict[str, Cache] = {}
 
     def generate(self, asks: Sequence[Ask]) -> list[Sampled]:
         """Return one reply for each ask, in order."""
@@ -83,9 +82,16 @@ class TinyLM:
             self._decode(sorted(group, key=lambda row: row.ask.prefix), room)
         return replies
 
-    def _read_prefix(self, text: str) -> Cache:
-        ids = self.llama.tokenizer.encode(text, add_special_tokens=False).ids
-        return self.llama.read(ids[: self.llama.limit // 2], self.llama.nothing)[1]
+    def _prefix(self, text: str) -> Cache:
+        """Return the cache of a system text; those asked for last are kept."""
+        cache = self._prefixes.pop(text, None)
+        if cache is None:
+            ids = self.llama.tokenizer.encode(text, add_special_tokens=False).ids
+            cache = self.llama.read(ids[: self.llama.limit // 2], self.llama.nothing)[1]
+        self._prefixes[text] = cache
+        if len(self._prefixes) > PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
+        return cache
 
     def _decode(self, live: list[_Row], room: int) -> None:
         """Sample rows to their ends. `room`: tokens that each prompt takes, with padding."""
