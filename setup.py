@@ -10,9 +10,8 @@ FOLDERS = {
 }
 LINKS = ["wrappers*", "baselines*", "benchmarks*"]  # the checkout's links: do not find them twice
 
-packages: list[str] = []
+packages = [*FOLDERS]
 for name, folder in FOLDERS.items():
-    inside = find_packages(folder, exclude=LINKS if name == "llm_games" else ())
-    packages += [name, *(f"{name}.{sub}" for sub in inside)]
+    packages += [f"{name}.{inside}" for inside in find_packages(folder, exclude=LINKS)]
 
 setup(packages=packages, package_dir=FOLDERS)

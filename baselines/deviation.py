@@ -7,7 +7,7 @@ and in hindsight: against what the others did in this step.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,20 +15,20 @@ from llm_games import rooms
 from llm_games.errors import unknown
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 
-Measured = tuple[PerPlayer, PerTable]
-"""Regret and distance of one step."""
+Measured = tuple[PerPlayer, PerTable]  # regret and distance of one step
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """How far one step was from equilibrium. Tables that were over before it mean nothing."""
+class Deviation(NamedTuple):
+    """How far one step was from equilibrium. Tables that were over before it mean nothing.
+
+    `regret` is what each seat could have gained by another action, 0 if it did not act. `distance`
+    is that of the actions to the nearest equilibrium (set), L1, as a share of the range of all
+    actions together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the
+    equilibrium bids of these valuations.
+    """
 
     regret: PerPlayer
-    """what each seat could have gained by another action; 0 for seats that did not act"""
     distance: PerTable
-    """L1 distance of the actions to the nearest equilibrium (set), as a share of the range of all
-    actions together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the
-    equilibrium bids of these valuations."""
 
     @property
     def nash_conv(self) -> PerTable:
@@ -42,13 +42,9 @@ def has_deviation(game: str) -> bool:
 
 
 def deviation(game: Rulebook, record: Mapping[str, Array]) -> Deviation:
-    """Return the deviation of one step by its ``Outcome.record``.
-
-    Raises:
-        UnknownName: no equilibrium is known for this game.
-    """
-    theory = rooms.part(game.name, "theory")
-    if theory is None or not has_deviation(game.name):
+    """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
+    measure = getattr(rooms.part(game.name, "theory"), "deviation", None)
+    if measure is None:
         raise unknown("deviation for", game.name, filter(has_deviation, rooms.ROOMS))
-    regret, distance = theory.deviation(game, record)
+    regret, distance = measure(game, record)
     return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))

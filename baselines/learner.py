@@ -12,8 +12,6 @@ from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
-SETTINGS = frozenset(signature(SingleAgentEnv).parameters)
-
 
 def learner(
     game: str | Rulebook,
@@ -23,19 +21,15 @@ def learner(
 ) -> SingleAgentEnv:
     """Make a `SingleAgentEnv` whose opponents may be named, such as ``"rational"``.
 
-    Raises:
-        BadParameter, UnknownName: see `SingleAgentEnv` and `make_player`.
+    It raises what `SingleAgentEnv` and `make_player` do.
     """
     if isinstance(game, str):
-        own = {key: settings.pop(key) for key in [*settings] if key not in SETTINGS}
-        game = rulebook(game, **own)
-    rules, chosen = game, opponents
+        ours = signature(SingleAgentEnv).parameters
+        game = rulebook(game, **{key: settings.pop(key) for key in [*settings] if key not in ours})
 
-    def seated(player: str | Policy) -> Policy:
-        return make_player(player, rules) if isinstance(player, str) else player
+    def seated(player: Any) -> Any:
+        return make_player(player, game) if isinstance(player, str) else player
 
-    if isinstance(opponents, (str, Policy)):
-        chosen = seated(opponents)
-    elif opponents is not None:
-        chosen = [seated(player) for player in opponents]
-    return SingleAgentEnv(rules, opponents=chosen, **settings)  # type: ignore[arg-type]
+    if opponents is None or isinstance(opponents, (str, Policy)):
+        return SingleAgentEnv(game, opponents=seated(opponents), **settings)
+    return SingleAgentEnv(game, opponents=[seated(player) for player in opponents], **settings)

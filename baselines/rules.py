@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,93 +29,76 @@ has the seats first. Of a kind with a value it is ``rule(value, view, noise)``."
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of player."""
+    """A kind of player.
 
-    summary: str
-    """one line on what it does"""
-    rule: Rule | None = None
-    """what it does where a room says nothing else; None: only some games have it"""
-    value: str = ""
-    """what stands after the colon of its name, such as ``<level>``; "" if nothing may"""
+    `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
+    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model,
+    from what was read, the client's settings and its own.
+    """
+
+    summary: str  # one line on what it does
+    rule: Rule | None = None  # where a room says nothing else; None: only some games have it
+    value: str = ""  # what stands after the colon of its name, such as <level>; "" if nothing may
     needs_value: bool = False
     read: Callable[[str], Any] = str
-    """reads the value; a BadParameter names what is allowed"""
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
-    """what a value that was read means in a game; a BadParameter if nothing"""
-    model: Callable[[str, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
-    """instead of `rule`: makes a player that asks a language model, from the value, the client's
-    settings and its own"""
+    model: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
 
 
 @dataclass(frozen=True)
 class Players:
-    """What a game's room says of its players."""
+    """What a game's room says of its players.
+
+    `rules` say what each kind of player does; a kind of this game alone comes as a `Kind`.
+    `meaning` is that of ``fixed:VALUE``, if the value is no word or number of the game. `reply_to`
+    is the best response to given actions of the others ``(players - 1,)``.
+    """
 
     rules: Mapping[str, Rule | Kind] = field(default_factory=dict)
-    """what each kind of player does; a kind of this game alone comes as a `Kind`"""
     meaning: Callable[[Rulebook, str], Any] | None = None
-    """what the value of ``fixed:VALUE`` means, if it is no word or number of the game"""
-    assumed: str = ""
-    """what ``best_response`` takes the others to do, in words"""
-    mixed: bool = False
-    """whether ``rational`` or ``best_response`` may play by chance"""
+    assumed: str = ""  # what best_response takes the others to do, in words
+    mixed: bool = False  # whether rational or best_response may play by chance
     reply_to: Callable[[View, Array], Any] | None = None
-    """the best response to given actions of the others ``(players - 1,)``"""
-    script: Script | None = None
-    """what the embedded model learns to do"""
+    script: Script | None = None  # what the embedded model learns to do
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """All that a rule player remembers: its rule, its seed, and how often it has decided."""
 
     rule: Rule
     seed: int
-    count: int = 0
-
-    def noise(self, batch: tuple[int, ...]) -> Noise:
-        """Return the noise of this decision alone; copies of a batch have seeds of their own."""
-        alike = batch and not np.ndim(self.seed)
-        noise = Noise.copies(self.seed, batch) if alike else Noise(self.seed)
-        return noise.of(self.count)
+    decided: int = 0
 
 
 class RulePolicy(Policy):
-    """A player that follows a rule.
+    """A player that follows the rule that `rule_in` says it has in a game, or `BadParameter`.
 
     It acts on the numbers of a view, of one table or of a whole batch; the action is then an
     int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
-
-    Args:
-        name: the player's name.
-        rule_in: its rule in a game; a BadParameter if it has none there.
     """
 
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
         self.name, self.rule_in = name, rule_in
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
-        """Return the memory at the start; of a batch, `seed` may have one for each table.
-
-        Raises:
-            BadParameter: the player is not defined for this game.
-        """
+        """Return the memory at the start; of a batch, `seed` may have one for each table."""
         return Memory(self.rule_in(game), seed)
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
-        """Decide by the rule."""
-        action = memory.rule(view, memory.noise(shape(view)))
-        return decision(view, action), Memory(memory.rule, memory.seed, memory.count + 1)
+        """Decide by the rule; copies in a batch have noise of their own."""
+        rule, seed, decided = memory
+        alike = view.batch and not np.ndim(seed)
+        noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
+        return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
 
 
 def decision(view: View, action: Any) -> Decision:
     """Return a decision; numbers are kept within what is legal now."""
     values = np.asarray(action)
-    batch = shape(view)
-    if values.ndim == len(batch):
+    if values.ndim == len(view.batch):
         values = np.minimum(np.maximum(values, view.low), view.high)
     values = values.astype(np.int64)
-    if batch:
+    if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))
 

@@ -11,7 +11,8 @@ import json
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -21,15 +22,12 @@ from llm_games.baselines.players import games_of, handed, rule_of
 from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
 from llm_games.noise import Noise
-from llm_games.questions import Action, BadReply, Question
-from llm_games.rulebook import Array
+from llm_games.questions import Action, BadReply
 from llm_games.view import View
 from llm_games.wrappers.tools import BadCall, Parameter, Tool
 
-DRAWS = 100
-"""How often a rule that plays by chance is drawn, to tell its chances."""
-LONGEST = 200
-"""Characters of an expression."""
+DRAWS = 100  # of a rule that plays by chance, to tell its chances
+LONGEST = 200  # characters of an expression
 
 
 # -- what a rule player would do ------------------------------------------------------------------
@@ -38,14 +36,20 @@ LONGEST = 200
 def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
     room = handed(view.game.name)
     if "others" not in arguments:
-        said = _said(view, "best_response")
-        return f"the best response, {room.assumed}: {said}"
+        return f"the best response, {room.assumed}: {_said(view, 'best_response')}"
+    name, others, given = view.game.name, view.game.players - 1, arguments["others"]
     if room.reply_to is None:
+        raise BadCall(f"no best response to given actions is defined for {name}; leave out others")
+    if len(given) != others:
         raise BadCall(
-            f"no best response to given actions is defined for {view.game.name}; leave out others"
+            f"others must be {others} actions, one for each other player, got {len(given)}"
         )
-    reply = room.reply_to(view, _others(view, arguments["others"]))
-    reply = int(np.clip(reply, view.low, view.high))
+    assert view.question is not None
+    try:
+        actions = np.array([view.question.read(value) for value in given], np.int64)
+    except BadReply as bad:
+        raise BadCall(f"others: {bad}") from None
+    reply = int(np.clip(room.reply_to(view, actions), view.low, view.high))
     return f"the best response to these actions: {_written(view, reply)}"
 
 
@@ -70,26 +74,9 @@ def _said(view: View, kind: str) -> str:
 
 def _written(view: View, action: Action) -> str:
     """Write an action as in an answer, without the quotes and braces."""
-    question = _asked(view)
-    return f"{question.key} {json.dumps(question.value_of(action))}".replace('"', "")
-
-
-def _asked(view: View) -> Question:
     assert view.question is not None, "tools are for seats that are asked"
-    return view.question
-
-
-def _others(view: View, values: list[Any]) -> Array:
-    """Return given actions of the others, in the order of seats."""
-    if len(values) != view.game.players - 1:
-        raise BadCall(
-            f"others must be {view.game.players - 1} actions, one for each other player, "
-            f"got {len(values)}"
-        )
-    try:
-        return np.array([_asked(view).read(value) for value in values], np.int64)
-    except BadReply as bad:
-        raise BadCall(f"others: {bad}") from None
+    written = json.dumps(view.question.value_of(action))
+    return f"{view.question.key} {written}".replace('"', "")
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
@@ -119,28 +106,21 @@ def _calculate(view: View, arguments: Mapping[str, Any]) -> str:
 
 
 def _value(node: ast.expr, text: str) -> Fraction:
-    """Return the exact value; numbers are read from the text, so that 0.1 is a tenth.
-
-    Raises:
-        ValueError: there is something else than arithmetic in it.
-    """
+    """Return the exact value; numbers are read from the text, so that 0.1 is a tenth."""
     if isinstance(node, ast.Constant):
         return Fraction(ast.get_source_segment(text, node) or "")
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _OPERATORS[type(node.op)](_value(node.left, text), _value(node.right, text))
-    if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
-        return _OPERATORS[type(node.op)](_value(node.operand, text))
-    raise ValueError
+    if isinstance(node, ast.BinOp | ast.UnaryOp) and type(node.op) in _OPERATORS:
+        parts = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.operand,)
+        return _OPERATORS[type(node.op)](*(_value(part, text) for part in parts))
+    raise ValueError("something else than arithmetic")
 
 
 def _number(value: Fraction) -> str:
     """Write a whole number or a short decimal exactly, anything else as a ratio and about."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    for places in range(1, 13):
-        if (value * 10**places).denominator == 1:
-            digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}}"
-            return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    for places in range(13):
+        scaled = value * 10**places
+        if scaled.denominator == 1:
+            return f"{Decimal(f'{scaled.numerator}E-{places}'):f}"
     return f"{value.numerator}/{value.denominator}, about {float(value):.6g}"
 
 
@@ -152,6 +132,7 @@ _ACTIONS = Parameter(
     "what can be expected of them",
     optional=True,
 )
+_SUM = Parameter("string", "numbers with + - * / and parentheses")
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
@@ -162,16 +143,10 @@ TOOLS: dict[str, Tool] = {
             {"others": _ACTIONS},
         ),
         Tool("equilibrium", "tells what a fully rational player would do now", _equilibrium),
-        Tool(
-            "calculator",
-            "works out an expression exactly",
-            _calculate,
-            {"expression": Parameter("string", "numbers with + - * / and parentheses")},
-        ),
+        Tool("calculator", "works out an expression exactly", _calculate, {"expression": _SUM}),
     )
 }
 """All tools by name."""
-ALWAYS = "always"
 
 
 def tool_named(name: str) -> Tool:
@@ -184,19 +159,14 @@ def tool_named(name: str) -> Tool:
     kind, colon, how = name.partition(":")
     if kind not in TOOLS:
         raise unknown("tool", name, TOOLS)
-    if not colon:
-        return TOOLS[kind]
-    if how != ALWAYS:
-        raise BadParameter(f"a tool is {kind} or {kind}:{ALWAYS}, got {name!r}")
-    return dataclasses.replace(TOOLS[kind], always=True)
+    if colon and how != "always":
+        raise BadParameter(f"a tool is {kind} or {kind}:always, got {name!r}")
+    return dataclasses.replace(TOOLS[kind], always=True) if colon else TOOLS[kind]
 
 
 def equipped(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of `LLMPolicy` with tools in place of their names.
-
-    Raises:
-        UnknownName, BadParameter: see `tool_named`.
-    """
-    tools: Iterable[Tool | str] = settings.get("tools", ())
-    found = tuple(tool_named(tool) if isinstance(tool, str) else tool for tool in tools)
-    return {**settings, "tools": found} if "tools" in settings else dict(settings)
+    """Return settings of `LLMPolicy` with tools in place of their names, see `tool_named`."""
+    if "tools" not in settings:
+        return dict(settings)
+    tools = (tool_named(tool) if isinstance(tool, str) else tool for tool in settings["tools"])
+    return {**settings, "tools": tuple(tools)}

@@ -280,6 +280,7 @@ def test_fixed_moves():
         ("shade:half", None, "a share from 0 to 1"),
         ("shade", None, "shade:<share>"),
         ("human", None, "llm-games play GAME"),
+        (3, None, "a name such as 'rational' or 'fixed:91', got 3"),
         ("truthful", "public_goods", "english_auction, sealed_bid_auction"),
     ],
 )
@@ -316,6 +317,14 @@ def test_bidders_of_thumb(kind, bids):
 def test_unknown_players_name_the_nearest(player, near):
     with pytest.raises(UnknownName, match=f"did you mean '{near}'"):
         make_player(player)
+
+
+def test_players_that_join_later_are_known(monkeypatch):
+    monkeypatch.delitem(PLAYERS, "recorded", raising=False)
+    with pytest.raises(UnknownName, match=r"did you mean 'recorded'.*known: .*all_in, .*knap"):
+        make_player("recordde")
+    with pytest.raises(BadParameter, match=r"import llm_games\.benchmarks\.runs\.plan first"):
+        make_player("recorded:run.db")
 
 
 def test_errors_also_come_at_the_start_of_an_episode():

@@ -1,16 +1,40 @@
 """Rooms: every game hands over its parts, also one of another package; misspelt names fail."""
 
 import sys
+from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 import pytest
 
 from llm_games import register, rooms
 from llm_games.baselines.deviation import deviation
-from llm_games.baselines.players import check_room, make_player, players_for
-from llm_games.errors import BadParameter, UnknownName
+from llm_games.baselines.players import PLAYERS as SHARED
+from llm_games.baselines.players import handed, make_player, players_for
+from llm_games.baselines.rules import Kind
+from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.registry import rulebook
 from llm_games.wrappers.seats import play
+
+PARTS = ("rules", "theory", "players", "mind")
+
+
+def check_room(game):
+    """Check what a game's room hands over: every name in it means something."""
+    package = rooms.ROOMS[game].players
+    for module in iter_modules(import_module(package).__path__) if package else ():
+        near = get_close_matches(module.name, PARTS, 1, cutoff=0.8)
+        if near and module.name not in PARTS:
+            raise BadParameter(f"{package}/{module.name}.py: did you mean {near[0]}.py?")
+    for kind, said in handed(game).rules.items():
+        if isinstance(said, Kind) and not (said.summary and said.rule):
+            raise BadParameter(f"{game}: player {kind!r} needs a summary and a rule")
+        if not isinstance(said, Kind) and kind not in SHARED:
+            raise unknown("kind of player that games share (others come as a Kind):", kind, SHARED)
+    theory = rooms.part(game, "theory")
+    if theory is not None and not callable(getattr(theory, "deviation", None)):
+        raise BadParameter(f"{theory.__name__} must define deviation(game, record)")
 
 
 @pytest.mark.parametrize("game", rooms.ROOMS)

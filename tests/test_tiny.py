@@ -20,7 +20,7 @@ from llm_games.baselines.games.english_auction.asides import Beliefs
 from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny import data, evaluate
 from llm_games.baselines.tiny.chat import TEMPLATE, render
-from llm_games.baselines.tiny.client import TinyClient, explained, legal, schema_allows, whole
+from llm_games.baselines.tiny.client import TinyClient, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
 from llm_games.baselines.tiny.scripts import answer
@@ -263,7 +263,7 @@ def test_schemas_of_several_keys_constrain_like_the_forms():
 
 
 def test_explanations_end():
-    allows = explained(Integer("bid", 0, 7).allows)
+    allows = legal(Integer("bid", 0, 7), reasoning=True)
     assert allows('{"explanation": "well, yes", "bid": 7}')
     assert not allows('{"explanation": "a\\n')
     assert not allows('{"explanation": "' + "a" * 1000)

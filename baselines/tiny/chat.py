@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 SYSTEM, USER, ASSISTANT, END = "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"
-SPECIAL = (END, SYSTEM, USER, ASSISTANT)
-"""The special tokens in the order of their ids."""
-
+SPECIAL = (END, SYSTEM, USER, ASSISTANT)  # in the order of their ids
 TEMPLATE = (
     "{%- set system = messages | selectattr('role', 'equalto', 'system')"
     " | map(attribute='content') | join('\\n') -%}"

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,9 @@ from llm_games.questions import Question
 from llm_games.schemas import beginnings
 from llm_games.wrappers.clients.base import Completion, Request
 
-ROWS = 64
-"""Most replies that are sampled together."""
-THOUGHT = 240
-"""Most characters of an explanation before a constrained answer."""
-MAX_TOKENS = 400
-"""Limit of a reply where the request names none."""
+ROWS = 64  # most replies that are sampled together
+THOUGHT = 240  # most characters of an explanation before a constrained answer
+MAX_TOKENS = 400  # of a reply where the request names no limit
 
 
 class Batcher:
@@ -30,8 +28,8 @@ class Batcher:
     Asks may join whenever a batch begins. For use by one event loop at a time.
     """
 
-    def __init__(self, model: TinyLM, rows: int = ROWS) -> None:
-        self.model, self.rows = model, rows
+    def __init__(self, model: TinyLM) -> None:
+        self.model = model
         self._waiting: list[tuple[Ask, asyncio.Future[Sampled]]] = []
         self._runner: asyncio.Task[None] | None = None
 
@@ -52,8 +50,8 @@ class Batcher:
     async def _run(self) -> None:
         await asyncio.sleep(0)  # let everybody speak who is about to
         while self._waiting:
-            batch, self._waiting = self._waiting[: self.rows], self._waiting[self.rows :]
-            batch = [(ask, future) for ask, future in batch if not future.done()]
+            batch = [(ask, future) for ask, future in self._waiting[:ROWS] if not future.done()]
+            self._waiting = self._waiting[ROWS:]
             try:
                 replies = await asyncio.to_thread(self.model.generate, [ask for ask, _ in batch])
             except Exception as error:  # handed to those who asked
@@ -67,14 +65,10 @@ class Batcher:
 
 
 class TinyClient:
-    """The embedded model as a `Client`.
+    """The embedded model as a `Client`; if `constrained`, it replies legally to known questions.
 
-    Args:
-        constrained: sample only legal replies, where the request's question is known.
-        weights: folder of a model in Hugging Face layout; None for the shipped one.
-
-    Raises:
-        TinyModelError: the folder is not that of a tiny model.
+    `weights` is the folder of a model in Hugging Face layout, None for the shipped one; a
+    `TinyModelError` says why it cannot be used.
     """
 
     def __init__(self, constrained: bool = False, weights: str | Path | None = None) -> None:
@@ -84,29 +78,12 @@ class TinyClient:
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion; never fails for a well-formed request."""
-        begin = time.monotonic()
-        reply = await self._batcher.reply(self._ask(request))
-        return Completion(
-            reply.text,
-            "length" if reply.finish == "length" else "stop",
-            reply.tokens_in,
-            len(reply.tokens),
-            time.monotonic() - begin,
-            self.name,
-        )
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-    def _ask(self, request: Request) -> Ask:
-        prefix, prompt = render(request.messages)
-        how = request.sampling
+        begin, how = time.monotonic(), request.sampling
         allows = complete = None
         if self.constrained and request.question is not None:
             allows, complete = legal(request.question, request.reasoning), whole
-        return Ask(
-            prefix,
-            prompt,
+        ask = Ask(
+            *render(request.messages),
             seed=(request.seed % 2**64, 0),
             temperature=1.0 if how.temperature is None else how.temperature,
             top_p=how.top_p or 1.0,
@@ -114,55 +91,50 @@ class TinyClient:
             allows=allows,
             complete=complete,
         )
+        reply = await self._batcher.reply(ask)
+        finish, took = reply.finish or "stop", time.monotonic() - begin
+        return Completion(reply.text, finish, reply.tokens_in, len(reply.tokens), took, self.name)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
 
 
 def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
-    """Return which texts can begin a legal reply, with a short explanation first if wanted."""
-    if not reasoning:
-        return question.allows
-    return explained(question.allows)
+    """Return which texts can begin a legal reply, after a short plain explanation if wanted."""
+    head = '{"explanation": "'
+    plain = re.compile(rf'[^"\\\x00-\x1f]{{0,{THOUGHT}}}')
+
+    def explained(text: str) -> bool:
+        if not text.startswith(head):
+            return head.startswith(text)
+        thought, quote, rest = text[len(head) :].partition('"')
+        if not plain.fullmatch(thought):
+            return False
+        answer = rest[:2] == ", " and question.allows("{" + rest[2:])
+        return not quote or answer or ", ".startswith(rest)
+
+    return explained if reasoning else question.allows
 
 
 def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
     """Return whether a text can begin a reply of this schema; an explanation is kept short.
 
-    Raises:
-        ValueError: it is not a schema of an object, or has a part that is not known.
+    A ValueError says that it is no schema of an object, or has a part that is not known.
     """
     short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
-    try:
+    with suppress(LookupError, TypeError, AttributeError, ValueError):
         if schema["type"] == "object" and schema["properties"]:
             kept = {name: short.get(name, part) for name, part in schema["properties"].items()}
             return beginnings({**schema, "properties": kept})
-    except (LookupError, TypeError, AttributeError, ValueError):
-        pass
     raise ValueError(
         "json_schema must be an object with properties that are integers, numbers, strings, "
         f"enums, null, arrays, objects of these, or anyOf them; got {schema!r}"
     )
 
 
-def explained(allows: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Put an explanation of plain characters before a reply that `allows` describes."""
-    head = '{"explanation": "'
-    plain = re.compile(rf'[^"\\\x00-\x1f]{{0,{THOUGHT}}}')
-
-    def allowed(text: str) -> bool:
-        if not text.startswith(head):
-            return head.startswith(text)
-        thought, quote, rest = text[len(head) :].partition('"')
-        if not plain.fullmatch(thought):
-            return False
-        return not quote or ", ".startswith(rest) or (rest[:2] == ", " and allows("{" + rest[2:]))
-
-    return allowed
-
-
 def whole(text: str) -> bool:
     """Return whether a text is a complete JSON object."""
-    if not text.endswith("}"):
-        return False
     try:
-        return isinstance(json.loads(text), dict)
+        return text.endswith("}") and isinstance(json.loads(text), dict)
     except ValueError:
         return False

@@ -9,26 +9,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from llm_games.baselines.players import mind_of
+from llm_games.baselines.players import llm_player
 from llm_games.baselines.tiny.client import TinyClient
 from llm_games.baselines.tiny.data import VARIANTS
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.words import PERSONAS, versions
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.mind import Planning
-from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.seats import play_table
 
 _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),
-    *(
-        ("budget_auction", f"econ_arena_{group}", {"rounds": 6, "reveal": "bids"})
-        for group in "LMH"
-    ),
+    *(("budget_auction", f"econ_arena_{g}", {"rounds": 6, "reveal": "bids"}) for g in "LMH"),
     *(("english_auction", f"econ_arena_english_{group}", {}) for group in "LMH"),
     ("english_auction", "auc_arena_20", {}),
     *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
@@ -61,12 +57,11 @@ def validity(policy: LLMPolicy, label: str, replies: int, seed: int = 0) -> Coun
     asked = int(game.asked(game.reset(seed)).sum())
 
     async def tables() -> Counts:
-        total, at = Counts(), seed
+        total, seeds = Counts(), count(seed)
         while total.total() < replies:
             # As many tables as fill a batch.
-            played = [play(game, policy, at + table) for table in range(max(1, 20 // asked))]
+            played = [play(game, policy, next(seeds)) for _ in range(max(1, 20 // asked))]
             total.update(sum(await asyncio.gather(*played), Counts()))
-            at += len(played)
         return total
 
     return asyncio.run(tables())
@@ -76,7 +71,7 @@ def share(counts: Counts, kind: str = "move") -> float:
     """Return the share of valid replies; a belief is valid if it can be read, true or not."""
     good = ("valid", "out_of_range") if kind == "belief" else ("valid",)
     total = sum(n for (what, _), n in counts.items() if what == kind)
-    return sum(counts[kind, outcome] for outcome in good) / total
+    return sum(counts[kind, outcome] for outcome in good) / total if total else float("nan")
 
 
 def main() -> None:
@@ -91,28 +86,19 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--replies", type=int, default=400, help="for each cell, at least")
     args = parser.parse_args()
+    settings = {name: getattr(args, name) for name in ("persona", "reasoning", "temperature")}
+    if args.planning:
+        settings["learning"] = True
     client = TinyClient(args.constrained, args.weights)
     columns = versions("public_goods")
     kinds = ("plan", "move", "belief", "replan", "learn") if args.planning else ("move",)
     print("| game | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
     for label in args.games:
-        cells: dict[str, list[str]] = {kind: [] for kind in kinds}
-        for version in columns:
-            settings: dict[str, Any] = {
-                "prompts": version,
-                "persona": args.persona,
-                "reasoning": args.reasoning,
-                "temperature": args.temperature,
-            }
-            if args.planning:
-                planner = PlanningPolicy(client, Planning(learning=True), mind_of, **settings)
-            policy = planner if args.planning else LLMPolicy(client, **settings)
-            counts = validity(policy, label, args.replies)
-            for kind in kinds:
-                cells[kind].append(f"{share(counts, kind):.1%}")
+        players = (llm_player(client, {"prompts": version, **settings}) for version in columns)
+        counts = [validity(player, label, args.replies) for player in players]
         for kind in kinds:
-            name = f"{label}: {kind}" if args.planning else label
-            print(f"| {name} | " + " | ".join(cells[kind]) + " |", flush=True)
+            cells = " | ".join(f"{share(cell, kind):.1%}" for cell in counts)
+            print(f"| {label}{f': {kind}' if args.planning else ''} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

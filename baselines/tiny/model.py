@@ -30,13 +30,12 @@ class TinyModelError(LLMGamesError):
 class Llama:
     """A Llama with tied embeddings, computed in float32.
 
-    Raises:
-        TinyModelError: the folder lacks files, or they are not those of such a model.
+    A `TinyModelError` says which files the folder lacks, or which are not those of such a model.
     """
 
     def __init__(self, folder: Path) -> None:
         config, self.tokenizer, tensors = _load(folder)
-        self.layers: int = config["num_hidden_layers"]
+        layers: int = config["num_hidden_layers"]
         self.heads: int = config["num_attention_heads"]
         self.groups: int = config["num_key_value_heads"]
         self.size: int = config["hidden_size"] // self.heads
@@ -47,30 +46,23 @@ class Llama:
         angles = np.outer(np.arange(self.limit), 1.0 / theta**turns)
         self._cos = np.cos(angles).astype(np.float32)
         self._sin = np.sin(angles).astype(np.float32)
-        self.embed, self.unembed, self._blocks = _matrices(tensors, self.layers)
+        self.embed, self.unembed, self._blocks = _matrices(tensors, layers)
         self.end = self.tokenizer.token_to_id(END)
+        self.nothing: Cache = [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * layers
         self.pieces = [self.tokenizer.decode([i]) for i in range(len(self.embed))]
 
-    def empty(self) -> Cache:
-        """Return the cache of nothing."""
-        return [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * self.layers
-
-    def read(self, ids: Sequence[int], start: int, before: Cache) -> tuple[Floats, Cache]:
+    def read(self, ids: Sequence[int], before: Cache) -> tuple[Floats, Cache]:
         """Run one prompt; return the last logits ``(vocabulary,)`` and its keys and values.
 
-        Args:
-            ids: the tokens.
-            start: how many tokens come before them.
-            before: their keys and values, ``(groups, start, size)`` for each layer.
+        Those of what stands before it are `before`, ``(groups, tokens, size)`` a layer.
         """
-        n, cache = len(ids), []
+        n, start, cache = len(ids), before[0][0].shape[1], []
         causal = np.triu(np.full((n, n), -np.inf, np.float32), 1)
 
         def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
             cache.append((k.swapaxes(0, 1).copy(), v.swapaxes(0, 1).copy()))
-            keys, values = (
-                np.concatenate(pair, 1) for pair in zip(before[layer], cache[-1], strict=True)
-            )
+            pairs = zip(before[layer], cache[-1], strict=True)
+            keys, values = (np.concatenate(pair, 1) for pair in pairs)
             q = q.transpose(1, 2, 0, 3).reshape(self.groups, -1, self.size)
             scores = (q @ keys.swapaxes(1, 2)).reshape(self.groups, -1, n, start + n)
             scores[..., start:] += causal
@@ -99,35 +91,29 @@ class Llama:
 
 
 def attention(
-    shared: list[tuple[slice, Cache]], caches: Cache, mask: Floats, here: int
+    shared: list[tuple[int, Cache]], caches: Cache, mask: Floats, here: int
 ) -> Callable[..., Floats]:
     """Return attention of one new token a row to a shared prefix and to the row's own cache.
 
-    Args:
-        shared: runs of rows with the same prefix, and its cache.
-        caches: the rows' own, ``(rows, groups, room, size)`` a layer; written at `here`.
-        mask: of the own caches, ``(rows, 1, 1, room)``.
+    `shared` says how many rows in turn have the same prefix, and its cache; `caches` are the rows'
+    own, ``(rows, groups, room, size)`` a layer, written at `here` and masked by ``(rows, room)``.
     """
 
     def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
         keys, values = caches[layer]
         keys[:, :, here], values[:, :, here] = k, v
-        near = q @ keys.swapaxes(2, 3) + mask
-        return np.concatenate(
-            [_to_both(q[rows], near[rows], values[rows], *before[layer]) for rows, before in shared]
-        )
+        near, mixed, at = q @ keys.swapaxes(2, 3) + mask[:, None, None], [], 0
+        for count, before in shared:
+            rows, at = slice(at, at + count), at + count
+            far_keys, far_values = before[layer]
+            start = far_keys.shape[1]
+            # Row by row, since BLAS would sum in another order for another number of rows.
+            scores = np.concatenate((q[rows] @ far_keys.swapaxes(1, 2), near[rows]), 3)
+            weights = _softmax(scores)
+            mixed.append(weights[..., :start] @ far_values + weights[..., start:] @ values[rows])
+        return np.concatenate(mixed)
 
     return attend
-
-
-def _to_both(
-    q: Floats, near: Floats, values: Floats, shared_keys: Floats, shared_values: Floats
-) -> Floats:
-    """Attend to a prefix that all rows share and, with the scores `near`, to their own values."""
-    # Row by row, since BLAS would sum in another order for another number of rows.
-    start = shared_keys.shape[1]
-    weights = _softmax(np.concatenate((q @ shared_keys.swapaxes(1, 2), near), 3))
-    return weights[..., :start] @ shared_values + weights[..., start:] @ values
 
 
 def _norm(x: Floats, eps: float) -> Floats:
@@ -166,9 +152,7 @@ def _load(folder: Path) -> tuple[dict[str, Any], Tokenizer, dict[str, Floats]]:
             f"{config.get('architectures')}"
         )
     if tokenizer.token_to_id(END) is None:
-        raise TinyModelError(
-            f"{folder}/tokenizer.json lacks the token {END}: it is another model's"
-        )
+        raise TinyModelError(f"{folder}/tokenizer.json lacks {END}: it is another model's")
     return config, tokenizer, tensors
 
 
@@ -184,17 +168,11 @@ def _matrices(tensors: dict[str, Floats], layers: int) -> tuple[Floats, Floats, 
         blocks = []
         for i in range(layers):
             at, attention = f"model.layers.{i}", f"model.layers.{i}.self_attn"
-            qkv = (f"{attention}.{x}_proj" for x in "qkv")
-            blocks.append(
-                (
-                    matrix(f"{at}.input_layernorm", *qkv),
-                    matrix("", f"{attention}.o_proj"),
-                    matrix(
-                        f"{at}.post_attention_layernorm", f"{at}.mlp.gate_proj", f"{at}.mlp.up_proj"
-                    ),
-                    matrix("", f"{at}.mlp.down_proj"),
-                )
-            )
+            qkv = matrix(f"{at}.input_layernorm", *(f"{attention}.{x}_proj" for x in "qkv"))
+            gate_up = (f"{at}.mlp.gate_proj", f"{at}.mlp.up_proj")
+            wide = matrix(f"{at}.post_attention_layernorm", *gate_up)
+            narrow = matrix("", f"{at}.mlp.down_proj")
+            blocks.append((qkv, matrix("", f"{attention}.o_proj"), wide, narrow))
         embed = tensors["model.embed_tokens.weight"]
         return embed, matrix("model.norm", "model.embed_tokens"), blocks
     except KeyError as error:

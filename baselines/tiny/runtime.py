@@ -1,16 +1,14 @@
 """The tiny language model in NumPy: a Llama with a key-value cache, batches and seeded sampling.
 
-A reply depends on its own prompt, seed and settings alone, not on what else is in the batch.
-Two things see to that. Noise comes from each row's own generator. And no number of a row is
-computed in another order of summation when its company changes: prompts are read one by one,
-rows decode together only with rows of the same cache size, and batches are padded to whole blocks
-of `BLOCK` rows, so that BLAS takes the same kernel for each of them.
+A reply depends on its own prompt, seed and settings alone, not on what else is in the batch: noise
+comes from each row's own generator, and no number of a row is summed in another order when its
+company changes. Prompts are read one by one, rows decode together only with rows of the same cache
+size, and batches are padded to whole blocks of `BLOCK` rows, so that BLAS takes the same kernel.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -27,30 +25,18 @@ PREFIXES = 32  # system texts whose cache is kept
 
 @dataclass(frozen=True)
 class Ask:
-    """One reply that is wanted.
-
-    Attributes:
-        prefix, prompt: the two parts of the rendered chat, see `chat.render`.
-        seed: non-negative integers from which all noise of this reply comes.
-        temperature: 0 takes the likeliest token each time.
-        top_p: above 0; sample among the likeliest tokens that together have this probability.
-        max_tokens: most tokens of the reply.
-        allows: whether a text can begin a legal reply; None samples freely.
-        complete: whether an allowed text is a whole reply, after which nothing is sampled.
-        stop: texts before which the reply is cut off.
-        top: how many of the likeliest tokens to report beside each sampled one.
-    """
+    """One reply that is wanted, to the two parts of a rendered chat, see `chat.render`."""
 
     prefix: str
     prompt: str
-    seed: tuple[int, ...] = (0,)
-    temperature: float = 1.0
-    top_p: float = 1.0
+    seed: tuple[int, ...] = (0,)  # not negative; all noise of this reply comes from it
+    temperature: float = 1.0  # 0 takes the likeliest token each time
+    top_p: float = 1.0  # above 0; sample among the likeliest tokens of this probability together
     max_tokens: int = 256
-    allows: Callable[[str], bool] | None = None
-    complete: Callable[[str], bool] | None = None
-    stop: tuple[str, ...] = ()
-    top: int = 0
+    allows: Callable[[str], bool] | None = None  # can a text begin a legal reply? None: any can
+    complete: Callable[[str], bool] | None = None  # is an allowed text a whole reply?
+    stop: tuple[str, ...] = ()  # texts before which the reply is cut off
+    top: int = 0  # how many of the likeliest tokens to report beside each sampled one
 
 
 @dataclass
@@ -66,15 +52,11 @@ class Sampled:
 
 
 class TinyLM:
-    """A Llama in Hugging Face layout, computed in float32. Not for use by two threads at once.
-
-    Raises:
-        TinyModelError: the folder lacks files, or they are not those of such a model.
-    """
+    """A `Llama` that samples replies. Not for use by two threads at once."""
 
     def __init__(self, folder: str | Path = WEIGHTS) -> None:
         self.llama = Llama(Path(folder))
-        self._prefixes: OrderedDict[str, tuple[int, Cache]] = OrderedDict()
+        self._prefixes: dict[str, Cache] = {}
 
     def generate(self, asks: Sequence[Ask]) -> list[Sampled]:
         """Return one reply for each ask, in order."""
@@ -82,47 +64,50 @@ class TinyLM:
         rows: dict[int, list[_Row]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}
         for ask in asks:
-            start, before = self._prefix(ask.prefix)
-            ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
+            before = self._prefix(ask.prefix)
+            start = before[0][0].shape[1]
             reply = min(ask.max_tokens, self.llama.limit // 4)  # of a long prompt, the end is read
+            ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             ids = ids[-max(1, self.llama.limit - start - reply) :]
             replies.append(Sampled(start + len(ids)))
             key = (ask.prefix, ask.prompt)
             if key not in read:
-                read[key] = self.llama.read(ids, start, before)
-            row = _Row(ask, replies[-1], start, before, len(ids), *read[key])
-            rows.setdefault(-(-len(ids) // PAGE) * PAGE, []).append(row)
+                read[key] = self.llama.read(ids, before)
+            logits, cache = read[key]
+            row = _Row(ask, replies[-1], before, cache)
+            row.sample(self.llama, logits)
+            if row.reply.finish is None:
+                rows.setdefault(-(-len(ids) // PAGE) * PAGE, []).append(row)
         for room, group in rows.items():
             self._decode(sorted(group, key=lambda row: row.ask.prefix), room)
         return replies
 
-    def _prefix(self, text: str) -> tuple[int, Cache]:
-        """Return the length and the cache of a system text, computed once."""
-        if text not in self._prefixes:
-            ids = self.llama.tokenizer.encode(text, add_special_tokens=False).ids[
-                : self.llama.limit // 2
-            ]
-            self._prefixes[text] = (len(ids), self.llama.read(ids, 0, self.llama.empty())[1])
-            if len(self._prefixes) > PREFIXES:
-                self._prefixes.popitem(last=False)
-        self._prefixes.move_to_end(text)
-        return self._prefixes[text]
+    def _prefix(self, text: str) -> Cache:
+        """Return the cache of a system text; those asked for last are kept."""
+        cache = self._prefixes.pop(text, None)
+        if cache is None:
+            ids = self.llama.tokenizer.encode(text, add_special_tokens=False).ids
+            cache = self.llama.read(ids[: self.llama.limit // 2], self.llama.nothing)[1]
+        self._prefixes[text] = cache
+        if len(self._prefixes) > PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
+        return cache
 
     def _decode(self, live: list[_Row], room: int) -> None:
         """Sample rows to their ends. `room`: tokens that each prompt takes, with padding."""
-        for row in live:
-            row.sample(self.llama, row.logits)
-        live = [row for row in live if row.reply.finish is None]
-        caches, mask, step = *_gather(_padded(live), self.llama.layers, room), 0
+        caches, mask, step = *_gather(_padded(live), room), 0
         while live:
-            if step % PAGE == 0:
-                caches, mask = _grown(caches, mask)
+            if step % PAGE == 0:  # make room for more tokens
+                more = ((0, 0), (0, 0), (0, PAGE), (0, 0))
+                caches = [(np.pad(k, more), np.pad(v, more)) for k, v in caches]
+                mask = np.pad(mask, ((0, 0), (0, PAGE)), constant_values=-np.inf)
             rows, here = _padded(live), room + step
-            mask[..., here] = 0
+            mask[:, here] = 0
+            runs = [list(run) for _, run in groupby(rows, key=lambda row: row.ask.prefix)]
             x = self.llama.run(
                 self.llama.embed[[row.reply.tokens[-1] for row in rows]],
-                np.array([row.start + row.length + step for row in rows]),
-                attention(_shared(rows), caches, mask, here),
+                np.array([row.reply.tokens_in + step for row in rows]),
+                attention([(len(run), run[0].before) for run in runs], caches, mask, here),
             )
             for row, logits in zip(live, x @ self.llama.unembed, strict=False):
                 if row.reply.finish is None:
@@ -134,24 +119,12 @@ class TinyLM:
                 caches, mask = [(k[going], v[going]) for k, v in caches], mask[going]
 
 
-@dataclass
 class _Row:
-    """A reply in the making: what it goes on from, and its own noise.
+    """A reply in the making: the caches of its system text and of its prompt, and its own noise."""
 
-    `start` and `before` are the system text's length and cache, `length`, `logits` and `cache`
-    those of the prompt behind it.
-    """
-
-    ask: Ask
-    reply: Sampled
-    start: int
-    before: Cache
-    length: int
-    logits: Floats
-    cache: Cache
-
-    def __post_init__(self) -> None:
-        self._rng = np.random.default_rng(self.ask.seed)
+    def __init__(self, ask: Ask, reply: Sampled, before: Cache, cache: Cache) -> None:
+        self.ask, self.reply, self.before, self.cache = ask, reply, before, cache
+        self._rng = np.random.default_rng(ask.seed)
 
     def sample(self, model: Llama, logits: Floats) -> None:
         """Add one token to the reply, or end it."""
@@ -167,10 +140,8 @@ class _Row:
             reply.finish = "stop"
         else:
             self._add(model, token, logits)
-        if reply.finish is None and (
-            len(reply.tokens) >= ask.max_tokens
-            or reply.tokens_in + len(reply.tokens) >= model.limit
-        ):
+        most = min(ask.max_tokens, model.limit - reply.tokens_in)
+        if reply.finish is None and len(reply.tokens) >= most:
             reply.finish = "length"
         if reply.finish and not ask.stop and ask.allows is None:
             reply.text = model.tokenizer.decode(reply.tokens)
@@ -221,31 +192,14 @@ def _padded(items: list[Any]) -> list[Any]:
     return items + items[-1:] * (-len(items) % BLOCK)
 
 
-def _shared(rows: list[_Row]) -> list[tuple[slice, Cache]]:
-    """Return which rows follow each other on the same system text, and its cache."""
-    runs: list[tuple[slice, Cache]] = []
-    for _, group in groupby(range(len(rows)), key=lambda i: rows[i].ask.prefix):
-        places = list(group)
-        runs.append((slice(places[0], places[-1] + 1), rows[places[0]].before))
-    return runs
+def _gather(rows: list[_Row], room: int) -> tuple[Cache, Floats]:
+    """Stack the rows' caches, ``(rows, groups, room, size)`` a layer, and mask what is padding."""
 
+    def stack(arrays: Iterable[Floats]) -> Floats:
+        return np.stack([np.pad(a, ((0, 0), (0, room - a.shape[1]), (0, 0))) for a in arrays])
 
-def _gather(rows: list[_Row], layers: int, pages: int) -> tuple[Cache, Floats]:
-    """Stack the rows' caches, ``(rows, groups, pages, size)`` a layer, and mask what is padding."""
-    caches = []
-    for layer in range(layers if rows else 0):
-        pairs = zip(*(row.cache[layer] for row in rows), strict=True)
-        k, v = (
-            np.stack([np.pad(a, ((0, 0), (0, pages - a.shape[1]), (0, 0))) for a in pair])
-            for pair in pairs
-        )
-        caches.append((k, v))
-    unseen = np.arange(pages) >= np.array([row.length for row in rows], int)[:, None]
-    return caches, np.where(unseen, -np.inf, 0).astype(np.float32)[:, None, None]
-
-
-def _grown(caches: Cache, mask: Floats) -> tuple[Cache, Floats]:
-    """Make room for `PAGE` more tokens."""
-    room = ((0, 0), (0, 0), (0, PAGE), (0, 0))
-    wider = np.pad(mask, ((0, 0), (0, 0), (0, 0), (0, PAGE)), constant_values=-np.inf)
-    return [(np.pad(k, room), np.pad(v, room)) for k, v in caches], wider
+    layers = zip(*(row.cache for row in rows), strict=True)
+    caches = [(stack(k for k, _ in layer), stack(v for _, v in layer)) for layer in layers]
+    lengths = np.array([row.cache[0][0].shape[1] for row in rows])
+    seen = np.arange(room) < lengths[:, None]
+    return caches, np.where(seen, np.float32(0), np.float32(-np.inf))

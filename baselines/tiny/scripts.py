@@ -1,8 +1,8 @@
 """The characters that the tiny model imitates: what their scripts have in common.
 
-A script gets a view and returns an action and a reason in words; each game's room has one, as
-``PLAYERS.script``. It is a few cases that can be read off the last message, for each persona of
-the prompts; ``rng`` gives each character some variety.
+A script returns an action and a reason in words; each game's room has one, as ``PLAYERS.script``.
+It is a few cases that can be read off the last message, for each persona of the prompts; ``rng``
+gives each character some variety.
 """
 
 from __future__ import annotations

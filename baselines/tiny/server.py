@@ -12,10 +12,11 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, schema_allows, whole
@@ -27,6 +28,9 @@ NAME = "tiny"
 
 class ServerNotInstalled(LLMGamesError, ImportError):
     """Starlette or uvicorn is missing."""
+
+    def __init__(self, error: ImportError) -> None:
+        super().__init__(f"the server needs `pip install 'llm-games[serve]'` ({error})")
 
 
 class Part(BaseModel):
@@ -52,8 +56,6 @@ class ChatMessage(BaseModel):
 class ChatRequest(BaseModel):
     """What may be asked. What would change the reply and is not supported is refused."""
 
-    model_config = ConfigDict(extra="ignore")
-
     model: str = NAME
     messages: list[ChatMessage] = Field(min_length=1)
     temperature: float | None = Field(None, ge=0, le=2)
@@ -74,56 +76,43 @@ class ChatRequest(BaseModel):
     tools: list[Any] | None = Field(None, max_length=0)
 
     def asks(self) -> list[Ask]:
-        """Return one ask for each choice."""
-        prefix, prompt = render([message.plain() for message in self.messages])
-        allows = self._allows()
-        seed = uuid.uuid4().int if self.seed is None else self.seed
-        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        return [
-            Ask(
-                prefix,
-                prompt,
-                seed=(seed % 2**64, choice),
-                temperature=1.0 if self.temperature is None else self.temperature,
-                top_p=1.0 if self.top_p is None else self.top_p,
-                max_tokens=self.max_completion_tokens or self.max_tokens or MAX_TOKENS,
-                allows=allows,
-                complete=whole if allows else None,
-                stop=tuple(stop for stop in stops if stop),
-                top=self.top_logprobs or 0,
-            )
-            for choice in range(self.n or 1)
-        ]
-
-    def _allows(self) -> Callable[[str], bool] | None:
-        kind = (self.response_format or {}).get("type", "text")
-        if kind == "text":
-            return None
-        schema = (self.response_format or {}).get("json_schema")
-        if kind != "json_schema" or not isinstance(schema, dict) or "schema" not in schema:
+        """Return one ask for each choice; a ValueError is about `response_format`."""
+        form, allows = self.response_format or {}, None
+        kind, schema = form.get("type", "text"), form.get("json_schema")
+        if kind == "json_schema" and isinstance(schema, dict) and "schema" in schema:
+            allows = schema_allows(schema["schema"])
+        elif kind != "text":
             raise ValueError(
                 "response_format must be {'type': 'text'} or {'type': 'json_schema', "
                 f"'json_schema': {{'name': …, 'schema': …}}}}, got type {kind!r}"
             )
-        return schema_allows(schema["schema"])
+        seed = uuid.uuid4().int if self.seed is None else self.seed
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        ask = Ask(
+            *render([message.plain() for message in self.messages]),
+            temperature=1.0 if self.temperature is None else self.temperature,
+            top_p=self.top_p or 1.0,
+            max_tokens=self.max_completion_tokens or self.max_tokens or MAX_TOKENS,
+            allows=allows,
+            complete=whole if allows else None,
+            stop=tuple(stop for stop in stops if stop),
+            top=self.top_logprobs or 0,
+        )
+        return [replace(ask, seed=(seed % 2**64, choice)) for choice in range(self.n or 1)]
 
 
 def create_app(weights: str | Path | None = None) -> Any:
-    """Return the Starlette application.
-
-    Raises:
-        ServerNotInstalled: Starlette is missing.
-        TinyModelError: the folder is not that of a tiny model.
-    """
+    """Return the Starlette application; a `ServerNotInstalled` or `TinyModelError` says why not."""
     try:
         from starlette.applications import Starlette
         from starlette.requests import Request
         from starlette.responses import JSONResponse, Response, StreamingResponse
         from starlette.routing import Route
     except ImportError as error:
-        raise _missing(error) from error
+        raise ServerNotInstalled(error) from error
 
     batcher, born = Batcher(TinyLM(weights or WEIGHTS)), int(time.time())
+    model = {"id": NAME, "object": "model", "created": born, "owned_by": "llm-games"}
 
     async def chat(request: Request) -> Response:
         try:
@@ -132,46 +121,33 @@ def create_app(weights: str | Path | None = None) -> Any:
         except ValueError as error:
             return JSONResponse(_error(error), 400)
         replies = await batcher.replies(asks)
+        body = _completion(batcher.model, wanted, replies)
         if wanted.stream:
-            return StreamingResponse(
-                _stream(batcher.model, wanted, replies), media_type="text/event-stream"
-            )
-        return JSONResponse(_completion(batcher.model, wanted, replies))
+            events = _stream(batcher.model, wanted, replies, body)
+            return StreamingResponse(events, media_type="text/event-stream")
+        return JSONResponse(body)
 
-    async def models(request: Request) -> Response:
-        model = {"id": NAME, "object": "model", "created": born, "owned_by": "llm-games"}
-        return JSONResponse({"object": "list", "data": [model]})
-
-    async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    return Starlette(
-        routes=[
-            Route("/v1/chat/completions", chat, methods=["POST"]),
-            Route("/v1/models", models),
-            Route("/health", health),
-        ]
-    )
+    models = JSONResponse({"object": "list", "data": [model]})
+    routes = [
+        Route("/v1/chat/completions", chat, methods=["POST"]),
+        Route("/v1/models", models, methods=["GET"]),
+        Route("/health", JSONResponse({"status": "ok"}), methods=["GET"]),
+    ]
+    return Starlette(routes=routes)
 
 
 def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     weights: str | Path | None = None,
-    log_level: str = "warning",
     ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve until interrupted; call `ready` once the port is taken.
-
-    Raises:
-        ServerNotInstalled: Starlette or uvicorn is missing.
-        BadParameter: nothing can listen there.
-    """
+    """Serve until interrupted; call `ready` once the port is taken, or raise `BadParameter`."""
     try:
         import uvicorn
     except ImportError as error:
-        raise _missing(error) from error
-    server = uvicorn.Server(uvicorn.Config(create_app(weights), log_level=log_level))
+        raise ServerNotInstalled(error) from error
+    server = uvicorn.Server(uvicorn.Config(create_app(weights), log_level="warning"))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
@@ -184,24 +160,15 @@ def serve(
         server.run(sockets=[listening])
 
 
-def _missing(error: ImportError) -> ServerNotInstalled:
-    return ServerNotInstalled(f"the server needs `pip install 'llm-games[serve]'` ({error})")
-
-
 def _error(error: ValueError) -> dict[str, Any]:
     """Return an error body as OpenAI writes them."""
     param, message = "response_format", str(error)  # what pydantic does not check itself
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        param = ".".join(str(part) for part in first["loc"])
+        param = ".".join(map(str, first["loc"]))
         message = f"{param or 'body'}: {first['msg']}"
-    body = {
-        "message": message,
-        "type": "invalid_request_error",
-        "param": param or None,
-        "code": None,
-    }
-    return {"error": body}
+    kind = "invalid_request_error"
+    return {"error": {"message": message, "type": kind, "param": param or None, "code": None}}
 
 
 def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> dict[str, Any]:
@@ -214,22 +181,17 @@ def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> d
         }
         for i, reply in enumerate(replies)
     ]
-    return _envelope(wanted, "chat.completion") | {"choices": choices, "usage": _usage(replies)}
-
-
-def _envelope(wanted: ChatRequest, kind: str) -> dict[str, Any]:
+    prompt, made = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
+    usage = {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": kind,
+        "object": "chat.completion",
         "created": int(time.time()),
         "model": wanted.model,
         "system_fingerprint": None,
+        "choices": choices,
+        "usage": usage,
     }
-
-
-def _usage(replies: list[Sampled]) -> dict[str, int]:
-    prompt, made = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
-    return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
 
 
 def _logprobs(model: TinyLM, reply: Sampled) -> dict[str, Any]:
@@ -245,9 +207,12 @@ def _logprobs(model: TinyLM, reply: Sampled) -> dict[str, Any]:
     return {"content": content, "refusal": None}
 
 
-async def _stream(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> AsyncIterator[str]:
+async def _stream(
+    model: TinyLM, wanted: ChatRequest, replies: list[Sampled], body: dict[str, Any]
+) -> AsyncIterator[str]:
     """Send finished replies as server-sent events, one event a token."""
-    frame = _envelope(wanted, "chat.completion.chunk")
+    frame = body | {"object": "chat.completion.chunk", "choices": []}
+    usage = frame.pop("usage")
 
     def event(index: int, delta: dict[str, Any], finish: str | None = None) -> str:
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -255,15 +220,11 @@ async def _stream(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) ->
 
     for index, reply in enumerate(replies):
         yield event(index, {"role": "assistant", "content": ""})
-        for piece in _pieces(model, reply):
+        pieces = [model.llama.pieces[token] for token in reply.tokens]
+        # A stop text or bytes that are no letter alone: the text as a whole is right.
+        for piece in pieces if "".join(pieces) == reply.text else [reply.text]:
             yield event(index, {"content": piece})
         yield event(index, {}, reply.finish)
     if (wanted.stream_options or {}).get("include_usage"):
-        yield f"data: {json.dumps(frame | {'choices': [], 'usage': _usage(replies)})}\n\n"
+        yield f"data: {json.dumps(frame | {'usage': usage})}\n\n"
     yield "data: [DONE]\n\n"
-
-
-def _pieces(model: TinyLM, reply: Sampled) -> list[str]:
-    pieces = [model.llama.pieces[token] for token in reply.tokens]
-    # A stop text or bytes that are no letter alone: the text as a whole is right.
-    return pieces if "".join(pieces) == reply.text else [reply.text]
