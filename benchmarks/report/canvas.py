@@ -32,9 +32,6 @@ MARKS = "osD^vXP<>*"
 ROW = 34
 """The longest name of a row, in characters."""
 
-DPI = 160
-"""Of picture files: a third-width plot is 750 pixels wide."""
-
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # names of players and models are not formulas
@@ -63,13 +60,7 @@ class ReportExtraMissing(LLMGamesError, ImportError):
 
 
 class Picture(NamedTuple):
-    """One plot.
-
-    Attributes:
-        inline: the SVG element for a page, in the page's colours and font.
-        svg, png: the same as files of their own, on white.
-        sentence: what explains it.
-    """
+    """One plot: an SVG element in a page's colours and font, files on white, what explains it."""
 
     inline: Markup
     svg: str
@@ -78,12 +69,7 @@ class Picture(NamedTuple):
 
 
 def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> Picture:
-    """Draw one plot.
-
-    Args:
-        name: unique on the page; its ids start with it.
-        draw: gets the axes and returns the sentence that explains the plot.
-        size: width and height in inches.
+    """Draw one plot of a size in inches; its ids on the page start with `name`.
 
     Raises:
         ReportExtraMissing: matplotlib is not installed.
@@ -98,7 +84,8 @@ def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -
         sentence = draw(axes)
         _legend(axes)
         pixels, file = io.BytesIO(), io.StringIO()
-        figure.savefig(pixels, format="png", dpi=DPI, metadata={"Software": None})
+        # A third-width plot is 750 pixels wide.
+        figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
         figure.set_layout_engine("none")  # what it found for the first file holds for the other
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
         text = file.getvalue()
@@ -106,11 +93,7 @@ def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -
 
 
 def require() -> Any:
-    """Return matplotlib.
-
-    Raises:
-        ReportExtraMissing: it is not installed.
-    """
+    """Return matplotlib, or raise ReportExtraMissing."""
     try:
         import matplotlib
     except ImportError:
@@ -121,24 +104,13 @@ def require() -> Any:
 
 
 def _legend(axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(
-            handles,
-            labels,
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=_columns(labels),
-            borderaxespad=0.2,
-            columnspacing=1.2,
-            handlelength=1.8,
-        )
-
-
-def _columns(labels: Sequence[str]) -> int:
-    if sum(map(len, labels)) <= 34:
-        return len(labels)
-    return 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
+    """Put the legend above the plot, in as many columns as its labels leave room for."""
+    _, labels = axes.get_legend_handles_labels()
+    if labels:
+        columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
+        columns = len(labels) if sum(map(len, labels)) <= 34 else columns
+        place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+        axes.legend(ncols=columns, columnspacing=1.2, handlelength=1.8, **place)
 
 
 def _inline(text: str, name: str) -> str:
@@ -172,15 +144,9 @@ def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str =
 
 
 def moments(table: Array) -> tuple[Array, Array]:
-    """Return mean and sample std over the rows, by column: of those that are no NaN, else NaN.
-
-    The deviation of a single one is 0.
-    """
+    """Return mean (NaN of none) and sample std (0 of one) of the columns, NaN left out."""
     masked = np.ma.masked_invalid(table)
-    count = masked.count(axis=0)
-    mean = masked.mean(axis=0).filled(np.nan)
-    squares = ((masked - mean) ** 2).sum(axis=0).filled(np.nan)
-    return mean, np.sqrt(squares / np.maximum(count - 1, 1))
+    return masked.mean(axis=0).filled(np.nan), masked.std(axis=0, ddof=1).filled(0)
 
 
 def over_rounds(axes: Axes, word: str = "round") -> None:
@@ -211,10 +177,9 @@ def tall(rows: int, series: int = 1) -> tuple[float, float]:
 def dots(
     axes: Axes, rows: Sequence[str], series: Mapping[str, Sequence[tuple[float, float] | None]]
 ) -> dict[str, float]:
-    """Draw a mark and an error bar for each series in each row; None for none.
+    """Draw a mark and an error bar, or None, for each series in each row.
 
-    Returns:
-        How far below the middle of its row a series is.
+    Returned is how far below the middle of its row a series is.
     """
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
@@ -236,11 +201,8 @@ def beside_published(
 ) -> None:
     """Draw columns of a result table by row: one's own above a line, the published below.
 
-    Args:
-        axes: where to.
-        rows: they begin with a name and its source.
-        series: column, colour, marker and how far below the middle of its row, by name.
-        filled: whether the marks of a column are.
+    Rows begin with a name and its source. `series`: column, colour, marker and how far below the
+    middle of its row, by name. `filled` says whether the marks of a column are.
     """
     for name, (column, colour, mark, below) in series.items():
         [values] = padded([[row[column] for row in rows]])
