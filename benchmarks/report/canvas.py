@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, repeat, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -242,6 +242,6 @@ def looks(count: int) -> list[tuple[str, str]]:
     return [(CYCLE[i % len(CYCLE)], MARKS[(i + i // 10) % len(MARKS)]) for i in range(count)]
 
 
-def colours(count: int) -> list[str]:
-    """Return a colour for each of so many things; beyond five the rest share one."""
-    return [*CYCLE, *[INK] * count][:count]
+def coloured(things: Iterable[Any]) -> list[tuple[Any, str]]:
+    """Return each thing with a colour; beyond five the rest share one."""
+    return list(zip(things, chain(CYCLE, repeat(INK)), strict=False))
