@@ -43,7 +43,14 @@ class HumanClient:
             PersonLeft: the input has ended.
         """
         async with self._turn:  # two seats of one person, one after the other
-            self._show(request)
+            rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
+            seat = request.who._replace(step=0, call=0)
+            fresh = [text for text in rules if (seat, text) not in self._shown]
+            self._shown |= {(seat, text) for text in fresh}
+            for text in (*fresh, request.messages[-1]["content"]):
+                self._write(f"\n{text}")
+            if request.question is not None:
+                self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
             while True:
                 try:
                     line = await self._read()
@@ -56,16 +63,6 @@ class HumanClient:
                     return Completion(request.question.reply(reply.action), model=self.name)
                 if line.strip():
                     self._write(f"{reply.why}. Try again.")
-
-    def _show(self, request: Request) -> None:
-        rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
-        seat = request.who._replace(step=0, call=0)
-        fresh = [text for text in rules if (seat, text) not in self._shown]
-        self._shown |= {(seat, text) for text in fresh}
-        for text in (*fresh, request.messages[-1]["content"]):
-            self._write(f"\n{text}")
-        if request.question is not None:
-            self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llm_games.benchmarks.cli.common import AsJson, console
+from llm_games.benchmarks.cli.common import AsJson, console, value
 from llm_games.errors import BadParameter
 
 ReplyFile = Annotated[Path, typer.Argument(metavar="FILE", help="a file of replies")]
@@ -33,9 +33,7 @@ def list_replies(file: ReplyFile, as_json: AsJson = False) -> None:
 @app.command()
 def prune(
     file: ReplyFile,
-    older_than: Annotated[
-        float, typer.Option(metavar="DAYS", help="only replies that are older; 0: all")
-    ] = 0.0,
+    older_than: Annotated[float, value("DAYS", "only replies that are older; 0: all")] = 0.0,
 ) -> None:
     """Drop replies from a file, by default all."""
     if not 0 <= older_than < float("inf"):

@@ -8,18 +8,23 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+
+def value(metavar: str, meaning: str, *names: str, **limits: Any) -> Any:
+    """Return an option that takes a value."""
+    return Option(*names, metavar=metavar, help=meaning, **limits)
+
+
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False}
 """For text that is to be printed as it is."""
 Database = Annotated[Path, Argument(metavar="FILE", help="the .db file of a run")]
 AsJson = Annotated[bool, Option("--json", help="print JSON and nothing else on stdout")]
 Scoring = Annotated[
-    str | None,
-    Option(metavar="EDITION", help="formulas of the scores: corrected, published, v4 or v2"),
+    str | None, value("EDITION", "formulas of the scores: corrected, published, v4 or v2")
 ]
 OpenIt = Annotated[bool, Option("--open", help="open the report in a browser")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="no progress bar, no table")]
 BaseUrl = Annotated[
-    str | None, Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players")
+    str | None, value("URL", "the OpenAI-compatible server of openai:MODEL players")
 ]
 
 
@@ -36,12 +41,12 @@ def say(text: str) -> None:
 
 
 def write_report(
-    paths: list[Path], out: Path, open_it: bool, quiet: bool = False, **how: Any
+    dbs: list[Path], out: Path, open_it: bool, quiet: bool = False, **how: Any
 ) -> Path:
     """Write a report of runs, see `report.build`, say where it is, and open it if asked for."""
     from llm_games.benchmarks.report import build
 
-    page = build(paths, out, **how)
+    page = build(dbs, out, **how)
     if not quiet:
         say(f"report: {page}")
     if open_it:

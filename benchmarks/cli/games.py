@@ -7,25 +7,25 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from llm_games.benchmarks.cli.common import PLAIN, AsJson, BaseUrl, console, say
+from llm_games.benchmarks.cli.common import PLAIN, AsJson, BaseUrl, console, say, value
 
 Game = Annotated[str, Argument(help="a game, see llm-games list")]
 
 
 def play(
     game: Game,
-    seat: Annotated[int, Option(metavar="N", help="where you sit, from 0")] = 0,
+    seat: Annotated[int, value("N", "where you sit, from 0")] = 0,
     against: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="player for all other seats; repeat it to name one for each"),
+        value("SPEC", "player for all other seats; repeat it to name one for each"),
     ] = None,
     params: Annotated[
-        list[str] | None, Option(metavar="KEY=VALUE", help="parameter of the game; can be repeated")
+        list[str] | None, value("KEY=VALUE", "parameter of the game; can be repeated")
     ] = None,
     seed: Annotated[
-        int | None, Option(metavar="N", min=0, help="all chance comes from it; drawn if none")
+        int | None, value("N", "all chance comes from it; drawn if none", min=0)
     ] = None,
-    prompts: Annotated[str, Option(metavar="VERSION", help="wording: v1 to v5")] = "v1",
+    prompts: Annotated[str, value("VERSION", "wording: v1 to v5")] = "v1",
     base_url: BaseUrl = None,
 ) -> None:
     """Play a game yourself, in this terminal. Ctrl-D or Ctrl-C leaves.

@@ -23,9 +23,6 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import Episode, Seats, moves_of, play_table
 
-MAX_STEPS = 1000
-"""Where a game itself may never end."""
-
 
 class Move(NamedTuple):
     """A person's move and an equilibrium player's there ("" if none is defined), as written.
@@ -47,13 +44,13 @@ def parameters(game: str, given: Sequence[str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key:
             raise ConfigError(f"--params {text!r} is not KEY=VALUE, such as players=3")
         try:
-            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+            found[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[key.strip()] = value.strip()
+            found[key] = value
     return params_of(checked(GameSection, {"game": game, "params": found}, "--params"))
 
 
@@ -92,7 +89,7 @@ def play_with(
     """
     if not 0 <= seat < game.players:
         raise ConfigError(f"--seat must be from 0 to {game.players - 1}, got {seat}")
-    limit = MAX_STEPS if game.length() is None else None
+    limit = 1000 if game.length() is None else None  # a game that may never end
 
     async def played() -> Episode:
         try:

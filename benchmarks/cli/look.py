@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from llm_games.benchmarks.cli import common
-from llm_games.benchmarks.cli.common import PLAIN, AsJson, Database, OpenIt, Scoring, console, say
+from llm_games.benchmarks.cli.common import PLAIN, AsJson, Database, Scoring, console, say, value
 
 SHOWN = 20
 """Differences that a replay prints; the rest is counted."""
@@ -18,14 +18,12 @@ SHOWN = 20
 
 def report(
     db: Annotated[list[Path], Argument(metavar="FILE...", help="the .db files of runs")],
-    out: Annotated[Path, Option("--out", "-o", metavar="DIR", help="folder, or HTML file")] = Path(
-        "report.html"
-    ),
+    out: Annotated[Path, value("DIR", "folder, or HTML file", "--out", "-o")] = Path("report.html"),
     comparing: Annotated[
         bool, Option("--compare", help="compare two runs, episode by episode")
     ] = False,
     scoring: Scoring = None,
-    open_it: OpenIt = False,
+    open_it: common.OpenIt = False,
 ) -> None:
     """Write one HTML page with scores, plots and replies of one run or several.
 
@@ -101,9 +99,7 @@ def watch(db: Database) -> None:
 
 def export(
     db: Database,
-    out: Annotated[
-        Path, Option("--out", "-o", metavar="DIR", help="folder; its tables are replaced")
-    ],
+    out: Annotated[Path, value("DIR", "folder; its tables are replaced", "--out", "-o")],
     form: Annotated[str, Option("--format", help="csv or parquet")] = "csv",
 ) -> None:
     """Write episodes, steps, decisions and attempts (with their prompts) as tables."""
@@ -117,14 +113,10 @@ def export(
 
 def rate(
     db: Database,
-    out: Annotated[
-        Path, Option("--out", "-o", metavar="DIR", help="folder of the forms and stories")
-    ],
-    judge: Annotated[list[str], Option(metavar="NAME", help="who rates; repeat it for several")],
-    cases: Annotated[
-        int, Option(min=0, metavar="N", help="players' games to draw; by default all")
-    ] = 0,
-    seed: Annotated[int, Option(min=0, metavar="N", help="of that draw")] = 1,
+    out: Annotated[Path, value("DIR", "folder of the forms and stories", "--out", "-o")],
+    judge: Annotated[list[str], value("NAME", "who rates; repeat it for several")],
+    cases: Annotated[int, value("N", "players' games to draw; by default all", min=0)] = 0,
+    seed: Annotated[int, value("N", "of that draw", min=0)] = 1,
 ) -> None:
     """Write rating forms for people, or read those that are there, beside the published ratings."""
     from llm_games.benchmarks.runs.paper import rated

@@ -11,29 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Context, Exit, Option
 
 from llm_games.benchmarks.cli import common
-from llm_games.benchmarks.cli.common import PLAIN, console, say
+from llm_games.benchmarks.cli.common import PLAIN, console, say, value
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.runs.plan import RunPlan
     from llm_games.benchmarks.runs.store import Store
 
-ReportTo = Annotated[
-    Path | None, Option("--report", metavar="DIR", help="write a report there after the run")
-]
+ReportTo = Annotated[Path | None, value("DIR", "write a report there after the run", "--report")]
 CacheFile = Annotated[
-    Path | None,
-    Option(metavar="FILE", help="keep replies at temperature 0 there and never ask for them again"),
+    Path | None, value("FILE", "keep replies at temperature 0 there and never ask for them again")
 ]
 NoCache = Annotated[bool, Option("--no-cache", help="keep no replies and use none")]
-Calls = Annotated[
-    int | None, Option(metavar="N", help="stop before there are more calls of models")
-]
-Tokens = Annotated[int | None, Option(metavar="N", help="of prompts and replies")]
-Money = Annotated[
-    float | None, Option(metavar="X", help="in the currency of the prices in the file")
-]
-PerSeat = Annotated[int | None, Option(metavar="N", help="so many for each seat of a game")]
-MoneyPerSeat = Annotated[float | None, Option(metavar="X", help="so much for each seat of a game")]
+Calls = Annotated[int | None, value("N", "stop before there are more calls of models")]
+Tokens = Annotated[int | None, value("N", "of prompts and replies")]
+Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
+PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
+MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 
 
 def run(
@@ -46,32 +39,26 @@ def run(
         ),
     ],
     seat: Annotated[
-        list[str] | None,
-        Option(metavar="SPEC", help="player for all seats; repeat it to name one for each"),
+        list[str] | None, value("SPEC", "player for all seats; repeat it to name one for each")
     ] = None,
     game: Annotated[
-        list[str] | None,
-        Option(metavar="GAME", help="play only this game of the file; can be repeated"),
+        list[str] | None, value("GAME", "play only this game of the file; can be repeated")
     ] = None,
-    episodes: Annotated[int | None, Option(metavar="N", help="of each game")] = None,
-    seed: Annotated[int | None, Option(metavar="N", help="all randomness comes from it")] = None,
+    episodes: Annotated[int | None, value("N", "of each game")] = None,
+    seed: Annotated[int | None, value("N", "all randomness comes from it")] = None,
     db: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="file to record in; by default a new one in this folder"),
+        Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
-    temperature: Annotated[
-        float | None, Option(metavar="T", help="sampling temperature, 0 to 2")
-    ] = None,
-    prompts: Annotated[str | None, Option(metavar="VERSION", help="wording: v1 to v5")] = None,
+    temperature: Annotated[float | None, value("T", "sampling temperature, 0 to 2")] = None,
+    prompts: Annotated[str | None, value("VERSION", "wording: v1 to v5")] = None,
     reasoning: Annotated[
         bool | None, Option("--reasoning/--no-reasoning", help="ask for an explanation first")
     ] = None,
     persona: Annotated[
-        str | None, Option(metavar="WHO", help="cooperative, selfish, mathematician, or a sentence")
+        str | None, value("WHO", "cooperative, selfish, mathematician, or a sentence")
     ] = None,
     memory: Annotated[
-        str | None,
-        Option(metavar="N", help="past decisions in the dialogue: full, none or a number"),
+        str | None, value("N", "past decisions in the dialogue: full, none or a number")
     ] = None,
     scoring: common.Scoring = None,
     base_url: common.BaseUrl = None,
@@ -245,6 +232,5 @@ def _check_report(report_to: Path | None, open_it: bool) -> None:
 def _who(plan: RunPlan) -> str:
     """Name the players and how many seats each has, over all games."""
     seats = Counter(seat.name for game in plan.games for seat in game.seats)
-    if len(seats) == 1:
-        return f"{next(iter(seats))} in all seats"
-    return ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+    each = ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+    return each if len(seats) > 1 else f"{next(iter(seats))} in all seats"

@@ -24,11 +24,9 @@ SHOWN = 20
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
     """Return the table of what a run would ask, with the totals."""
-    numbers = [
-        (row.episodes, row.decisions, row.calls, row.tokens_in, row.tokens_out) for row in rows
-    ]
-    lines = [(row.label, *line) for row, line in zip(rows, numbers, strict=True)]
-    total = ("all, about", *(sum(column) for column in zip(*numbers, strict=True)))
+    lines = [(r.label, r.episodes, r.decisions, r.calls, r.tokens_in, r.tokens_out) for r in rows]
+    _, *numbers = zip(*lines, strict=True)
+    total = ("all, about", *map(sum, numbers))
     heads = columns("game", "episodes, decisions, calls, tokens in, tokens out", ",")
     return Grid(heads, lines, foot=[total])
 
@@ -119,15 +117,10 @@ def comparison_table(found: Sequence[Comparison]) -> Grid:
 
 def moves_table(moves: Sequence[Move]) -> Grid:
     """Return the table of a person's moves next to those of a rational player."""
-    gains = [None if move.regret is None else f"{move.regret:.2f}" for move in moves]
-    lines = [
-        (str(move.step + 1), move.made, move.rational or None, gain)
-        for move, gain in zip(moves, gains, strict=True)
-    ]
     regrets = [move.regret for move in moves if move.regret is not None]
     return Grid(
-        columns("step", "you, rational, could have gained", ">"),
-        lines,
-        foot=[("all", "", "", f"{sum(regrets):.2f}")] if regrets else [],
+        columns("step", "you, rational", ">") | {"could have gained": ".2f"},
+        [(str(m.step + 1), m.made, m.rational or None, m.regret) for m in moves],
+        foot=[("all", "", "", sum(regrets))] if regrets else [],
         note="in hindsight, by another action against what the others did in that step",
     )

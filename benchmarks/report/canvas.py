@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, repeat, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
@@ -28,9 +28,6 @@ _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--p
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 MARKS = "osD^vXP<>*"
-
-ROW = 34
-"""The longest name of a row, in characters."""
 
 _STYLE = {
     "svg.fonttype": "none",
@@ -59,17 +56,13 @@ class ReportExtraMissing(LLMGamesError, ImportError):
     """Reports need matplotlib, which an extra brings."""
 
 
-class Picture(NamedTuple):
-    """One plot: an SVG element in a page's colours and font, files on white, what explains it."""
-
-    inline: Markup
-    svg: str
-    png: bytes
-    sentence: str
-
-
-def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> Picture:
+def picture(
+    name: str, draw: Callable[[Axes], str], size: tuple[float, float]
+) -> tuple[Markup, str, bytes, str]:
     """Draw one plot of a size in inches; its ids on the page start with `name`.
+
+    Returned is an SVG element in the page's colours and font, the same as SVG and PNG files on
+    white, and the sentence that explains it.
 
     Raises:
         ReportExtraMissing: matplotlib is not installed.
@@ -89,7 +82,7 @@ def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -
         figure.set_layout_engine("none")  # what it found for the first file holds for the other
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
         text = file.getvalue()
-    return Picture(Markup(_inline(text, name)), text, pixels.getvalue(), sentence)
+    return Markup(_inline(text, name)), text, pixels.getvalue(), sentence
 
 
 def require() -> Any:
@@ -163,8 +156,8 @@ def whole(axis: Axis) -> None:
 
 
 def down(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a plot, the first at the top."""
-    short = [name if len(name) <= ROW else f"{name[: ROW - 1]}…" for name in names]
+    """Name the rows of a plot, the first at the top, in at most 34 characters."""
+    short = [name if len(name) <= 34 else f"{name[:33]}…" for name in names]
     axes.set_yticks(range(len(names)), short)
     axes.set_ylim(len(names) - 0.5, -0.5)
 

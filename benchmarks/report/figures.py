@@ -134,8 +134,7 @@ def _regret(axes: Axes, game: Game) -> str:
 def _by_player(axes: Axes, game: Game) -> str:
     what = action(game.name)
     for name, colour in coloured(game.players):
-        runs = [seats_mean(e, e.of(name)) for e in game.played]
-        paths(axes, runs, name[:40], colour)
+        paths(axes, [seats_mean(e, e.of(name)) for e in game.played], name[:40], colour)
     axes.set_ylabel(what)
     return f"The same by player: {what} in each round{thin(game)}."
 

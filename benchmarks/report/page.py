@@ -25,9 +25,6 @@ from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
 
-LONG = 16
-"""With more games than this a run's details are folded away."""
-
 
 def build(
     db_paths: Sequence[Path], out: Path, scoring: str | None = None, comparing: bool = False
@@ -35,13 +32,9 @@ def build(
     """Write a report about these runs, also unfinished ones, and return its path.
 
     The page loads nothing. Beside it are its figures as SVG and PNG (``figures/``) and its numbers
-    as CSV (``tables/``).
-
-    Args:
-        db_paths: files of runs, at least one.
-        out: the HTML file (ending in ``.html``), or a folder in which to write ``report.html``.
-        scoring: edition of the scores, see `paper.editions`; None: the one each run asks for.
-        comparing: compare the two runs, episode by episode.
+    as CSV (``tables/``). `out` is the HTML file (ending in ``.html``), or a folder in which to
+    write ``report.html``; `scoring` an edition of the scores, see `paper.editions`, or None for
+    the one each run asks for. `comparing` compares two runs, episode by episode.
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -131,12 +124,12 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
         """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
         found = []
         for i, sketch in enumerate(sketches):
-            picture = canvas.picture(f"{prefix}-{i}", sketch.draw, sketch.size)
+            inline, svg, png, sentence = canvas.picture(f"{prefix}-{i}", sketch.draw, sketch.size)
             file = f"{folder} {name}{f' {sketch.title.lower()}' if i else ''}".strip()
-            paths = files.add("figures", file, ("svg", picture.svg), ("png", picture.png))
+            paths = files.add("figures", file, ("svg", svg), ("png", png))
             links = [(Path(path).suffix[1:].upper(), quote(path)) for path in paths]
             about = {"title": sketch.title, "half": sketch.size[0] == HALF[0], "files": links}
-            found.append(about | {"inline": picture.inline, "sentence": picture.sentence})
+            found.append(about | {"inline": inline, "sentence": sentence})
         return found
 
     sections = []
@@ -169,7 +162,7 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
         "run": run,
         "papers": mine,
         "sections": sections,
-        "long": len(run.games) > LONG,
+        "long": len(run.games) > 16,  # then its details are folded away
         "scored": bool(scored),
         "scores": tables.score_grid(run, scored, _total(run, mine)),
         "usage": tables.usage_grid(run),
@@ -225,11 +218,9 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 def _warnings(run: Run) -> list[str]:
     found = []
-    left = sum(episode.row.status in ("pending", "running") for episode in run.episodes)
-    if left:
+    if left := sum(episode.row.status in ("pending", "running") for episode in run.episodes):
         found.append(f"This run is not finished: {left} of {len(run.episodes)} episodes are left.")
-    void = [e for e in run.episodes if e.row.status == "void"]
-    if void:
+    if void := [episode for episode in run.episodes if episode.row.status == "void"]:
         reasons = sorted({episode.row.reason or "no reason given" for episode in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
         found.append(f"{which} no score: {'; '.join(reasons)}.")

@@ -13,6 +13,15 @@ from llm_games.benchmarks.runs.paper import editions, scores
 from llm_games.benchmarks.runs.reader import Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
 
+BREAKS = {
+    "unparsable": "format",
+    "out_of_range": "range",
+    "refused": "refused",
+    "truncated": "truncated",
+    "failed": "failed",
+}
+"""How a completion can be useless, and the column's name."""
+
 
 def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Grid:
     """Return a row for each game of a run, and one for `total`: Overall and its interval, or none.
@@ -54,9 +63,6 @@ def bootstrap(columns: Sequence[Sequence[float]]) -> str:
     return "–" if ends is None else f"{shown(ends[0])} to {shown(ends[1])}"
 
 
-# -- time and tokens ------------------------------------------------------------------------------
-
-
 def usage_grid(run: Run) -> Grid:
     """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
@@ -74,9 +80,6 @@ def usage_grid(run: Run) -> Grid:
     return Grid(heads, rows)
 
 
-# -- two runs -------------------------------------------------------------------------------------
-
-
 def comparison_grid(found: Sequence[Comparison]) -> Grid:
     """Return a row for the score of each game, if it has one, and a row for the payoff."""
     heads = columns("game, of", "pairs, A, B, B − A, 95 % interval, p", ">")
@@ -90,18 +93,6 @@ def comparison_grid(found: Sequence[Comparison]) -> Grid:
             rows.append([label, *row])
             label = game.label
     return Grid(heads, rows, strong=["B − A"])
-
-
-# -- replies -------------------------------------------------------------------------------------
-
-BREAKS = {
-    "unparsable": "format",
-    "out_of_range": "range",
-    "refused": "refused",
-    "truncated": "truncated",
-    "failed": "failed",
-}
-"""How a completion can be useless, and the column's name."""
 
 
 def player_grid(run: Run) -> Grid:

@@ -113,8 +113,7 @@ def main() -> None:
         shown.add_row(figure.what, f"{figure.rate:,.0f}", figure.peer, ratio)
     Console().print(shown)
     if path:
-        plain = [figure._asdict() for figure in figures]
-        path.write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
+        path.write_text(json.dumps([f._asdict() for f in figures], indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -31,9 +31,8 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
-DELAY, IN_FLIGHT = 0.2, 64
-EPISODES = 15
-"""Of each game."""
+DELAY, IN_FLIGHT, EPISODES = 0.2, 64, 15
+"""Seconds to an answer, calls at once, and episodes of each game."""
 
 
 def reply(schema: dict[str, Any] | None) -> str:

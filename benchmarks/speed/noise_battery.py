@@ -68,15 +68,6 @@ STREAMS: dict[str, Callable[[], Iterator[np.ndarray]]] = {
 }
 
 
-def write(stream: str, order: str) -> None:
-    """Write a stream's 64-bit numbers to standard output until nobody reads."""
-    try:
-        for numbers in STREAMS[stream]():
-            sys.stdout.buffer.write(numbers.astype(f"{order}u8").tobytes())
-    except BrokenPipeError:
-        sys.stderr.close()
-
-
 def testu01(battery: str) -> dict[str, float]:
     """Run a battery of TestU01 on standard input, in this process; it reads high bits first."""
     library = ctypes.CDLL("libtestu01.so")
@@ -129,7 +120,12 @@ def main() -> None:
     parser.add_argument("--read", choices=kinds, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.write:
-        write(*asked.write)
+        stream, order = asked.write
+        try:
+            for numbers in STREAMS[stream]():
+                sys.stdout.buffer.write(numbers.astype(f"{order}u8").tobytes())
+        except BrokenPipeError:
+            sys.stderr.close()
     elif asked.read:
         print(json.dumps(dieharder() if asked.read == "dieharder" else testu01(asked.read)))
     else:
