@@ -48,6 +48,9 @@ _STYLE = {
     "ytick.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 10,
+    "legend.borderaxespad": 0.2,
+    "legend.columnspacing": 1.2,
+    "legend.handlelength": 1.8,
     "lines.linewidth": 1.6,
 }
 
@@ -61,8 +64,7 @@ def picture(
 ) -> tuple[Markup, str, bytes, str]:
     """Draw one plot of a size in inches; its ids on the page start with `name`.
 
-    Returned is an SVG element in the page's colours and font, the same as SVG and PNG files on
-    white, and the sentence that explains it.
+    Returned are SVG in the page's colours, SVG and PNG on white, and what explains the plot.
 
     Raises:
         ReportExtraMissing: matplotlib is not installed.
@@ -75,9 +77,12 @@ def picture(
         axes = figure.add_subplot()
         axes.patch.set_alpha(0)
         sentence = draw(axes)
-        _legend(axes)
+        _, labels = axes.get_legend_handles_labels()
+        if labels:  # above the plot, in as many columns as there is room for
+            columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
+            columns = len(labels) if sum(map(len, labels)) <= 34 else columns
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
         pixels, file = io.BytesIO(), io.StringIO()
-        # A third-width plot is 750 pixels wide.
         figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
         figure.set_layout_engine("none")  # what it found for the first file holds for the other
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
@@ -94,16 +99,6 @@ def require() -> Any:
             "a report needs matplotlib; install it with: pip install 'llm-games[report]'"
         ) from None
     return matplotlib
-
-
-def _legend(axes: Axes) -> None:
-    """Put the legend above the plot, in as many columns as its labels leave room for."""
-    _, labels = axes.get_legend_handles_labels()
-    if labels:
-        columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
-        columns = len(labels) if sum(map(len, labels)) <= 34 else columns
-        place: Any = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-        axes.legend(ncols=columns, columnspacing=1.2, handlelength=1.8, **place)
 
 
 def _inline(text: str, name: str) -> str:
