@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.benchmarks.cli.human_play import PersonsGame, opponents, parameters
+from llm_games.benchmarks.cli.human_play import moves, opponents, parameters, payoffs, play_with
 from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.view import View
 from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer
@@ -169,15 +169,15 @@ def test_every_game_can_be_played_and_compared(game):
     answers = tries()
     policy = HumanPolicy(HumanClient(read, said.append))
     others = [RandomPolicy() for _ in range(rules.players - 1)]
-    table = PersonsGame(rules, 0, policy, others, said.append)
-    episode = table.play(3)
+    episode = play_with(rules, 0, policy, others, 3, said.append)
     assert episode.over
-    payoffs = table.payoffs(episode)
-    assert payoffs[0][:2] == (rules.names()[0], "you")
-    assert [p for *_, p in payoffs] == episode.payoffs.tolist()
+    paid = payoffs(episode, 0, others)
+    assert paid[0][:2] == (rules.names()[0], "you")
+    assert [p for *_, p in paid] == episode.payoffs.tolist()
     asked = [step.number for step in episode.steps if 0 in step.decisions]
-    assert [move.step for move in table.moves] == asked
-    assert all(move.made for move in table.moves)
+    made = moves(episode, 0)
+    assert [move.step for move in made] == asked
+    assert all(move.made for move in made)
     view = View.of(rules, episode.state, 0)
     assert view.question is None
 
@@ -185,9 +185,8 @@ def test_every_game_can_be_played_and_compared(game):
 def test_the_end_of_the_input():
     policy, said = person(["x"])
     rules = llm_games.rules("public_goods", players=3)
-    table = PersonsGame(rules, 0, policy, [RandomPolicy()] * 2, said.append)
     with pytest.raises(PersonLeft):
-        table.play(0)
+        play_with(rules, 0, policy, [RandomPolicy()] * 2, 0, said.append)
     assert any("is not a whole number" in text for text in said)
 
 
@@ -199,5 +198,5 @@ def test_mistakes():
     with pytest.raises(ConfigError, match="2 other seats, but --against names 3"):
         opponents(rules, ["random"] * 3, {})
     with pytest.raises(ConfigError, match="--seat must be from 0 to 2, got 3"):
-        PersonsGame(rules, 3, person([])[0], [RandomPolicy()] * 2)
+        play_with(rules, 3, person([])[0], [RandomPolicy()] * 2, 0)
     assert [policy.name for policy in opponents(rules, (), {})] == ["rational", "rational"]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Question
@@ -13,9 +14,6 @@ from llm_games.replies import Reply, read_reply
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
-
-READY = "> "
-"""Says that it is the person's turn to write."""
 
 
 class PersonLeft(LLMGamesError):
@@ -25,10 +23,7 @@ class PersonLeft(LLMGamesError):
 class HumanClient:
     """Asks a person, again and again until the answer is legal.
 
-    Args:
-        read: gives the next line, without its end.
-        write: shows a text.
-        name: the player's name in logs.
+    `read` gives the next line, without its end; `write` shows a text.
     """
 
     def __init__(
@@ -42,15 +37,20 @@ class HumanClient:
         self._turn = asyncio.Lock()
 
     async def complete(self, request: Request) -> Completion:
-        """Show what is new in the chat, and return the answer in its canonical form.
-
-        Without a question, what was written is returned as it is.
+        """Show what is new, and return the answer in its canonical form (as it is, if none asked).
 
         Raises:
             PersonLeft: the input has ended.
         """
         async with self._turn:  # two seats of one person, one after the other
-            self._show(request)
+            rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
+            seat = request.who._replace(step=0, call=0)
+            fresh = [text for text in rules if (seat, text) not in self._shown]
+            self._shown |= {(seat, text) for text in fresh}
+            for text in (*fresh, request.messages[-1]["content"]):
+                self._write(f"\n{text}")
+            if request.question is not None:
+                self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
             while True:
                 try:
                     line = await self._read()
@@ -64,28 +64,12 @@ class HumanClient:
                 if line.strip():
                     self._write(f"{reply.why}. Try again.")
 
-    def _show(self, request: Request) -> None:
-        rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
-        seat = request.who._replace(step=0, call=0)
-        fresh = [text for text in rules if (seat, text) not in self._shown]
-        self._shown |= {(seat, text) for text in fresh}
-        for text in (*fresh, request.messages[-1]["content"]):
-            self._write(f"\n{text}")
-        if request.question is not None:
-            self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
-
     async def close(self) -> None:
         """Nothing to let go of."""
 
 
 class HumanPolicy(LLMPolicy):
-    """A person on a seat.
-
-    Args:
-        client: how to ask; at the terminal by default.
-        prompts: the wording, see `LLMPolicy`.
-        prompt_folder: see `LLMPolicy`.
-    """
+    """A person on a seat, by default at the terminal; the wording is chosen as in `LLMPolicy`."""
 
     def __init__(
         self,
@@ -122,30 +106,17 @@ async def read_line() -> str:
     Raises:
         EOFError: there are no more.
     """
-    print(READY, end="", flush=True)
+    print("> ", end="", flush=True)
     if sys.stdin.isatty():
-        await _readable()
+        loop, typed = asyncio.get_running_loop(), asyncio.Event()
+        with suppress(NotImplementedError):  # Windows: the line is waited for where it is read
+            loop.add_reader(sys.stdin, typed.set)
+            try:
+                await typed.wait()
+            finally:
+                loop.remove_reader(sys.stdin)
     line = sys.stdin.readline()
     if not line:
         print()
         raise EOFError
     return line.rstrip("\n")
-
-
-async def _readable() -> None:
-    """Wait until a line has been typed, where this system's event loop can."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[None] = loop.create_future()
-    try:
-        loop.add_reader(sys.stdin, _settle, typed)
-    except NotImplementedError:  # Windows: the line is waited for where it is read
-        return
-    try:
-        await typed
-    finally:
-        loop.remove_reader(sys.stdin)
-
-
-def _settle(typed: asyncio.Future[None]) -> None:
-    if not typed.done():
-        typed.set_result(None)

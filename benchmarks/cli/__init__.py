@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from llm_games.benchmarks.cli import cache, games, look, rate, run, serve
+from llm_games.benchmarks.cli import cache, games, look, run
 from llm_games.benchmarks.cli.common import say
 from llm_games.errors import LLMGamesError
+from llm_games.version import __version__
 
 HELP = """Economic and strategic games for language models, learners and equilibria.
 
@@ -28,14 +29,12 @@ app = typer.Typer(
     help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 
-for _command in (run.run, run.resume, look.report, look.compare, look.replay, look.watch):
+_runs = (run.run, run.resume, look.report, look.compare, look.replay, look.watch, look.export)
+for _command in (*_runs, look.rate, games.play):
     app.command()(_command)
-app.command()(look.export)
-app.command()(rate.rate)
-app.command()(games.play)
 app.command("list")(games.list_all)
 app.command()(games.show)
-app.command()(serve.serve_tiny)
+app.command()(games.serve_tiny)
 app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, or shrink it.")
 
 
@@ -50,8 +49,6 @@ def main() -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from llm_games.version import __version__
-
         print(f"llm-games {__version__}")
         raise typer.Exit
 

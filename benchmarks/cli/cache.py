@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from llm_games.benchmarks.cli.common import AsJson, console
-
-if TYPE_CHECKING:
-    from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.benchmarks.cli.common import AsJson, console, value
+from llm_games.errors import BadParameter
 
 ReplyFile = Annotated[Path, typer.Argument(metavar="FILE", help="a file of replies")]
-
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -36,20 +33,16 @@ def list_replies(file: ReplyFile, as_json: AsJson = False) -> None:
 @app.command()
 def prune(
     file: ReplyFile,
-    older_than: Annotated[
-        float, typer.Option(metavar="DAYS", help="only replies that are older; 0: all")
-    ] = 0.0,
+    older_than: Annotated[float, value("DAYS", "only replies that are older; 0: all")] = 0.0,
 ) -> None:
     """Drop replies from a file, by default all."""
-    from llm_games.errors import BadParameter
-
     if not 0 <= older_than < float("inf"):
         raise BadParameter(f"--older-than must be a number of days from 0, not {older_than}")
     with closing(_replies(file)) as kept:
         print(f"{kept.prune(older_than=older_than * 86_400)} replies dropped from {file}")
 
 
-def _replies(file: Path) -> ReplyCache:
+def _replies(file: Path) -> Any:
     from llm_games.wrappers.clients.cache import CacheError, ReplyCache
 
     if not file.exists():

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-if TYPE_CHECKING:
-    from rich.console import Console
+
+def value(metavar: str, meaning: str, *names: str, **limits: Any) -> Any:
+    """Return an option that takes a value."""
+    return Option(*names, metavar=metavar, help=meaning, **limits)
+
 
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False}
 """For text that is to be printed as it is."""
-Database = Annotated[Path, typer.Argument(metavar="FILE", help="the .db file of a run")]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON and nothing else on stdout")]
+Database = Annotated[Path, Argument(metavar="FILE", help="the .db file of a run")]
+AsJson = Annotated[bool, Option("--json", help="print JSON and nothing else on stdout")]
 Scoring = Annotated[
-    str | None,
-    typer.Option(metavar="EDITION", help="formulas of the scores: corrected, published, v4 or v2"),
+    str | None, value("EDITION", "formulas of the scores: corrected, published, v4 or v2")
 ]
-OpenIt = Annotated[bool, typer.Option("--open", help="open the report in a browser")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bar, no table")]
+OpenIt = Annotated[bool, Option("--open", help="open the report in a browser")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="no progress bar, no table")]
 BaseUrl = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="the OpenAI-compatible server of openai:MODEL players"),
+    str | None, value("URL", "the OpenAI-compatible server of openai:MODEL players")
 ]
 
 
-def console(stderr: bool = False) -> Console:
+def console(stderr: bool = False) -> Any:
     """Return a terminal to print on."""
     from rich.console import Console
 
@@ -40,17 +41,12 @@ def say(text: str) -> None:
 
 
 def write_report(
-    paths: list[Path],
-    out: Path,
-    open_it: bool,
-    quiet: bool = False,
-    scoring: str | None = None,
-    comparing: bool = False,
+    dbs: list[Path], out: Path, open_it: bool, quiet: bool = False, **how: Any
 ) -> Path:
-    """Write a report of runs, say where it is, and open it if that was asked for."""
+    """Write a report of runs, see `report.build`, say where it is, and open it if asked for."""
     from llm_games.benchmarks.report import build
 
-    page = build(paths, out, scoring, comparing)
+    page = build(dbs, out, **how)
     if not quiet:
         say(f"report: {page}")
     if open_it:

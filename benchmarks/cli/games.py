@@ -1,69 +1,70 @@
-"""``llm-games play``, ``list`` and ``show``."""
+"""``llm-games play``, ``list``, ``show`` and ``serve-tiny``."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from llm_games.benchmarks.cli.common import PLAIN, AsJson, BaseUrl, console, say
+from llm_games.benchmarks.cli.common import PLAIN, AsJson, BaseUrl, console, say, value
+
+Game = Annotated[str, Argument(help="a game, see llm-games list")]
 
 
 def play(
-    game: Annotated[str, typer.Argument(help="a game, see llm-games list")],
-    seat: Annotated[int, typer.Option(metavar="N", help="where you sit, from 0")] = 0,
+    game: Game,
+    seat: Annotated[int, value("N", "where you sit, from 0")] = 0,
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SPEC", help="player for all other seats; repeat it to name one for each"
-        ),
+        value("SPEC", "player for all other seats; repeat it to name one for each"),
     ] = None,
     params: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="parameter of the game; can be repeated"),
+        list[str] | None, value("KEY=VALUE", "parameter of the game; can be repeated")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="all chance comes from it; drawn if none")
+        int | None, value("N", "all chance comes from it; drawn if none", min=0)
     ] = None,
-    prompts: Annotated[str, typer.Option(metavar="VERSION", help="wording: v1 to v5")] = "v1",
+    prompts: Annotated[str, value("VERSION", "wording: v1 to v5")] = "v1",
     base_url: BaseUrl = None,
 ) -> None:
     """Play a game yourself, in this terminal. Ctrl-D or Ctrl-C leaves.
 
     For instance: llm-games play public_goods --params players=4 --params rounds=5
     """
-    from llm_games.benchmarks.cli.human_play import PersonsGame, opponents, parameters
+    import secrets
+
+    from llm_games.benchmarks.cli import human_play
     from llm_games.benchmarks.cli.tables import moves_table
     from llm_games.benchmarks.runs.grid import Grid, columns
     from llm_games.registry import rulebook
     from llm_games.wrappers.human import HumanPolicy, PersonLeft
 
-    rules = rulebook(game, **parameters(game, params or ()))
-    others = opponents(rules, against or (), {} if base_url is None else {"base_url": base_url})
-    table = PersonsGame(rules, seat, HumanPolicy(prompts=prompts), others)
+    rules = rulebook(game, **human_play.parameters(game, params or ()))
+    server = {} if base_url is None else {"base_url": base_url}
+    others = human_play.opponents(rules, against or (), server)
+    seed = secrets.randbelow(2**31) if seed is None else seed
     try:
-        episode = table.play(_drawn_seed() if seed is None else seed)
+        episode = human_play.play_with(rules, seat, HumanPolicy(prompts=prompts), others, seed)
     except (PersonLeft, KeyboardInterrupt):
         say("\nyou have left the table; nothing was recorded")
         return
-    terminal = console()
-    terminal.print(Grid(columns("seat, player", "payoff", ".2f"), table.payoffs(episode)))
-    if table.moves:
-        terminal.print(moves_table(table.moves))
+    paid = human_play.payoffs(episode, seat, others)
+    console().print(Grid(columns("seat, player", "payoff", ".2f"), paid))
+    if moves := human_play.moves(episode, seat):
+        console().print(moves_table(moves))
 
 
 def list_all(as_json: AsJson = False) -> None:
     """List the games, and the experiments to run."""
     from llm_games.benchmarks.runs.config import experiments
+    from llm_games.benchmarks.runs.grid import Grid, columns
     from llm_games.registry import list_games
 
     rows = list_games()
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    from llm_games.benchmarks.runs.grid import Grid, columns
-
     heads = columns("name, title, players, moves, source")
     console().print(Grid(heads, [[row[head] for head in heads] for row in rows]))
     for group, names in experiments().items():
@@ -72,43 +73,39 @@ def list_all(as_json: AsJson = False) -> None:
 
 
 def show(
-    game: Annotated[str, typer.Argument(help="a game, see llm-games list")],
-    prompts: Annotated[str, typer.Option(help="wording of the sample prompt")] = "v1",
+    game: Game,
+    prompts: Annotated[str, Option(help="wording of the sample prompt")] = "v1",
     as_json: AsJson = False,
 ) -> None:
     """Show a game: its parameters with default and range, and what a player reads."""
-    from llm_games.baselines.players import players_for
-    from llm_games.benchmarks.cli.show import parameters, sample, wordings
+    from llm_games.benchmarks.cli.show import about, grids
     from llm_games.registry import game_class
+    from llm_games.words import versions
 
-    found, known = game_class(game), parameters(game)
-    texts = sample(game, prompts)
+    found = game_class(game)
+    known = about(found, prompts)
     if as_json:
-        plain = [row._asdict() | {"default": str(row.default)} for row in known]
-        about: dict[str, Any] = {"name": found.name, "title": found.title, "source": found.source}
-        presets = {name: repr(dict(values)) for name, values in found.presets.items()}
-        about |= {"presets": presets, "players": players_for(found.name)}
-        print(json.dumps(about | {"parameters": plain, "sample": dict(texts)}, indent=2))
+        print(json.dumps(known, indent=2))
         return
-    from llm_games.benchmarks.cli.tables import game_tables
-
     terminal = console()
-    terminal.print(f"{found.title} ({found.source}). {_first_lines(found)}", **PLAIN)
-    for table in game_tables(known, found.presets, players_for(found.name)):
-        terminal.print(table)
+    description = " ".join((found.__doc__ or "").partition("\n\n")[2].split()).replace("``", "")
+    terminal.print(f"{found.title} ({found.source}). {description}", **PLAIN)
+    for grid in grids(found, known):
+        terminal.print(grid)
         terminal.print()
-    terminal.print(f"Wordings: {', '.join(wordings(game))}. The first seat reads in {prompts}:")
-    for heading, text in texts:
+    terminal.print(
+        f"Wordings: {', '.join(versions(found.name))}. The first seat reads in {prompts}:"
+    )
+    for heading, text in known["sample"].items():
         terminal.print(f"\n[{heading}]\n{text}", **PLAIN)
 
 
-def _drawn_seed() -> int:
-    import secrets
+def serve_tiny(
+    host: Annotated[str, Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, Option(min=1, max=65535, help="port to listen on")] = 8000,
+) -> None:
+    """Serve the embedded tiny model to OpenAI-compatible clients until interrupted."""
+    from llm_games.baselines.tiny.server import serve
 
-    return secrets.randbelow(2**31)
-
-
-def _first_lines(found: type) -> str:
-    """Return the description in a game's docstring, on one line."""
-    paragraphs = (found.__doc__ or "").split("\n\n")
-    return " ".join(" ".join(paragraphs[1:]).split()).replace("``", "")
+    says = f"tiny, a toy model, answers at http://{host}:{port}/v1 (Ctrl-C stops it)"
+    serve(host, port, ready=lambda: say(says))

@@ -5,40 +5,29 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, players_for
-from llm_games.benchmarks.runs.config import (
-    ConfigError,
-    GameSettings,
-    checked,
-)
+from llm_games.benchmarks.runs.config import ConfigError, GameSettings, checked
 from llm_games.benchmarks.runs.plan import check, params_of
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
+from llm_games.table import Table
 from llm_games.view import View
 from llm_games.words import Prompts
 from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import Episode, Step, play_table
-
-MAX_STEPS = 1000
-"""Where a game itself may never end."""
+from llm_games.wrappers.seats import Episode, Seats, moves_of, play_table
 
 
-@dataclass(frozen=True)
-class Move:
-    """One decision of the person: what it was, and an equilibrium player's in the same place.
+class Move(NamedTuple):
+    """A person's move and an equilibrium player's there ("" if none is defined), as written.
 
-    Attributes:
-        step: of the game.
-        made, rational: as they are written; `rational` is "" where no such player is defined.
-        regret: what another action would have gained, in hindsight; None where it is not defined.
+    `regret` is what another action would have gained, in hindsight; None where it is not defined.
     """
 
     step: int
@@ -55,13 +44,13 @@ def parameters(game: str, given: Sequence[str]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key:
             raise ConfigError(f"--params {text!r} is not KEY=VALUE, such as players=3")
         try:
-            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+            found[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[key.strip()] = value.strip()
+            found[key] = value
     return params_of(checked(GameSettings, {"game": game, "params": found}, "--params"))
 
 
@@ -73,10 +62,8 @@ def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -
     Raises:
         LLMGamesError: not as many as there are seats, or one cannot play this game.
     """
-    specs = specs or [
-        next(name for name in ("rational", "random") if name in players_for(game.name))
-    ]
-    others = game.players - 1
+    usual = "rational" if "rational" in players_for(game.name) else "random"
+    specs, others = specs or [usual], game.players - 1
     if len(specs) not in (1, others):
         raise ConfigError(
             f"{game.name} has {others} other seats, but --against names {len(specs)} players; "
@@ -86,110 +73,70 @@ def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -
     return [make_player(spec, game, server if spec.startswith("openai:") else {}) for spec in specs]
 
 
-class PersonsGame:
-    """One person's game.
-
-    Args:
-        game: the rules.
-        seat: the person's.
-        person: who sits there.
-        others: the players of the other seats, in their order.
-        write: shows a text.
+def play_with(
+    game: Rulebook,
+    seat: int,
+    person: HumanPolicy,
+    others: Sequence[Policy],
+    seed: int,
+    write: Callable[[str], None] = print,
+) -> Episode:
+    """Play a person's game to the end, and show the last report too; `others` sit in their order.
 
     Raises:
-        ConfigError: there is no such seat.
+        ConfigError: there is no such seat, or a model does not answer.
+        PersonLeft: the person has closed the input.
     """
+    if not 0 <= seat < game.players:
+        raise ConfigError(f"--seat must be from 0 to {game.players - 1}, got {seat}")
+    limit = 1000 if game.length() is None else None  # a game that may never end
 
-    def __init__(
-        self,
-        game: Rulebook,
-        seat: int,
-        person: HumanPolicy,
-        others: Sequence[Policy],
-        write: Callable[[str], None] = print,
-    ) -> None:
-        if not 0 <= seat < game.players:
-            raise ConfigError(f"--seat must be from 0 to {game.players - 1}, got {seat}")
-        self.game, self.seat, self.person, self.write = game, seat, person, write
-        self.advised = _Advised(person, game)
-        self.policies = [*others[:seat], self.advised, *others[seat:]]
-        self.moves: list[Move] = []
-
-    def play(self, seed: int) -> Episode:
-        """Play to the end, showing the last report too.
-
-        Raises:
-            PersonLeft: the person has closed the input.
-            KeyboardInterrupt: Ctrl-C.
-        """
-        return asyncio.run(self._play(seed))
-
-    async def _play(self, seed: int) -> Episode:
-        limit = MAX_STEPS if self.game.length() is None else None
-        named = {str(seat): policy for seat, policy in enumerate(self.policies)}
-        named.pop(str(self.seat))
+    async def played() -> Episode:
         try:
-            await check(named)
-            episode = await play_table(
-                self.game, self.policies, seed, on_step=self._note, max_steps=limit
-            )
+            await check({str(number): policy for number, policy in enumerate(others)})
+            policies = [*others[:seat], person, *others[seat:]]
+            return await play_table(game, policies, seed, max_steps=limit)
         finally:
-            for policy in named.values():
+            for policy in others:
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
-        prompts = Prompts(self.game.name, self.person.prompts, self.person.prompt_folder)
-        self.write("\n" + prompts.report(View.of(self.game, episode.state, self.seat)))
-        return episode
 
-    async def _note(self, step: Step) -> None:
-        """Keep what the person did, and what an equilibrium player would have done."""
-        if self.seat not in step.decisions:
-            return
-        regret = None
-        if has_deviation(self.game.name):
-            record = {name: np.asarray(value) for name, value in step.outcome.record.items()}
-            regret = float(deviation(self.game, record).regret[self.seat])
-        self.moves.append(Move(step.number, *self.advised.last, regret))
-
-    def payoffs(self, episode: Episode) -> list[tuple[str, str, float]]:
-        """Return the seat's name, its player and its payoff, for every seat."""
-        names = ["you" if policy is self.advised else policy.name for policy in self.policies]
-        values = episode.payoffs.tolist()
-        return list(zip(self.game.names(), names, values, strict=True))
+    episode = asyncio.run(played())
+    prompts = Prompts(game.name, person.prompts, person.prompt_folder)
+    write("\n" + prompts.report(View.of(game, episode.state, seat)))
+    return episode
 
 
-class _Advised(Policy):
-    """The person, with an equilibrium player looking over the shoulder and saying nothing."""
+def payoffs(episode: Episode, seat: int, others: Sequence[Policy]) -> list[tuple[str, str, float]]:
+    """Return the name, the player and the payoff of every seat."""
+    players = [policy.name for policy in others]
+    players.insert(seat, "you")
+    return list(zip(episode.game.names(), players, episode.payoffs.tolist(), strict=True))
 
-    def __init__(self, person: Policy, game: Rulebook) -> None:
-        self.person, self.name = person, person.name
-        self.adviser: Policy | None = None
-        if "rational" in players_for(game.name):
-            self.adviser = make_player("rational", game)
-        self.last = ("", "")
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Any:
-        """Start both."""
-        adviser = self.adviser.start(game, seat, seed) if self.adviser else None
-        return self.person.start(game, seat, seed), adviser
-
-    def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Decide as the person does."""
-        raise NotImplementedError("a person is asked in an event loop")
-
-    async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Decide as the person does; keep what the adviser would have done."""
-        mine, other = memory
-        decision, mine = await self.person.decide(view, mine)
-        said = ""
-        if self.adviser is not None:
+def moves(episode: Episode, seat: int) -> list[Move]:
+    """Go through a game again, and ask an equilibrium player for the moves of a seat."""
+    game, found = episode.game, []
+    known = "rational" in players_for(game.name)
+    table = Table(game)
+    table.reset(episode.seed)
+    adviser = Seats(table, {seat: make_player("rational", game)} if known else {})
+    adviser.start()
+    for step in episode.steps:
+        if seat in step.decisions:
+            view, regret = table.ready().view(seat), None
             try:
-                advice, other = self.adviser.act(view, other)
-                said = _written(view, advice)
+                advice = [_written(view, decision) for decision in adviser.ask_now().values()]
             except LLMGamesError:  # not solved in this place, such as off the path of play
-                said = ""
-        self.last = (_written(view, decision), said)
-        return decision, (mine, other)
+                advice = []
+            if has_deviation(game.name):
+                record = {name: np.asarray(value) for name, value in step.outcome.record.items()}
+                regret = float(deviation(game, record).regret[seat])
+            made = _written(view, step.decisions[seat])
+            found.append(Move(step.number, made, "".join(advice), regret))
+        table.step(moves_of(step.decisions))
+        adviser.hear()
+    return found
 
 
 def _written(view: View, decision: Decision) -> str:

@@ -1,4 +1,4 @@
-"""Looking at runs: ``llm-games report``, ``compare``, ``replay``, ``watch`` and ``export``."""
+"""Looking at runs: ``report``, ``compare``, ``replay``, ``watch``, ``export`` and ``rate``."""
 
 from __future__ import annotations
 
@@ -7,44 +7,34 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
-from llm_games.benchmarks.cli.common import (
-    PLAIN,
-    AsJson,
-    Database,
-    OpenIt,
-    Scoring,
-    console,
-    say,
-    write_report,
-)
+from llm_games.benchmarks.cli import common
+from llm_games.benchmarks.cli.common import PLAIN, AsJson, Database, Scoring, console, say, value
 
 SHOWN = 20
 """Differences that a replay prints; the rest is counted."""
 
 
 def report(
-    db: Annotated[list[Path], typer.Argument(metavar="FILE...", help="the .db files of runs")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="folder, or HTML file")
-    ] = Path("report.html"),
+    db: Annotated[list[Path], Argument(metavar="FILE...", help="the .db files of runs")],
+    out: Annotated[Path, value("DIR", "folder, or HTML file", "--out", "-o")] = Path("report.html"),
     comparing: Annotated[
-        bool, typer.Option("--compare", help="compare two runs, episode by episode")
+        bool, Option("--compare", help="compare two runs, episode by episode")
     ] = False,
     scoring: Scoring = None,
-    open_it: OpenIt = False,
+    open_it: common.OpenIt = False,
 ) -> None:
     """Write one HTML page with scores, plots and replies of one run or several.
 
     Beside it: its figures as SVG and PNG, and its numbers as CSV.
     """
-    write_report(db, out, open_it, scoring=scoring, comparing=comparing)
+    common.write_report(db, out, open_it, scoring=scoring, comparing=comparing)
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="the .db file of a run")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="that of another run of the same games")],
+    a: Annotated[Path, Argument(metavar="A", help="the .db file of a run")],
+    b: Annotated[Path, Argument(metavar="B", help="that of another run of the same games")],
     scoring: Scoring = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,7 +81,7 @@ def replay(db: Database, as_json: AsJson = False) -> None:
             print(difference)
         if len(done.differences) > SHOWN:
             print(f"and {len(done.differences) - SHOWN} more; all of them with --json")
-    raise typer.Exit(1 if done.differences else 0)
+    raise Exit(1 if done.differences else 0)
 
 
 def watch(db: Database) -> None:
@@ -109,10 +99,8 @@ def watch(db: Database) -> None:
 
 def export(
     db: Database,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="folder; its tables are replaced")
-    ],
-    form: Annotated[str, typer.Option("--format", help="csv or parquet")] = "csv",
+    out: Annotated[Path, value("DIR", "folder; its tables are replaced", "--out", "-o")],
+    form: Annotated[str, Option("--format", help="csv or parquet")] = "csv",
 ) -> None:
     """Write episodes, steps, decisions and attempts (with their prompts) as tables."""
     from llm_games.benchmarks.runs.export import export
@@ -121,3 +109,18 @@ def export(
     with Records.open_readonly(db) as records:
         for path, count in export(records, out, form).items():
             print(f"{path}: {count} rows")
+
+
+def rate(
+    db: Database,
+    out: Annotated[Path, value("DIR", "folder of the forms and stories", "--out", "-o")],
+    judge: Annotated[list[str], value("NAME", "who rates; repeat it for several")],
+    cases: Annotated[int, value("N", "players' games to draw; by default all", min=0)] = 0,
+    seed: Annotated[int, value("N", "of that draw", min=0)] = 1,
+) -> None:
+    """Write rating forms for people, or read those that are there, beside the published ratings."""
+    from llm_games.benchmarks.runs.paper import rated
+    from llm_games.benchmarks.runs.records import Records
+
+    with Records.open_readonly(db) as records:
+        console().print(rated(records, out, judge, cases, seed))

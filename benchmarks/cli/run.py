@@ -8,110 +8,75 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Exit, Option
 
-from llm_games.benchmarks.cli.common import (
-    PLAIN,
-    AsJson,
-    BaseUrl,
-    Database,
-    OpenIt,
-    Quiet,
-    Scoring,
-    console,
-    say,
-    write_report,
-)
+from llm_games.benchmarks.cli import common
+from llm_games.benchmarks.cli.common import PLAIN, console, say, value
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.runs.plan import RunPlan
     from llm_games.benchmarks.runs.store import Store
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE|NAME",
-        help="a TOML file, or a name from `llm-games list`: gamma-bench, econ-arena/melee, ...",
-    ),
-]
-ReportTo = Annotated[
-    Path | None, typer.Option("--report", metavar="DIR", help="write a report there after the run")
-]
+ReportTo = Annotated[Path | None, value("DIR", "write a report there after the run", "--report")]
 CacheFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="keep replies at temperature 0 there and never ask for them again"
-    ),
+    Path | None, value("FILE", "keep replies at temperature 0 there and never ask for them again")
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="keep no replies and use none")]
-BudgetCalls = Annotated[
-    int | None, typer.Option(metavar="N", help="stop before there are more calls of models")
-]
-BudgetTokens = Annotated[int | None, typer.Option(metavar="N", help="of prompts and replies")]
-BudgetMoney = Annotated[
-    float | None, typer.Option(metavar="X", help="in the currency of the prices in the file")
-]
-BudgetPerSeat = Annotated[
-    int | None, typer.Option(metavar="N", help="so many for each seat of a game")
-]
-BudgetMoneyPerSeat = Annotated[
-    float | None, typer.Option(metavar="X", help="so much for each seat of a game")
-]
+NoCache = Annotated[bool, Option("--no-cache", help="keep no replies and use none")]
+Calls = Annotated[int | None, value("N", "stop before there are more calls of models")]
+Tokens = Annotated[int | None, value("N", "of prompts and replies")]
+Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
+PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
+MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 
 
 def run(
-    context: typer.Context,
-    source: Source,
+    context: Context,
+    source: Annotated[
+        str,
+        Argument(
+            metavar="FILE|NAME",
+            help="a TOML file, or a name from `llm-games list`: gamma-bench, econ-arena/melee, ...",
+        ),
+    ],
     seat: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SPEC", help="player for all seats; repeat it to name one for each"),
+        list[str] | None, value("SPEC", "player for all seats; repeat it to name one for each")
     ] = None,
     game: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GAME", help="play only this game of the file; can be repeated"),
+        list[str] | None, value("GAME", "play only this game of the file; can be repeated")
     ] = None,
-    episodes: Annotated[int | None, typer.Option(metavar="N", help="of each game")] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="all randomness comes from it")
-    ] = None,
+    episodes: Annotated[int | None, value("N", "of each game")] = None,
+    seed: Annotated[int | None, value("N", "all randomness comes from it")] = None,
     db: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="file to record in; by default a new one in this folder"),
+        Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="sampling temperature, 0 to 2")
-    ] = None,
-    prompts: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="wording: v1 to v5")
-    ] = None,
+    temperature: Annotated[float | None, value("T", "sampling temperature, 0 to 2")] = None,
+    prompts: Annotated[str | None, value("VERSION", "wording: v1 to v5")] = None,
     reasoning: Annotated[
-        bool | None, typer.Option("--reasoning/--no-reasoning", help="ask for an explanation first")
+        bool | None, Option("--reasoning/--no-reasoning", help="ask for an explanation first")
     ] = None,
     persona: Annotated[
-        str | None,
-        typer.Option(metavar="WHO", help="cooperative, selfish, mathematician, or a sentence"),
+        str | None, value("WHO", "cooperative, selfish, mathematician, or a sentence")
     ] = None,
     memory: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="past decisions in the dialogue: full, none or a number"),
+        str | None, value("N", "past decisions in the dialogue: full, none or a number")
     ] = None,
-    scoring: Scoring = None,
-    base_url: BaseUrl = None,
+    scoring: common.Scoring = None,
+    base_url: common.BaseUrl = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
-    budget_calls: BudgetCalls = None,
-    budget_tokens: BudgetTokens = None,
-    budget_money: BudgetMoney = None,
-    budget_calls_per_seat: BudgetPerSeat = None,
-    budget_tokens_per_seat: BudgetPerSeat = None,
-    budget_money_per_seat: BudgetMoneyPerSeat = None,
+    budget_calls: Calls = None,
+    budget_tokens: Tokens = None,
+    budget_money: Money = None,
+    budget_calls_per_seat: PerSeat = None,
+    budget_tokens_per_seat: PerSeat = None,
+    budget_money_per_seat: MoneyPerSeat = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="print what would be played and asked; play nothing")
+        bool, Option("--dry-run", help="print what would be played and asked; play nothing")
     ] = False,
-    as_json: AsJson = False,
+    as_json: common.AsJson = False,
     report_to: ReportTo = None,
-    open_it: OpenIt = False,
-    quiet: Quiet = False,
+    open_it: common.OpenIt = False,
+    quiet: common.Quiet = False,
 ) -> None:
     """Play the games of a file and record everything.
 
@@ -136,20 +101,20 @@ def run(
 
 
 def resume(
-    context: typer.Context,
-    db: Database,
+    context: Context,
+    db: common.Database,
     cache: CacheFile = None,
     no_cache: NoCache = False,
-    budget_calls: BudgetCalls = None,
-    budget_tokens: BudgetTokens = None,
-    budget_money: BudgetMoney = None,
-    budget_calls_per_seat: BudgetPerSeat = None,
-    budget_tokens_per_seat: BudgetPerSeat = None,
-    budget_money_per_seat: BudgetMoneyPerSeat = None,
-    as_json: AsJson = False,
+    budget_calls: Calls = None,
+    budget_tokens: Tokens = None,
+    budget_money: Money = None,
+    budget_calls_per_seat: PerSeat = None,
+    budget_tokens_per_seat: PerSeat = None,
+    budget_money_per_seat: MoneyPerSeat = None,
+    as_json: common.AsJson = False,
     report_to: ReportTo = None,
-    open_it: OpenIt = False,
-    quiet: Quiet = False,
+    open_it: common.OpenIt = False,
+    quiet: common.Quiet = False,
 ) -> None:
     """Finish a run that was interrupted; what is recorded is not asked again."""
     from llm_games.benchmarks.runs.plan import Overrides
@@ -167,18 +132,14 @@ def resume(
     _finish(db, as_json, quiet, report_to, open_it)
 
 
-def _costs(context: typer.Context) -> dict[str, Any]:
+def _costs(context: Context) -> dict[str, Any]:
     """Return the cache and the limits that the command line names."""
     from llm_games.benchmarks.runs.config import ConfigError
 
-    given = {
-        name: value
-        for name, value in context.params.items()
-        if name == "cache" or name.startswith("budget_")
-    }
-    if given["cache"] is not None and context.params["no_cache"]:
+    params = context.params
+    if params["cache"] is not None and params["no_cache"]:
         raise ConfigError("--cache FILE and --no-cache contradict each other: give only one")
-    return given
+    return {name: params[name] for name in params if name.startswith(("cache", "budget_"))}
 
 
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
@@ -219,57 +180,45 @@ def _play(
                 play_run(open_store, plan, made, watch, resumed)
         except KeyboardInterrupt:
             say(f"\ninterrupted; {how}" if path.exists() else "\ninterrupted; nothing was run")
-            raise typer.Exit(130) from None
+            raise Exit(130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
             say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
-            raise typer.Exit(1) from None
+            raise Exit(1) from None
 
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
     """Print what a run came to, and write the report that was asked for."""
+    from llm_games.benchmarks.cli.tables import run_tables
     from llm_games.benchmarks.runs.run import planned
     from llm_games.benchmarks.runs.store import Records
     from llm_games.benchmarks.runs.summary import spending, summary, total
 
     with Records.open_readonly(path) as records:
         games, usage, spent = summary(records), records.usage(), spending(records.spent())
-    page = None
+    page, overall = None, total(games)
     if not as_json and not quiet:
-        from llm_games.benchmarks.cli.tables import players_table, spending_table, summary_table
-
         terminal = console()
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
-        terminal.print(summary_table(games, total(games)))
-        if (payoffs := players_table(games)) is not None:
-            terminal.print(payoffs)
-        for table in (spending_table(kind, named) for kind, named in spent.items() if named):
+        for table in run_tables(games, overall, spent):
             terminal.print(table)
-        terminal.print(
-            f"recorded in {path}; a report: llm-games report {path}", soft_wrap=True, **PLAIN
-        )
+        where = f"recorded in {path}; a report: llm-games report {path}"
+        terminal.print(where, soft_wrap=True, **PLAIN)
     if report_to is not None or open_it:
-        page = write_report(
-            [path], report_to or path.with_suffix(".html"), open_it, quiet or as_json
-        )
+        out = report_to or path.with_suffix(".html")
+        page = common.write_report([path], out, open_it, quiet or as_json)
     if as_json:
-        overall = total(games)
-        print(
-            json.dumps(
-                {
-                    "db": str(path),
-                    "report": page and str(page),
-                    "overall": overall and {"mean": overall.mean, "std": overall.std},
-                    "games": [game.plain() for game in games],
-                    "usage": usage,
-                    "spent": {
-                        kind: {name: found.plain() for name, found in named.items()}
-                        for kind, named in spent.items()
-                    },
-                }
-            )
-        )
+        kinds = spent.items()
+        told = {
+            "db": str(path),
+            "report": page and str(page),
+            "overall": overall and {"mean": overall.mean, "std": overall.std},
+            "games": [game.plain() for game in games],
+            "usage": usage,
+            "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},
+        }
+        print(json.dumps(told))
 
 
 def _check_report(report_to: Path | None, open_it: bool) -> None:
@@ -283,6 +232,5 @@ def _check_report(report_to: Path | None, open_it: bool) -> None:
 def _who(plan: RunPlan) -> str:
     """Name the players and how many seats each has, over all games."""
     seats = Counter(seat.name for game in plan.games for seat in game.seats)
-    if len(seats) == 1:
-        return f"{next(iter(seats))} in all seats"
-    return ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+    each = ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+    return each if len(seats) > 1 else f"{next(iter(seats))} in all seats"

@@ -3,62 +3,65 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.players import players_for
+from llm_games.benchmarks.runs import plan  # noqa: F401 - brings a kind of player
+from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.facts import allowed
 from llm_games.noise import Noise
-from llm_games.questions import Question
-from llm_games.registry import game_class, rulebook
+from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-from llm_games.words import Prompts, versions
+from llm_games.words import Prompts
 
 
-class Parameter(NamedTuple):
-    """One parameter of a game: name, default, and meaning with the legal values."""
-
-    name: str
-    default: Any
-    meaning: str
-
-
-def parameters(game: str) -> list[Parameter]:
-    """Return a game's parameters, its own first.
+def about(found: type[Rulebook], version: str) -> dict[str, Any]:
+    """Return what there is to know of a game as plain values; its own parameters come first.
 
     Raises:
-        UnknownName: there is no such game.
+        UnknownName: there is no such wording.
     """
-    found = game_class(game)
-    own = [
-        Parameter(f.name, f.default, "; ".join(filter(None, (f.metadata["meaning"], allowed(f)))))
-        for f in dataclasses.fields(found)
-    ]
     shared = {f.name for f in dataclasses.fields(Rulebook)}
-    return sorted(own, key=lambda parameter: parameter.name in shared)
+    fields = sorted(dataclasses.fields(found), key=lambda f: f.name in shared)
+    meanings = ("; ".join(filter(None, (f.metadata["meaning"], allowed(f)))) for f in fields)
+    return {
+        **{"name": found.name, "title": found.title, "source": found.source},
+        "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
+        "players": players_for(found.name),
+        "parameters": [
+            {"name": f.name, "default": str(f.default), "meaning": meaning}
+            for f, meaning in zip(fields, meanings, strict=True)
+        ],
+        "sample": _sample(rulebook(found.name), version),
+    }
 
 
-def sample(game: str, version: str = "v1") -> list[tuple[str, str]]:
-    """Return what the first seat reads at the start of a game: pairs of a heading and a text.
-
-    Raises:
-        UnknownName: there is no such game or wording.
-    """
-    rules = rulebook(game)
-    prompts = Prompts(rules.name, version)
-    state = rules.reset(0)
+def _sample(rules: Rulebook, version: str) -> dict[str, str]:
+    """Return what the first seat reads at the start of a game, and an answer, by heading."""
+    prompts, state = Prompts(rules.name, version), rules.reset(0)
     seat = int(np.flatnonzero(rules.asked(state))[0])
     view = View.of(rules, state, seat)
-    question = view.question
-    assert isinstance(question, Question)
-    return [
-        ("system", prompts.rules(rules, seat)),
-        ("user", "\n\n".join(filter(None, (prompts.report(view), prompts.request(view))))),
-        ("a legal reply", question.reply(question.sample(Noise(0)))),
+    assert view.question is not None
+    return {
+        "system": prompts.rules(rules, seat),
+        "user": "\n\n".join(filter(None, (prompts.report(view), prompts.request(view)))),
+        "a legal reply": view.question.reply(view.question.sample(Noise(0))),
+    }
+
+
+def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[Grid]:
+    """Return the tables of a game's parameters, presets and players."""
+    own = [[text.replace("`", "") for text in row.values()] for row in known["parameters"]]
+    sets = [
+        (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
+        for name, values in found.presets.items()
     ]
-
-
-def wordings(game: str) -> list[str]:
-    """Return the versions of a game's prompts."""
-    return versions(game_class(game).name)
+    return [
+        Grid(columns("parameter, default, meaning and range"), own),
+        Grid(columns("preset, parameters"), sets),
+        Grid(columns("player, what it does"), [*known["players"].items()]),
+    ]

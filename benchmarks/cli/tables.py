@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from llm_games.benchmarks.cli.human_play import Move
-from llm_games.benchmarks.cli.show import Parameter
 from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate
 from llm_games.benchmarks.runs.grid import Grid, columns
@@ -21,42 +20,47 @@ from llm_games.wrappers.clients.cache import Cached
 
 SHOWN = 20
 """Seats whose spending is shown, those that spent most."""
-COUNTS = "decisions, calls, tokens in, tokens out"
-
-
-def game_tables(
-    parameters: Sequence[Parameter],
-    presets: Mapping[str, Mapping[str, Any]],
-    players: Mapping[str, str],
-) -> list[Grid]:
-    """Return the tables of a game's parameters, presets and players."""
-    own = [(row.name, str(row.default), row.meaning.replace("`", "")) for row in parameters]
-    sets = [
-        (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
-        for name, values in presets.items()
-    ]
-    return [
-        Grid(columns("parameter, default, meaning and range"), own),
-        Grid(columns("preset, parameters"), sets),
-        Grid(columns("player, what it does"), [*players.items()]),
-    ]
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
     """Return the table of what a run would ask, with the totals."""
-    numbers = [
-        (row.episodes, row.decisions, row.calls, row.tokens_in, row.tokens_out) for row in rows
+    lines = [(r.label, r.episodes, r.decisions, r.calls, r.tokens_in, r.tokens_out) for r in rows]
+    _, *numbers = zip(*lines, strict=True)
+    total = ("all, about", *map(sum, numbers))
+    heads = columns("game", "episodes, decisions, calls, tokens in, tokens out", ",")
+    return Grid(heads, lines, foot=[total])
+
+
+def run_tables(
+    games: Sequence[GameSummary], overall: Cell | None, spent: Mapping[str, Mapping[str, Usage]]
+) -> Iterator[Grid]:
+    """Yield a run's tables: scores and rule breaks, payoffs of players, what was spent."""
+    yield _summary(games, overall)
+    payoffs = [
+        (game.label, name, f"{payoff:.2f}")
+        for game in games
+        if len(game.payoff_of) > 1
+        for name, payoff in game.payoff_of.items()
     ]
-    lines = [(row.label, *line) for row, line in zip(rows, numbers, strict=True)]
-    total = ("all, about", *(sum(column) for column in zip(*numbers, strict=True)))
-    return Grid(columns("game", f"episodes, {COUNTS}", ","), lines, foot=[total])
+    if payoffs:
+        yield Grid(columns("game, player", "payoff", ">"), payoffs)
+    yield from (_spending(kind, named) for kind, named in spent.items() if named)
 
 
-def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
-    """Return the table of a run's scores, payoffs and rule breaks."""
-    heads = {"game": "", "score": ".1f", "episodes": ">", "payoff of a seat": ">"}
-    heads |= dict.fromkeys(("bad moves", "filled in"), ">")
-    lines = [_summary(game) for game in games]
+def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
+    heads = {"game": "", "score": ".1f"}
+    heads |= dict.fromkeys(("episodes", "payoff of a seat", "bad moves", "filled in"), ">")
+    lines: list[list[Any]] = [
+        [
+            game.label,
+            game.cell,
+            ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
+            f"{np.mean(game.payoffs):.1f}" if game.payoffs else "",
+            str(sum(game.bad_replies.values())),
+            f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
+        ]
+        for game in games
+    ]
     foot = [] if overall is None else [["overall", overall, *[""] * 4]]
     if any(game.bad_thoughts for game in games):
         heads["bad thoughts"] = "d"
@@ -72,26 +76,7 @@ def summary_table(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     return Grid(heads, lines, foot=foot, note="\n".join(captions))
 
 
-def _summary(game: GameSummary) -> list[Any]:
-    states = ", ".join(f"{count} {status}" for status, count in game.episodes.items())
-    payoff = f"{np.mean(game.payoffs):.1f}" if game.payoffs else ""
-    filled = f"{game.filled_in} of {game.decisions}{' !' if game.marked else ''}"
-    bad = str(sum(game.bad_replies.values()))
-    return [game.label, game.cell, states, payoff, bad, filled]
-
-
-def players_table(games: Sequence[GameSummary]) -> Grid | None:
-    """Return the table of each player's payoff where several sit at a table; None if nowhere."""
-    lines = [
-        (game.label, name, f"{payoff:.2f}")
-        for game in games
-        if len(game.payoff_of) > 1
-        for name, payoff in game.payoff_of.items()
-    ]
-    return Grid(columns("game, player", "payoff", ">"), lines) if lines else None
-
-
-def spending_table(kind: str, spent: Mapping[str, Usage]) -> Grid:
+def _spending(kind: str, spent: Mapping[str, Usage]) -> Grid:
     """Return the table of what ``models`` or ``seats`` have spent, the greatest first."""
     heads = columns(kind, "calls, failed, tokens in, tokens out", ",")
     if money := any(usage.money for usage in spent.values()):
@@ -121,30 +106,21 @@ def replies_table(rows: Sequence[Cached]) -> Grid:
 
 def comparison_table(found: Sequence[Comparison]) -> Grid:
     """Return the table of what differs between two runs: scores, and payoffs of changed seats."""
-    heads = columns("game, of", "pairs, A, B, B - A, 95 % interval, p", ">")
     lines = [
         (game.label, name, *difference.written(1))
         for game in found
         for name, difference in (("score", game.score), ("payoff", game.payoff))
         if difference is not None
     ]
-    return Grid(heads, lines)
+    return Grid(columns("game, of", "pairs, A, B, B - A, 95 % interval, p", ">"), lines)
 
 
 def moves_table(moves: Sequence[Move]) -> Grid:
     """Return the table of a person's moves next to those of a rational player."""
-    lines = [
-        (str(move.step + 1), move.made, move.rational or None, _two(move.regret)) for move in moves
-    ]
     regrets = [move.regret for move in moves if move.regret is not None]
-    note = "in hindsight, by another action against what the others did in that step"
     return Grid(
-        {"step": "", "you": ">", "rational": ">", "could have gained": ">"},
-        lines,
-        foot=[("all", "", "", _two(sum(regrets)))] if regrets else [],
-        note=note,
+        columns("step", "you, rational", ">") | {"could have gained": ".2f"},
+        [(str(m.step + 1), m.made, m.rational or None, m.regret) for m in moves],
+        foot=[("all", "", "", sum(regrets))] if regrets else [],
+        note="in hindsight, by another action against what the others did in that step",
     )
-
-
-def _two(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"

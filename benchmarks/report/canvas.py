@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, repeat, zip_longest
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
@@ -29,12 +29,6 @@ _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 MARKS = "osD^vXP<>*"
 
-ROW = 34
-"""The longest name of a row, in characters."""
-
-DPI = 160
-"""Of picture files: a third-width plot is 750 pixels wide."""
-
 _STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # names of players and models are not formulas
@@ -54,6 +48,9 @@ _STYLE = {
     "ytick.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 10,
+    "legend.borderaxespad": 0.2,
+    "legend.columnspacing": 1.2,
+    "legend.handlelength": 1.8,
     "lines.linewidth": 1.6,
 }
 
@@ -62,28 +59,12 @@ class ReportExtraMissing(LLMGamesError, ImportError):
     """Reports need matplotlib, which an extra brings."""
 
 
-class Picture(NamedTuple):
-    """One plot.
+def picture(
+    name: str, draw: Callable[[Axes], str], size: tuple[float, float]
+) -> tuple[Markup, str, bytes, str]:
+    """Draw one plot of a size in inches; its ids on the page start with `name`.
 
-    Attributes:
-        inline: the SVG element for a page, in the page's colours and font.
-        svg, png: the same as files of their own, on white.
-        sentence: what explains it.
-    """
-
-    inline: Markup
-    svg: str
-    png: bytes
-    sentence: str
-
-
-def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -> Picture:
-    """Draw one plot.
-
-    Args:
-        name: unique on the page; its ids start with it.
-        draw: gets the axes and returns the sentence that explains the plot.
-        size: width and height in inches.
+    Returned are SVG in the page's colours, SVG and PNG on white, and what explains the plot.
 
     Raises:
         ReportExtraMissing: matplotlib is not installed.
@@ -96,21 +77,21 @@ def picture(name: str, draw: Callable[[Axes], str], size: tuple[float, float]) -
         axes = figure.add_subplot()
         axes.patch.set_alpha(0)
         sentence = draw(axes)
-        _legend(axes)
+        _, labels = axes.get_legend_handles_labels()
+        if labels:  # above the plot, in as many columns as there is room for
+            columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
+            columns = len(labels) if sum(map(len, labels)) <= 34 else columns
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
         pixels, file = io.BytesIO(), io.StringIO()
-        figure.savefig(pixels, format="png", dpi=DPI, metadata={"Software": None})
+        figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
         figure.set_layout_engine("none")  # what it found for the first file holds for the other
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
         text = file.getvalue()
-    return Picture(Markup(_inline(text, name)), text, pixels.getvalue(), sentence)
+    return Markup(_inline(text, name)), text, pixels.getvalue(), sentence
 
 
 def require() -> Any:
-    """Return matplotlib.
-
-    Raises:
-        ReportExtraMissing: it is not installed.
-    """
+    """Return matplotlib, or raise ReportExtraMissing."""
     try:
         import matplotlib
     except ImportError:
@@ -118,27 +99,6 @@ def require() -> Any:
             "a report needs matplotlib; install it with: pip install 'llm-games[report]'"
         ) from None
     return matplotlib
-
-
-def _legend(axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(
-            handles,
-            labels,
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=_columns(labels),
-            borderaxespad=0.2,
-            columnspacing=1.2,
-            handlelength=1.8,
-        )
-
-
-def _columns(labels: Sequence[str]) -> int:
-    if sum(map(len, labels)) <= 34:
-        return len(labels)
-    return 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
 
 
 def _inline(text: str, name: str) -> str:
@@ -172,15 +132,9 @@ def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str =
 
 
 def moments(table: Array) -> tuple[Array, Array]:
-    """Return mean and sample std over the rows, by column: of those that are no NaN, else NaN.
-
-    The deviation of a single one is 0.
-    """
+    """Return mean (NaN of none) and sample std (0 of one) of the columns, NaN left out."""
     masked = np.ma.masked_invalid(table)
-    count = masked.count(axis=0)
-    mean = masked.mean(axis=0).filled(np.nan)
-    squares = ((masked - mean) ** 2).sum(axis=0).filled(np.nan)
-    return mean, np.sqrt(squares / np.maximum(count - 1, 1))
+    return masked.mean(axis=0).filled(np.nan), masked.std(axis=0, ddof=1).filled(0)
 
 
 def over_rounds(axes: Axes, word: str = "round") -> None:
@@ -197,8 +151,8 @@ def whole(axis: Axis) -> None:
 
 
 def down(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a plot, the first at the top."""
-    short = [name if len(name) <= ROW else f"{name[: ROW - 1]}…" for name in names]
+    """Name the rows of a plot, the first at the top, in at most 34 characters."""
+    short = [name if len(name) <= 34 else f"{name[:33]}…" for name in names]
     axes.set_yticks(range(len(names)), short)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
@@ -211,10 +165,9 @@ def tall(rows: int, series: int = 1) -> tuple[float, float]:
 def dots(
     axes: Axes, rows: Sequence[str], series: Mapping[str, Sequence[tuple[float, float] | None]]
 ) -> dict[str, float]:
-    """Draw a mark and an error bar for each series in each row; None for none.
+    """Draw a mark and an error bar, or None, for each series in each row.
 
-    Returns:
-        How far below the middle of its row a series is.
+    Returned is how far below the middle of its row a series is.
     """
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
@@ -236,11 +189,8 @@ def beside_published(
 ) -> None:
     """Draw columns of a result table by row: one's own above a line, the published below.
 
-    Args:
-        axes: where to.
-        rows: they begin with a name and its source.
-        series: column, colour, marker and how far below the middle of its row, by name.
-        filled: whether the marks of a column are.
+    Rows begin with a name and its source. `series`: column, colour, marker and how far below the
+    middle of its row, by name. `filled` says whether the marks of a column are.
     """
     for name, (column, colour, mark, below) in series.items():
         [values] = padded([[row[column] for row in rows]])
@@ -280,6 +230,6 @@ def looks(count: int) -> list[tuple[str, str]]:
     return [(CYCLE[i % len(CYCLE)], MARKS[(i + i // 10) % len(MARKS)]) for i in range(count)]
 
 
-def colours(count: int) -> list[str]:
-    """Return a colour for each of so many things; beyond five the rest share one."""
-    return [*CYCLE, *[INK] * count][:count]
+def coloured(things: Iterable[Any]) -> list[tuple[Any, str]]:
+    """Return each thing with a colour; beyond five the rest share one."""
+    return list(zip(things, chain(CYCLE, repeat(INK)), strict=False))

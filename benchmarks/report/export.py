@@ -34,6 +34,7 @@ class Files:
 
 
 Row = dict[str, Any]
+OUTCOMES = get_args(ReplyOutcome)
 
 
 def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
@@ -48,15 +49,11 @@ def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files)
     for run, grid in found:
         own = rows.setdefault(grid.name, [])
         for row in grid.dicts():
-            stem = "" if row.get("source") == PUBLISHED else run.stem
-            line = {"run": stem} | row
-            if stem or line not in own:
+            line: Row = {"run": "" if row.get("source") == PUBLISHED else run.stem} | row
+            if line["run"] or line not in own:
                 own.append(line)
-    return [
-        files.add("tables", name, ("csv", as_csv(lines)))[0]
-        for name, lines in rows.items()
-        if lines
-    ]
+    written = {name: as_csv(lines) for name, lines in rows.items() if lines}
+    return [files.add("tables", name, ("csv", text))[0] for name, text in written.items()]
 
 
 def _scores(run: Run) -> Iterator[Row]:
@@ -64,17 +61,13 @@ def _scores(run: Run) -> Iterator[Row]:
     for game in run.games:
         for e in game.episodes:
             done, did = e.row.status == "done", e.did
-            marks = {x: score(e.rules, e.records, x) if done else None for x in editions()}
             yield {
                 **{"label": game.label, "game": game.name},
                 **{"episode": e.row.number, "status": e.row.status},
-                **marks,
+                **{x: score(e.rules, e.records, x) if done else None for x in editions()},
                 "payoff_of_a_seat": e.rewards.sum(axis=0).mean() if done else None,
-                "decisions": did.decisions,
-                "filled_in": did.filled,
-                "calls": did.calls,
-                "tokens_in": did.tokens_in,
-                "tokens_out": did.tokens_out,
+                **{"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls},
+                **{"tokens_in": did.tokens_in, "tokens_out": did.tokens_out},
                 "cost": did.cost if run.priced else None,
                 "seconds": e.seconds,
             }
@@ -87,16 +80,10 @@ def _rounds(run: Run) -> Iterator[Row]:
             for name in game.players:
                 for number, mean in enumerate(seats_mean(e, e.of(name)), start=1):
                     yield {
-                        "label": game.label,
-                        "episode": e.row.number,
-                        "round": number,
-                        "player": name,
-                        "what": action(game.name),
+                        **{"label": game.label, "episode": e.row.number},
+                        **{"round": number, "player": name, "what": action(game.name)},
                         "value": None if np.isnan(mean) else mean,
                     }
-
-
-OUTCOMES = get_args(ReplyOutcome)
 
 
 def _calls(run: Run) -> Iterator[Row]:

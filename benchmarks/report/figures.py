@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import line, paths
+from llm_games.benchmarks.report.canvas import coloured, line, paths
 from llm_games.benchmarks.runs.paper import HALF, THIRD, Draw, Sketch, action, papers
 from llm_games.benchmarks.runs.reader import Episode, Game, Run
 from llm_games.questions import MISSING, Choice
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def moves(game: Game, all_of_them: bool = True) -> list[Sketch]:
     """Return the figures of a game that has been played, or only those of its moves."""
-    draws: list[tuple[str, Draw]] = [plot for paper in papers() for plot in paper.drawn(game)]
-    draws = draws or [("Moves", _moves)]
+    special: list[tuple[str, Draw]] = [plot for paper in papers() for plot in paper.drawn(game)]
+    draws = special or [("Moves", _moves)]
     if len(game.players) > 1 and action(game.name):
         draws.insert(1, ("By player", _by_player))
     if all_of_them:
@@ -38,7 +38,7 @@ def latency(run: Run) -> list[Sketch]:
     asked = [player for player in run.players.values() if player.did.calls]
 
     def draw(axes: Axes) -> str:
-        for player, colour in zip(asked, canvas.colours(len(asked)), strict=True):
+        for player, colour in coloured(asked):
             waited = np.sort(player.did.latencies)
             share = np.arange(1, len(waited) + 1) / len(waited)
             thinned = np.unique(np.linspace(0, len(waited) - 1, 200).astype(int))
@@ -61,12 +61,11 @@ def _moves(axes: Axes, game: Game) -> str:
     """Draw the moves of a game that has no plot of its own."""
     state = game.rules.reset(0)
     questions = (game.rules.question(state, seat) for seat in range(game.rules.players))
-    question = next((q for q in questions if q is not None), None)
+    question = next(filter(None, questions), None)
     if isinstance(question, Choice):
         return _choices(axes, game, question.words)
     unit = 10 ** getattr(question, "decimals", 0)
-    names = game.players
-    for name, colour in zip(names, canvas.colours(len(names)), strict=True):
+    for name, colour in coloured(game.players):
         seats = range(game.seats.count(name))
         paths(axes, [_path(game, name, k, unit) for k in seats], name[:40], colour)
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
@@ -79,20 +78,15 @@ def _moves(axes: Axes, game: Game) -> str:
 
 def _path(game: Game, name: str, k: int, unit: int) -> list[float]:
     """Return the mean move of a player's k-th seat at each step, NaN where it made none."""
-    runs = [[_number(record, e.of(name)[k]) / unit for record in e.records] for e in game.played]
-    steps = zip_longest(*runs, fillvalue=np.nan)
-    made = ([move for move in step if not np.isnan(move)] for step in steps)
+    runs = [[record["actions"][e.of(name)[k]] for record in e.records] for e in game.played]
+    steps = zip_longest(*runs, fillvalue=-1)
+    made = ([move / unit for move in step if np.ndim(move) == 0 and move >= 0] for step in steps)
     return [float(np.mean(moves)) if moves else np.nan for moves in made]
-
-
-def _number(record: dict[str, Any], seat: int) -> float:
-    move = record["actions"][seat]
-    return float(move) if np.ndim(move) == 0 and move >= 0 else np.nan
 
 
 def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
     meant = {index: word for word, index in reversed(list(words.items()))}
-    for (index, word), colour in zip(meant.items(), canvas.colours(len(meant)), strict=True):
+    for (index, word), colour in coloured(meant.items()):
         shares = [[np.mean(np.equal(r["actions"], index)) for r in e.records] for e in game.played]
         paths(axes, shares, word, colour)
     axes.set_ylabel("share of the players")
@@ -104,25 +98,22 @@ def _payoffs(axes: Axes, game: Game) -> str:
     episodes = game.done or game.played
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
     sitting = np.array([e.seats for e in episodes])
-    names = game.players
     shift = np.linspace(-0.15, 0.15, len(totals)) if len(totals) > 1 else np.zeros(1)
-    for name, colour in zip(names, canvas.colours(len(names)), strict=True):
+    for name, colour in coloured(game.players):
         rows, seats = np.nonzero(sitting == name)
-        axes.plot(
-            seats + shift[rows], totals[rows, seats], "o", color=colour, alpha=0.4, ms=4, mew=0
-        )
-        taken = np.unique(seats)
+        at, taken = seats + shift[rows], np.unique(seats)
+        axes.plot(at, totals[rows, seats], "o", color=colour, alpha=0.4, ms=4, mew=0)
         means = [totals[sitting[:, seat] == name, seat].mean() for seat in taken]
-        label = name[:40] if len(names) > 1 else None
+        label = name[:40] if len(game.players) > 1 else None
         axes.plot(taken, means, "_", color=colour, ms=16, mew=2.4, label=label)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
     canvas.room(axes)
     sentence = "Total payoff of each seat: a dot for each run, a bar at their mean"
-    if len(names) == 1:
+    if len(game.players) == 1:
         return f"{sentence}; {totals.mean():.4g} on average."
-    by_name = ((name, totals[sitting == name].mean()) for name in names)
+    by_name = ((name, totals[sitting == name].mean()) for name in game.players)
     return f"{sentence}; on average {', '.join(f'{name} {mean:.4g}' for name, mean in by_name)}."
 
 
@@ -133,8 +124,7 @@ def _regret(axes: Axes, game: Game) -> str:
     axes.set_ylabel("regret")
     highest = max(map(max, sums)) or 1
     axes.set_ylim(-0.04 * highest, 1.08 * highest)
-    if game.rules.turns:
-        axes.set_xlabel("move")
+    axes.set_xlabel("move" if game.rules.turns else "round")
     return (
         "What the players could have gained, all together, each by changing its own action alone "
         f"(NashConv, in hindsight){thin(game)}."
@@ -143,19 +133,14 @@ def _regret(axes: Axes, game: Game) -> str:
 
 def _by_player(axes: Axes, game: Game) -> str:
     what = action(game.name)
-    names = game.players
-    for name, colour in zip(names, canvas.colours(len(names)), strict=True):
-        runs = [seats_mean(e, e.of(name)) for e in game.played]
-        paths(axes, runs, name[:40], colour)
+    for name, colour in coloured(game.players):
+        paths(axes, [seats_mean(e, e.of(name)) for e in game.played], name[:40], colour)
     axes.set_ylabel(what)
     return f"The same by player: {what} in each round{thin(game)}."
 
 
 def seats_mean(episode: Episode, seats: Sequence[int]) -> list[float]:
-    """Return the mean action of these seats in each round, NaN where none of them acted.
-
-    For games in which it means something, see `paper.action`.
-    """
+    """Return these seats' mean `paper.action` in each round, NaN where none of them acted."""
     unit = getattr(episode.rules, "unit", 1)
     moves = ([r["actions"][seat] for seat in seats] for r in episode.records)
     given = ([move for move in moved if move != MISSING] for moved in moves)

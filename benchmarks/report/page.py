@@ -18,24 +18,12 @@ from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.paper import (
-    HALF,
-    Paper,
-    Section,
-    Sketch,
-    edition_of,
-    editions,
-    owner,
-    papers,
-)
+from llm_games.benchmarks.runs.paper import HALF, Paper, Sketch, edition_of, editions, owner, papers
 from llm_games.benchmarks.runs.reader import Game, Run, added, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
-
-LONG = 16
-"""With more games than this a run's details are folded away."""
 
 
 def build(
@@ -44,13 +32,9 @@ def build(
     """Write a report about these runs, also unfinished ones, and return its path.
 
     The page loads nothing. Beside it are its figures as SVG and PNG (``figures/``) and its numbers
-    as CSV (``tables/``).
-
-    Args:
-        db_paths: files of runs, at least one.
-        out: the HTML file (ending in ``.html``), or a folder in which to write ``report.html``.
-        scoring: edition of the scores, see `paper.editions`; None: the one each run asks for.
-        comparing: compare the two runs, episode by episode.
+    as CSV (``tables/``). `out` is the HTML file (ending in ``.html``), or a folder in which to
+    write ``report.html``; `scoring` an edition of the scores, see `paper.editions`, or None for
+    the one each run asks for. `comparing` compares two runs, episode by episode.
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -72,8 +56,9 @@ def build(
         found = compare(records[0], records[1], runs[0].edition) if comparing else []
         text, files = html(runs, tables.comparison_grid(found))
     try:
-        if out.is_file():
-            _clear(out)
+        old = out.read_text("utf-8", errors="replace") if out.is_file() else ""
+        for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', old):
+            (out.parent / unquote(name)).unlink(missing_ok=True)
         for name, content in {out.name: text, **files.contents}.items():
             file = out.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,52 +79,34 @@ def check_out(out: Path) -> None:
     folder = out.parent if out.suffix == ".html" else out
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
 
 
-def _clear(page: Path) -> None:
-    """Remove the figures and tables of the report that was here before, as far as it links them."""
-    text = page.read_text("utf-8", errors="replace")
-    for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', text):
-        (page.parent / unquote(name)).unlink(missing_ok=True)
-
-
 def html(runs: Sequence[Run], compared: Grid) -> tuple[str, Files]:
     """Return the page about these runs and the files that it links to."""
-    files = Files()
+    files, several = Files(), len(runs) > 1
     loader = PackageLoader("llm_games.benchmarks.report", ".")
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     css, _, _ = loader.get_source(env, "page.css")
-    folders = [run.stem if len(runs) > 1 else "" for run in runs]
-    parts = [
-        _part(run, f"r{i}", files, folder)
-        for i, (run, folder) in enumerate(zip(runs, folders, strict=True))
-    ]
-    scorers = [paper for paper in papers() if paper.scoring]
-    boards = [
-        board
-        for paper in scorers
-        if paper.scoring and (board := paper.scoring.board([_of(run, paper) for run in runs]))
-    ]
-    scored = [p.scoring.note for p in scorers if p.scoring and any(p in x["papers"] for x in parts)]
-    grids = [
-        (part["run"], grid)
-        for part in parts
-        for section in part["sections"]
-        for grid in section["about"].grids
-        if grid.name
-    ]
+    parts = [_part(run, f"r{i}", files, run.stem * several) for i, run in enumerate(runs)]
+    boards, notes = [], []
+    for paper in papers():
+        if paper.scoring:
+            board = paper.scoring.board([_of(run, paper) for run in runs])
+            boards += [board] if board else []
+            notes += [paper.scoring.note] if any(paper in part["papers"] for part in parts) else []
+    sections = ((part["run"], section) for part in parts for section in part["sections"])
+    grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
     text = env.get_template("page.html.j2").render(
-        title=runs[0].file.title if len(runs) == 1 else f"{len(runs)} runs",
+        title=f"{len(runs)} runs" if several else runs[0].file.title,
         css=Markup(css),
         parts=parts,
         compared=compared,
         exported=export.tables(runs, grids, files),
         boards=boards,
-        scored=scored,
+        scored=notes,
         mark=f"{float(MARK):.0%}",
         version=__version__,
     )
@@ -151,51 +118,57 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
     owners = {game.label: owner(game) for game in run.games}
     mine = [paper for paper in papers() if paper in owners.values()]
     parts = {paper.title: paper.read(_of(run, paper)) for paper in mine}
+    scored = [label for label, paper in owners.items() if paper and paper.scoring]
 
     def drawn(sketches: Iterable[Sketch], name: str, prefix: str) -> list[dict[str, Any]]:
         """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
         found = []
         for i, sketch in enumerate(sketches):
+            inline, svg, png, sentence = canvas.picture(f"{prefix}-{i}", sketch.draw, sketch.size)
             file = f"{folder} {name}{f' {sketch.title.lower()}' if i else ''}".strip()
-            found.append(_figure(sketch, f"{prefix}-{i}", files, file))
+            paths = files.add("figures", file, ("svg", svg), ("png", png))
+            links = [(Path(path).suffix[1:].upper(), quote(path)) for path in paths]
+            about = {"title": sketch.title, "half": sketch.size[0] == HALF[0], "files": links}
+            found.append(about | {"inline": inline, "sentence": sentence})
         return found
 
-    def section(about: Section, prefix: str) -> dict[str, Any]:
-        pairs = [
-            (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{prefix}-{i}"), grid)
-            for i, (sketch, grid) in enumerate(about.pairs)
-        ]
-        plots = drawn(about.sketches, about.title, prefix)
-        return {"about": about, "plots": plots, "pairs": pairs}
+    sections = []
+    for i, paper in enumerate(mine):
+        for k, about in enumerate(paper.sections(parts[paper.title])):
+            at = f"{prefix}-paper-{i}-{k}"
+            pairs = [
+                (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{at}-{n}"), grid)
+                for n, (sketch, grid) in enumerate(about.pairs)
+            ]
+            plots = drawn(about.sketches, about.title, at)
+            sections.append({"about": about, "plots": plots, "pairs": pairs})
 
-    def moves(game: Game) -> Sequence[Any]:
+    def moves(game: Game) -> Sequence[Sketch]:
+        if not game.played:
+            return []
         paper = owners[game.label]
         special = paper.moves(parts[paper.title], game) if paper else []
         return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
 
-    scored = [label for label, paper in owners.items() if paper and paper.scoring]
+    games = [
+        {
+            "label": game.label,
+            "about": _about(game),
+            "plots": drawn(moves(game), game.label, f"{prefix}-{i}"),
+        }
+        for i, game in enumerate(run.games)
+    ]
     return {
         "run": run,
         "papers": mine,
-        "sections": [
-            section(about, f"{prefix}-paper-{i}-{k}")
-            for i, paper in enumerate(mine)
-            for k, about in enumerate(paper.sections(parts[paper.title]))
-        ],
-        "long": len(run.games) > LONG,
+        "sections": sections,
+        "long": len(run.games) > 16,  # then its details are folded away
         "scored": bool(scored),
         "scores": tables.score_grid(run, scored, _total(run, mine)),
         "usage": tables.usage_grid(run),
         "facts": _facts(run),
         "warnings": _warnings(run),
-        "games": [
-            {
-                "label": game.label,
-                "about": _about(game),
-                "plots": drawn(moves(game) if game.played else [], game.label, f"{prefix}-{i}"),
-            }
-            for i, game in enumerate(run.games)
-        ],
+        "games": games,
         "players": tables.player_grid(run),
         "calls": tables.other_grid(run),
         "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
@@ -217,27 +190,12 @@ def _total(run: Run, mine: Sequence[Paper]) -> list[Any]:
     return []
 
 
-def _figure(sketch: Sketch, prefix: str, files: Files, name: str) -> dict[str, Any]:
-    """Draw a figure and keep its files; return what the page shows of it."""
-    picture = canvas.picture(prefix, sketch.draw, sketch.size)
-    paths = files.add("figures", name, ("svg", picture.svg), ("png", picture.png))
-    return {
-        "title": sketch.title,
-        "half": sketch.size[0] == HALF[0],
-        "inline": picture.inline,
-        "sentence": picture.sentence,
-        "files": [(Path(path).suffix[1:].upper(), quote(path)) for path in paths],
-    }
-
-
 def _about(game: Game) -> str:
-    played = len(game.played)
     given = ", ".join(f"{name} = {value}" for name, value in game.params.items())
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
-    about = f"{game.rules.title} ({game.rules.source}): {seats}; "
-    return (
-        f"{about}{played} {'run' if played == 1 else 'runs'} shown; {given or 'default settings'}."
-    )
+    shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"
+    about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
+    return f"{about}; {given or 'default settings'}."
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
@@ -260,11 +218,9 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 def _warnings(run: Run) -> list[str]:
     found = []
-    left = sum(episode.row.status in ("pending", "running") for episode in run.episodes)
-    if left:
+    if left := sum(episode.row.status in ("pending", "running") for episode in run.episodes):
         found.append(f"This run is not finished: {left} of {len(run.episodes)} episodes are left.")
-    void = [e for e in run.episodes if e.row.status == "void"]
-    if void:
+    if void := [episode for episode in run.episodes if episode.row.status == "void"]:
         reasons = sorted({episode.row.reason or "no reason given" for episode in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
         found.append(f"{which} no score: {'; '.join(reasons)}.")

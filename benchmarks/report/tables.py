@@ -8,54 +8,49 @@ import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import SEED, Comparison
-from llm_games.benchmarks.runs.grid import Grid, Label, Value
+from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import editions, scores
-from llm_games.benchmarks.runs.reader import Episode, Game, Player, Run, added
+from llm_games.benchmarks.runs.reader import Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
+
+BREAKS = {
+    "unparsable": "format",
+    "out_of_range": "range",
+    "refused": "refused",
+    "truncated": "truncated",
+    "failed": "failed",
+}
+"""How a completion can be useless, and the column's name."""
 
 
 def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Grid:
-    """Return a row for each game of a run.
+    """Return a row for each game of a run, and one for `total`: Overall and its interval, or none.
 
-    Args:
-        run: the run.
-        scored: the labels of those games that can have a score.
-        total: Overall and its interval; empty for none.
+    `scored` are the labels of those games that can have a score.
     """
-    score, other = f"score, {run.edition}", other_edition(run.edition)
-    columns = {score: ".1f", "95 % interval": ">", other: ".1f"} if scored else {}
-    tail = {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
+    default, second = editions()[:2]
+    kinds = run.edition, default if run.edition == second else second
+    score, other = f"score, {kinds[0]}", kinds[1]
+    heads = {"game": "", "runs done": ">"}
+    heads |= {score: ".1f", "95 % interval": ">", other: ".1f"} if scored else {}
+    heads |= {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
+    rows: list[list[Value]] = []
+    for game in run.games:
+        own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
+        done = [f"{game.states['done']} of {len(game.rows)}"]
+        done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
+        regret = game.done if has_deviation(game.name) else []
+        row = [
+            Label(game.label, marked=game.filled > MARK),
+            ", ".join(done),
+            *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
+            float(game.filled) if game.played else None,
+            _mean([e.rewards.sum(axis=0).mean() for e in game.done]),
+            _mean([float(e.regret().sum(axis=1).mean()) for e in regret]),
+        ]
+        rows.append(row)
     foot = [("Overall", "", *total, *[""] * 4)] if scored and total else []
-    return Grid(
-        {"game": "", "runs done": ">"} | columns | tail,
-        [_score_row(game, run.edition, game.label in scored, bool(scored)) for game in run.games],
-        foot=foot,
-        strong=[score],
-    )
-
-
-def other_edition(edition: str) -> str:
-    """Return the edition to show beside this one."""
-    default, other = editions()[:2]
-    return default if edition == other else other
-
-
-def _score_row(game: Game, edition: str, scored: bool, columns: bool) -> list[Value]:
-    own, beside = (
-        scores(game, name) if scored else [] for name in (edition, other_edition(edition))
-    )
-    marks = [_mean(own), bootstrap([own]), _mean(beside)] if columns else []
-    done = [f"{game.states['done']} of {len(game.rows)}"]
-    done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-    regret = game.done if has_deviation(game.name) else []
-    return [
-        Label(game.label, marked=game.filled > MARK),
-        ", ".join(done),
-        *marks,
-        float(game.filled) if game.played else None,
-        _mean([e.rewards.sum(axis=0).mean() for e in game.done]),
-        _mean([float(e.regret().sum(axis=1).mean()) for e in regret]),
-    ]
+    return Grid(heads, rows, foot=foot, strong=[score])
 
 
 def _mean(values: Sequence[float]) -> Cell | None:
@@ -68,98 +63,66 @@ def bootstrap(columns: Sequence[Sequence[float]]) -> str:
     return "–" if ends is None else f"{shown(ends[0])} to {shown(ends[1])}"
 
 
-# -- time and tokens ------------------------------------------------------------------------------
-
-
 def usage_grid(run: Run) -> Grid:
     """Return what each game took, and all together if there are several."""
-    columns = {"game": ""} | dict.fromkeys(("decisions", "calls", "tokens in", "tokens out"), ",")
-    columns |= {"cost": ".4g", "waited for replies": ">", "an episode took (median)": ">"}
-    rows = [_usage_row(game.label, game.episodes, run.priced) for game in run.games]
-    more = [_usage_row("all", run.episodes, run.priced)] if len(rows) > 1 else []
-    return Grid(columns, rows + more)
-
-
-def _usage_row(label: str, episodes: Sequence[Episode], priced: bool) -> list[Value]:
-    took = [e.seconds for e in episodes if e.seconds is not None]
-    did = added(e.did for e in episodes)
-    return [
-        label,
-        did.decisions,
-        *((did.calls, did.tokens_in, did.tokens_out) if did.calls else (None, None, None)),
-        did.cost if priced else None,
-        seconds(sum(did.latencies)) if did.calls else None,
-        seconds(float(np.median(took))) if took else None,
-    ]
-
-
-# -- two runs -------------------------------------------------------------------------------------
+    heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
+    heads |= {"cost": ".4g", "waited for replies": ">", "an episode took (median)": ">"}
+    parts = [(game.label, game.episodes) for game in run.games]
+    rows: list[list[Value]] = []
+    for label, episodes in [*parts, ("all", run.episodes)] if len(parts) > 1 else parts:
+        took = [e.seconds for e in episodes if e.seconds is not None]
+        did = added(e.did for e in episodes)
+        asked = (did.calls, did.tokens_in, did.tokens_out) if did.calls else (None, None, None)
+        waited = seconds(sum(did.latencies)) if did.calls else None
+        median = seconds(float(np.median(took))) if took else None
+        cost = did.cost if run.priced else None
+        rows.append([label, did.decisions, *asked, cost, waited, median])
+    return Grid(heads, rows)
 
 
 def comparison_grid(found: Sequence[Comparison]) -> Grid:
     """Return a row for the score of each game, if it has one, and a row for the payoff."""
-    columns = {"game": "", "of": ""}
-    columns |= dict.fromkeys(("pairs", "A", "B", "B − A", "95 % interval", "p"), ">")
-    rows = [row for game in found for row in _comparison(game)]
-    return Grid(columns, rows, strong=["B − A"])
-
-
-def _comparison(game: Comparison) -> list[list[Value]]:
-    notes = "; ".join([*game.notes, *game.alone])
-    seats = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
-    kinds = ((name, d) for name, d in (("score", game.score), (seats, game.payoff)) if d)
-    rows: list[list[Value]] = [
-        [game.label, name, *d.written(1 if name == "score" else 2, "–")] for name, d in kinds
-    ]
-    rows = rows or [[game.label, "–", "0", *["–"] * 5]]
-    return [[Label(game.label, notes), *rows[0][1:]], *rows[1:]]
-
-
-# -- replies -------------------------------------------------------------------------------------
-
-BREAKS = {
-    "unparsable": "format",
-    "out_of_range": "range",
-    "refused": "refused",
-    "truncated": "truncated",
-    "failed": "failed",
-}
-"""How a completion can be useless, and the column's name."""
+    heads = columns("game, of", "pairs, A, B, B − A, 95 % interval, p", ">")
+    rows: list[list[Value]] = []
+    for game in found:
+        label: Value = Label(game.label, "; ".join([*game.notes, *game.alone]))
+        payoff = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
+        kinds = (("score", game.score, 1), (payoff, game.payoff, 2))
+        own = [[name, *found.written(digits, "–")] for name, found, digits in kinds if found]
+        for row in own or [["–", "0", *["–"] * 5]]:
+            rows.append([label, *row])
+            label = game.label
+    return Grid(heads, rows, strong=["B − A"])
 
 
 def player_grid(run: Run) -> Grid:
     """Return what each player did over all its seats."""
-    columns = {"player": "", "kind": "", "decisions": ",", "calls": ","}
-    columns |= dict.fromkeys(BREAKS.values(), "d") | {"filled in": ".1%"}
-    columns |= {"tokens in / out": ">", "latency, median / 95 %": ">"}
-    return Grid(columns, [_player_row(player) for player in run.players.values()])
-
-
-def _player_row(player: Player) -> list[Value]:
-    did, asked = player.did, bool(player.did.calls)
-    calls, share = did.moves.total(), filled_in(did.filled, did.decisions)
-    middle, late = np.quantile(did.latencies, [0.5, 0.95]) if asked else (0.0, 0.0)
-    return [
-        Label(player.name, did.model, share > MARK),
-        player.kind,
-        did.decisions,
-        calls or None,
-        *(did.moves[outcome] if calls else None for outcome in BREAKS),
-        float(share),
-        f"{did.tokens_in:,} / {did.tokens_out:,}" if asked else None,
-        f"{seconds(middle)} / {seconds(late)}" if asked else None,
-    ]
+    heads = columns("player, kind", "decisions, calls", ",") | dict.fromkeys(BREAKS.values(), "d")
+    heads |= {"filled in": ".1%", "tokens in / out": ">", "latency, median / 95 %": ">"}
+    rows: list[list[Value]] = []
+    for player in run.players.values():
+        did, tokens, latency = player.did, None, None
+        calls, share = did.moves.total(), filled_in(did.filled, did.decisions)
+        if did.calls:
+            middle, late = np.quantile(did.latencies, [0.5, 0.95])
+            tokens = f"{did.tokens_in:,} / {did.tokens_out:,}"
+            latency = f"{seconds(middle)} / {seconds(late)}"
+        name = Label(player.name, did.model, share > MARK)
+        breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
+        row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]
+        rows.append([*row, tokens, latency])
+    return Grid(heads, rows)
 
 
 def other_grid(run: Run) -> Grid:
     """Return a row for each player and kind of its calls, moves apart; often there are none."""
-    columns = {"player": "", "for": "", "calls": ","} | dict.fromkeys(BREAKS.values(), "d")
+    heads = columns("player, for", "calls", ",") | dict.fromkeys(BREAKS.values(), "d")
     rows = [
         [player.name, kind, outcomes.total(), *(outcomes[outcome] for outcome in BREAKS)]
         for player in run.players.values()
         for kind, outcomes in player.did.others.items()
     ]
-    return Grid(columns, rows, title="Other calls")
+    return Grid(heads, rows, title="Other calls")
 
 
 def seconds(value: float) -> str:

@@ -12,7 +12,6 @@ import json
 import statistics
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,17 +34,17 @@ class Figure(NamedTuple):
     ratio: float | None = None
 
 
-def replies(players: int) -> Work:
-    """Return the work of an episode of public goods in words, replies read as a model's are."""
-    env: Any = make("public_goods", players=players, rounds=ROUNDS, actions="text")
-    amounts = np.random.default_rng(1).integers(0, 21, (ROUNDS, players)).tolist()
+def replies() -> Work:
+    """Return the work of 4 players' public goods in words, replies read as a model's are."""
+    env: Any = make("public_goods", players=4, rounds=ROUNDS, actions="text")
+    amounts = np.random.default_rng(1).integers(0, 21, (ROUNDS, 4)).tolist()
 
     def work() -> int:
         env.reset(seed=1)
         for row in amounts:
             said = (f'{{"tokens_contributed": {amount}}}' for amount in row)
             env.step(dict(zip(env.agents, said, strict=True)))
-        return ROUNDS * players
+        return ROUNDS * 4
 
     return work
 
@@ -85,29 +84,15 @@ def rock_paper_scissors() -> Work:
     return work
 
 
-PEERS: tuple[tuple[str, Callable[[], Work], str, str, Callable[[], Work]], ...] = (
-    ("public goods, 4 players, replies", lambda: replies(4), "TextArena", "textarena", text_arena),
-    (
-        "public goods, 2 players, numbers",
-        lambda: table("public_goods", "numeric", players=2, rounds=ROUNDS),
-        "rps_v2",
-        "pygame",
-        rock_paper_scissors,
-    ),
-)
-"""What is measured beside a peer: our work, the peer, the package it needs, its work."""
-
-
-def beside_peers() -> list[Figure]:
-    """Measure what peers do as well."""
-    figures = []
-    for what, ours, peer, package, theirs in PEERS:
-        mine = ours()
-        other = theirs() if find_spec(package) else None
-        pairs = [(rate(mine), rate(other) if other else 0.0) for _ in range(RUNS)]
-        ratio = statistics.median(a / b for a, b in pairs) if other else None
-        figures.append(Figure(what, statistics.median(a for a, _ in pairs), peer, ratio))
-    return figures
+def beside(what: str, ours: Work, peer: str, theirs: Callable[[], Work]) -> Figure:
+    """Measure our work in turns with a peer's, or alone if the peer is not installed."""
+    try:
+        work = theirs()
+    except ImportError:
+        return Figure(what, statistics.median(rate(ours) for _ in range(RUNS)), peer)
+    pairs = [(rate(ours), rate(work)) for _ in range(RUNS)]
+    ratio = statistics.median(mine / other for mine, other in pairs)
+    return Figure(what, statistics.median(mine for mine, _ in pairs), peer, ratio)
 
 
 def main() -> None:
@@ -115,7 +100,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
     path = parser.parse_args().json
-    figures = beside_peers()
+    pair = table("public_goods", "numeric", players=2, rounds=ROUNDS)
+    figures = [
+        beside("public goods, 4 players, replies", replies(), "TextArena", text_arena),
+        beside("public goods, 2 players, numbers", pair, "rps_v2", rock_paper_scissors),
+    ]
     for name, rates in measure([*GAMES]).items():
         figures += [Figure(f"{name}, {way}", found) for way, found in rates.items()]
     shown = Table("whole episodes", "decisions per CPU second", "peer", "ratio to it")
@@ -124,8 +113,7 @@ def main() -> None:
         shown.add_row(figure.what, f"{figure.rate:,.0f}", figure.peer, ratio)
     Console().print(shown)
     if path:
-        plain = [figure._asdict() for figure in figures]
-        path.write_text(json.dumps(plain, indent=1) + "\n", "utf-8")
+        path.write_text(json.dumps([f._asdict() for f in figures], indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -58,13 +58,7 @@ def played(name: str, seed: int, **parameters: Any) -> list[dict[int, Any]]:
     game = rulebook(name, **parameters)
     random = make_player("random", game)
     episode = play(game, [random] * game.players, seed, max_steps=LONGEST)
-    moves = (step.decisions.items() for step in episode.steps)
-    return [{seat: decision.action for seat, decision in step} for step in moves]
-
-
-def rules(name: str) -> Work:
-    """Return the work of episodes of random players without an environment."""
-    return lambda: sum(len(step) for seed in SEEDS for step in played(name, seed))
+    return [{seat: d.action for seat, d in step.decisions.items()} for step in episode.steps]
 
 
 def table(name: str, obs_mode: str, **parameters: Any) -> Work:
@@ -95,14 +89,13 @@ def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
     unit = env.game.unit if NEW else 1
     for step in steps:
         for seat, move in step.items():
-            agent = env.possible_agents[seat]
-            space = env.action_space(agent)
+            space = env.action_space(agent := env.possible_agents[seat])
             if isinstance(space, Box):  # an amount in another unit than the rules count in
-                found[agent].append(np.array([move / unit], space.dtype))
-                continue
-            shape = space.shape
-            parts = [*move, 0] if isinstance(move, tuple) else [*[0] * (sum(shape) - 1), move]
-            found[agent].append(np.array(parts) if shape else move)
+                move = np.array([move / unit], space.dtype)
+            elif shape := space.shape:
+                plan = isinstance(move, tuple)
+                move = np.array([*move, 0] if plan else [*[0] * (sum(shape) - 1), move])
+            found[agent].append(move)
     return {agent: moves or [env.action_space(agent).sample()] for agent, moves in found.items()}
 
 
@@ -126,26 +119,22 @@ def batch(name: str) -> Work:
 
 
 def works(name: str) -> dict[str, Work]:
-    """Return what is timed of a game."""
-    found = {
-        "rules": rules(name),
+    """Return what is timed of a game; ``rules``: random players without an environment."""
+    found: dict[str, Work] = {
+        "rules": lambda: sum(len(step) for seed in SEEDS for step in played(name, seed)),
         "numbers": table(name, "numeric"),
         "words": table(name, "text"),
     }
-    if not rulebook(name).turns:
-        found["batch"] = batch(name)
-    return found
+    return found if rulebook(name).turns else found | {"batch": batch(name)}
 
 
 def measure(names: list[str]) -> dict[str, dict[str, float]]:
     """Return decisions a second of CPU time, the median of `RUNS`, by game and way."""
-    return {
-        name: {
-            way: statistics.median(rate(work) for _ in range(RUNS))
-            for way, work in works(name).items()
-        }
-        for name in names
-    }
+
+    def median(work: Work) -> float:
+        return statistics.median(rate(work) for _ in range(RUNS))
+
+    return {name: {way: median(work) for way, work in works(name).items()} for name in names}
 
 
 if __name__ == "__main__":

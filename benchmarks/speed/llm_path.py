@@ -27,16 +27,18 @@ from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import Counters, play_run, start
 from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
-DELAY, IN_FLIGHT = 0.2, 64
-EPISODES = 15
-"""Of each game."""
+DELAY, IN_FLIGHT, EPISODES = 0.2, 64, 15
+"""Seconds to an answer, calls at once, and episodes of each game."""
 
 
-def reply(schema: dict[str, Any]) -> str:
+def reply(schema: dict[str, Any] | None) -> str:
     """Return a legal answer of any γ-Bench game, whatever is asked."""
+    if not schema:
+        return "Hello."
     ((key, value),) = schema["properties"].items()
     shares = value.get("properties", {})
     if shares:  # all to the first
@@ -44,22 +46,10 @@ def reply(schema: dict[str, Any]) -> str:
     return json.dumps({key: value["enum"][0] if "enum" in value else value["minimum"]})
 
 
-def _response(body: bytes) -> bytes:
-    form = json.loads(body).get("response_format")
-    text = reply(form["json_schema"]["schema"]) if form else "Hello."
-    choice = {"index": 0, "finish_reason": "stop"}
-    choice["message"] = {"role": "assistant", "content": text}
-    usage = {"prompt_tokens": 300, "completion_tokens": 9}
-    whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
-    data = json.dumps(whole | {"choices": [choice], "usage": usage}).encode()
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}"
-    return head.encode() + b"\r\n\r\n" + data
-
-
 class _Server(asyncio.Protocol):
     """Answers every request after `DELAY`."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.transport, self.heard = transport, b""
 
     def data_received(self, data: bytes) -> None:
@@ -71,8 +61,15 @@ class _Server(asyncio.Protocol):
             asyncio.get_running_loop().call_later(DELAY, self._answer, body[:size])
 
     def _answer(self, body: bytes) -> None:
-        assert isinstance(self.transport, asyncio.Transport)
-        self.transport.write(_response(body))
+        form = json.loads(body).get("response_format")
+        text = reply(form and form["json_schema"]["schema"])
+        choice = {"index": 0, "finish_reason": "stop"}
+        choice["message"] = {"role": "assistant", "content": text}
+        usage = {"prompt_tokens": 300, "completion_tokens": 9}
+        whole = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+        data = json.dumps(whole | {"choices": [choice], "usage": usage}).encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}"
+        self.transport.write(head.encode() + b"\r\n\r\n" + data)
 
 
 async def serve() -> None:
@@ -82,26 +79,8 @@ async def serve() -> None:
     await server.serve_forever()
 
 
-class _AtOnce:
-    """A client that answers at once."""
-
-    name = "m"
-
-    async def complete(self, request: Request) -> Completion:
-        text = reply(request.schema() or {}) if request.question else "Hello."
-        return Completion(text, "stop", 300, 9, DELAY, "m")
-
-    async def close(self) -> None:
-        pass
-
-
 def measure(seat: str, address: str = "") -> tuple[float, float, float]:
-    """Play one run.
-
-    Returns:
-        Answers a second in the whole run and in its steady state, and milliseconds of CPU time
-        an answer.
-    """
+    """Play a run; return answers a second, those in its steady state, and CPU ms an answer."""
     model = {"max_in_flight": IN_FLIGHT} | ({"base_url": address} if address else {})
     raw = load("gamma-bench") | {"episodes": EPISODES, "seats": [seat], "models": {"m": model}}
     raw |= {"budget": {"calls": 10**6}, "prices": {"m": {"input": 2.5, "output": 10.0}}}
@@ -111,12 +90,13 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
         seen.append((time.perf_counter(), counters.decisions))
 
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.db"
         plan = resolve(parse(raw | {"cache": f"{folder}/replies.db"}, "speed"), "speed")
         made = players(plan)
         began, used = time.perf_counter(), time.process_time()
-        play_run(lambda: start(plan, Path(folder) / "run.db"), plan, made, watch)
+        play_run(lambda: start(plan, path), plan, made, watch)
         wall, used = time.perf_counter() - began, time.process_time() - used
-        with Records.open_readonly(Path(folder) / "run.db") as records:
+        with Records.open_readonly(path) as records:
             answers: int = records.usage()["outcomes"]["valid"]
     steady = [(at, made) for at, made in seen if 0.1 <= made / answers <= 0.9]
     (first, before), (last, after) = steady[0], steady[-1]
@@ -125,16 +105,18 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
 
 def main() -> None:
     """Measure and print."""
-    PLAYERS["at_once"] = Kind(
-        "answers at once",
-        value="<model>",
-        model=lambda _, layers, more: LLMPolicy(dress(_AtOnce(), **layers), **more),
-    )
+
+    def at_once(_: str, layers: Any, more: Any) -> LLMPolicy:
+        def answer(request: Request) -> Completion:
+            return Completion(reply(request.schema()), "stop", 300, 9, DELAY, "m")
+
+        return LLMPolicy(dress(ScriptedClient(answer, "m"), **layers), **more)
+
+    PLAYERS["at_once"] = Kind("answers at once", value="<model>", model=at_once)
     *_, own = measure("at_once:m")
     print(f"our own CPU time: {own:.2f} ms a decision")
-    server = subprocess.Popen(
-        [sys.executable, "-m", __spec__.name, "serve"], stdout=subprocess.PIPE
-    )
+    command = [sys.executable, "-m", __spec__.name, "serve"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert server.stdout is not None
     import openai  # noqa: F401 - a second that each process needs once is not measured
 

@@ -8,10 +8,12 @@ players without a model, then with one whose every prompt is new.
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,59 +32,53 @@ GAME: dict[str, Any] = {"players": 3, "rounds": 2}
 def resident() -> float:
     """Return this process's resident memory in MiB (Linux)."""
     gc.collect()
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise OSError("this system does not tell how much memory a process has")
+    found = re.search(r"^VmRSS:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if not found:
+        raise OSError("this system does not tell how much memory a process has")
+    return int(found[1]) / 1024
 
 
-def environment(episodes: int) -> Iterator[float]:
-    """Play episodes through reset and step; yield the memory at a tenth and at the end."""
+def environment(episodes: int, played: Callable[[int], None]) -> None:
+    """Play episodes through reset and step, and say after each how many were played."""
     env: Any = make("public_goods-v0", **GAME)
     for number in range(1, episodes + 1):
         env.reset(seed=number)
         while env.agents:
             env.step(dict.fromkeys(env.agents, number % 21))
-        if number in (episodes // 10, episodes):
-            yield resident()
+        played(number)
 
 
-def run(seat: str) -> Callable[[int], Iterator[float]]:
-    """Return the same through a run, with one kind of player on all seats."""
-
-    def played(episodes: int) -> Iterator[float]:
-        seen: dict[int, float] = {}
-
-        def watch(counters: Any) -> None:
-            if counters.played in (episodes // 10, episodes) and counters.played not in seen:
-                seen[counters.played] = resident()
-
-        game = {"game": "public_goods", "params": GAME}
-        raw = {"games": [game], "episodes": episodes, "seats": [seat]}
-        with tempfile.TemporaryDirectory() as folder:
-            plan = resolve(parse(raw, "memory"), "memory")
-            play_run(lambda: start(plan, Path(folder) / "run.db"), plan, players(plan), watch)
-        yield from seen.values()
-
-    return played
+def run(episodes: int, played: Callable[[int], None], seat: str) -> None:
+    """Do the same through a run, with one kind of player on all seats."""
+    games = [{"game": "public_goods", "params": GAME}]
+    plan = resolve(parse({"games": games, "episodes": episodes, "seats": [seat]}, "it"), "it")
+    with tempfile.TemporaryDirectory() as folder:
+        path, made = Path(folder) / "run.db", players(plan)
+        play_run(lambda: start(plan, path), plan, made, lambda counters: played(counters.played))
 
 
-WAYS = {
+WAYS: dict[str, Callable[..., None]] = {
     "environment": environment,
-    "run of random players": run("random"),
-    "run of a model": run("memory:m"),
+    "run of random players": partial(run, seat="random"),
+    "run of a model": partial(run, seat="memory:m"),
 }
 
 
 def main(way: str, episodes: int) -> None:
     """Measure one way in this process and print it."""
+    seen: dict[int, float] = {}
+
+    def played(number: int) -> None:
+        if number in (episodes // 10, episodes) and number not in seen:
+            seen[number] = resident()
 
     def model(_: str, layers: Any, more: Any) -> LLMPolicy:
         client = ScriptedClient(lambda request: f'{{"tokens_contributed": {request.seed % 21}}}')
         return LLMPolicy(dress(client, **layers), **more)
 
     PLAYERS["memory"] = Kind("asks for memory", value="<model>", model=model)
-    few, many = WAYS[way](episodes)
+    WAYS[way](episodes, played)
+    few, many = seen.values()
     print(f"{way}: {few:.1f} MiB at {episodes // 10}, {many:.1f} MiB at {episodes} episodes")
 
 

@@ -17,16 +17,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from llm_games.noise import FULL, GOLD, Noise
 
 CHUNK = 2**14
-SUSPECT = 1e-3
-"""p-values nearer to 0 or 1 are counted as suspect (TestU01's own bound)."""
-FAILED = 1e-10
+SUSPECT, FAILED = 1e-3, 1e-10
+"""p-values nearer to 0 or 1 than these are counted (the first is TestU01's own bound)."""
 
 
 def places() -> Iterator[np.ndarray]:
@@ -70,15 +68,6 @@ STREAMS: dict[str, Callable[[], Iterator[np.ndarray]]] = {
 }
 
 
-def write(stream: str, order: str) -> None:
-    """Write a stream's 64-bit numbers to standard output until nobody reads."""
-    try:
-        for numbers in STREAMS[stream]():
-            sys.stdout.buffer.write(numbers.astype(f"{order}u8").tobytes())
-    except BrokenPipeError:
-        sys.stderr.close()
-
-
 def testu01(battery: str) -> dict[str, float]:
     """Run a battery of TestU01 on standard input, in this process; it reads high bits first."""
     library = ctypes.CDLL("libtestu01.so")
@@ -95,9 +84,8 @@ def testu01(battery: str) -> dict[str, float]:
 
 def dieharder() -> dict[str, float]:
     """Run dieharder's tests on standard input, but those that it calls suspect or not to use."""
-    numbers = [*range(5), 8, 9, 10, 11, 12, 13, 15, 16, 17, 100, 101, 102, *range(202, 210)]
-    values: dict[Any, Any] = {}
-    for number in numbers:
+    values: dict[str, float] = {}
+    for number in (*range(5), *range(8, 14), 15, 16, 17, 100, 101, 102, *range(202, 210)):
         command = ["dieharder", "-g", "200", "-d", str(number)]
         told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         lines = re.finditer(r"^ *(\w+)\| *(\d+)\|[ \d]+\|[ \d]+\|([\d.]+)\|", told, re.MULTILINE)
@@ -105,30 +93,21 @@ def dieharder() -> dict[str, float]:
     return values
 
 
-def run(stream: str, battery: str) -> dict[str, float]:
-    """Run one battery on one stream."""
-    me = [sys.executable, "-m", "llm_games.benchmarks.speed.noise_battery"]
-    order = "<" if battery == "dieharder" else ">"
-    with subprocess.Popen([*me, "--write", stream, order], stdout=subprocess.PIPE) as source:
-        read = subprocess.run(
-            [*me, "--read", battery], stdin=source.stdout, capture_output=True, check=True
-        )
-        source.kill()
-    values: dict[str, float] = json.loads(read.stdout.splitlines()[-1])
-    return values
-
-
 def row(stream: str, battery: str) -> str:
     """Run one battery on one stream and return its line of the table."""
-    start = time.monotonic()
-    values = run(stream, battery)
+    start, me = time.monotonic(), [sys.executable, "-m", __spec__.name]
+    write = [*me, "--write", stream, "<" if battery == "dieharder" else ">"]
+    with subprocess.Popen(write, stdout=subprocess.PIPE) as source:
+        read = [*me, "--read", battery]
+        told = subprocess.run(read, stdin=source.stdout, capture_output=True, check=True).stdout
+        source.kill()
+    values: dict[str, float] = json.loads(told.splitlines()[-1])
     far = {name: min(p, 1 - p) for name, p in values.items()}
     suspect = [f"{name}: {values[name]:.2g}" for name in far if far[name] < SUSPECT]
     failed = sum(p < FAILED for p in far.values())
-    told: list[Any] = [stream, battery, len(values), failed, len(suspect)]
-    told += [f"{min(values.values()):.2g}", f"{1 - max(values.values()):.2g}"]
+    ends = f"{min(values.values()):.2g} | {1 - max(values.values()):.2g}"
     print(f"{time.monotonic() - start:.0f} s;", "; ".join(suspect), file=sys.stderr)
-    return "| " + " | ".join(map(str, told)) + " |"
+    return f"| {stream} | {battery} | {len(values)} | {failed} | {len(suspect)} | {ends} |"
 
 
 def main() -> None:
@@ -141,7 +120,12 @@ def main() -> None:
     parser.add_argument("--read", choices=kinds, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.write:
-        write(*asked.write)
+        stream, order = asked.write
+        try:
+            for numbers in STREAMS[stream]():
+                sys.stdout.buffer.write(numbers.astype(f"{order}u8").tobytes())
+        except BrokenPipeError:
+            sys.stderr.close()
     elif asked.read:
         print(json.dumps(dieharder() if asked.read == "dieharder" else testu01(asked.read)))
     else:
