@@ -368,6 +368,9 @@ def test_a_game_of_ones_own():
     llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
     try:
         assert str(pettingzoo.make("parallel", "llm_games/tiny_goods-v0"))
+        llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
+        with pytest.raises(BadParameter, match="'public_goods' is in the room"):
+            llm_games.register("public_goods", "mine")
     finally:
         del ROOMS["tiny_goods"]
     assert isinstance(llm_games.envs.public_goods_v0, SimpleNamespace)
