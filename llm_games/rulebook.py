@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.errors import IllegalAction, unknown
+from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import Array, Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Question
@@ -31,6 +31,7 @@ Chance = Mapping[str, Array]
 """What was drawn, by the names that `Rulebook.draws` gives."""
 LARGEST = 2**53
 """Where actions have no other limit: the largest integer that a double holds exactly."""
+MOST_PLAYERS = 100_000
 LARGEST_DISCRETE = 10_000
 """A seat's action space is Discrete up to this many actions, a Box of integers beyond."""
 
@@ -39,10 +40,8 @@ LARGEST_DISCRETE = 10_000
 class State:
     """Base of all states. Array fields have their batch axes last.
 
-    Attributes:
-        round: rounds (or shots) finished so far, int64 ``(*batch)``.
-        over: True where the game has ended, ``(*batch)``.
-        void: True where it ended without a score (``failed_reply="void_run"``), ``(*batch)``.
+    `round` counts the rounds (or shots) finished so far, int64; `over` is true where the game has
+    ended, and `void` where it ended without a score (``failed_reply="void_run"``).
     """
 
     round: PerTable
@@ -70,19 +69,21 @@ class State:
 class Outcome:
     """What one step brought.
 
-    Attributes:
-        rewards: the game's own payoffs of this step, float64 ``(players, *batch)``.
-        finished: seats that have nothing more to do, bool ``(players, *batch)``.
-        record: what happened, everything included, for logs and scores (not for players):
-            arrays with their batch axes last; always has ``"actions"`` as they were played.
-        broke: seats whose action broke a rule, so that the declared treatment applied, bool
-            (filled in by `step`).
+    `rewards` are the game's own payoffs, float64 ``(players, *batch)``; `finished` seats have
+    nothing more to do. `record` is all that happened, for logs and scores, not for players: arrays
+    with their batch axes last, always ``"actions"`` as they were played. `broke`, filled in by
+    `step`: seats whose action broke a rule, so that the declared treatment applied.
     """
 
     rewards: Array
     finished: Array
     record: Mapping[str, Array] = field(default_factory=dict)
     broke: Array = field(default_factory=lambda: np.zeros((), np.bool_))
+
+    def close(self, tables: PerTable) -> None:
+        """Pay nothing at these tables, bool ``(*batch)``: all their seats are finished."""
+        self.rewards = np.where(tables, 0.0, self.rewards)
+        self.finished = self.finished | tables
 
 
 Played = tuple[Any, Outcome]
@@ -123,7 +124,7 @@ class Rulebook(ABC):
 
     def __post_init__(self) -> None:
         """Check the parameters; a game that must check more extends this and calls it first."""
-        check_integer("players", self.players, self.fewest_players)
+        check_integer("players", self.players, self.fewest_players, MOST_PLAYERS)
         check_parameters(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -188,21 +189,20 @@ class Rulebook(ABC):
     ) -> Any:
         """Return the first state of one table or of a batch.
 
-        Args:
-            noise: all chance comes from it, or from a seed (copy i of a batch: the i-th after).
-            batch: shape of the batch.
-            given: by name, what chance would else decide, see `Draw.given`.
+        All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), but for
+        what is `given` by name, see `Draw.given`.
 
         Raises:
             BadParameter, UnknownName: there is no such draw, or it cannot be that.
         """
-        if not isinstance(noise, Noise):
-            noise = Noise.copies(noise, batch)
-        return self.begin(self.chance(noise, given or {}), batch)
+        noise = noise if isinstance(noise, Noise) else Noise.copies(noise, batch)
+        return self.begin(self.chance(noise, given), batch)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """Draw by name what chance decides, ``(..., *batch)`` each; `given` values come first."""
-        draws, given = {draw.name: draw for draw in self.draws()}, given or {}
+        draws, given = {draw.name: draw for draw in self.draws()}, {} if given is None else given
+        if not isinstance(given, Mapping):
+            raise BadParameter(f"chance must be given by name, {{name: values}}, got {given!r}")
         for name in given:
             if name not in draws:
                 raise unknown(f"chance of {self.name}", name, draws)
@@ -212,11 +212,8 @@ class Rulebook(ABC):
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
         """Return a first state of this kind, of zeros where nothing is said.
 
-        Args:
-            kind: a subclass of `State`.
-            batch: shape of the batch.
-            values: of its own fields; a plain number fills one, and a type is that of its zeros.
-                One declared as `PerTable` has the shape of the batch, others one row a player.
+        Of the `values` of its fields, a plain number fills one, and a type is that of its zeros.
+        One declared as `PerTable` has the shape of the batch, others one row a player.
         """
         start: dict[str, Any] = {"over": bool, "void": bool, **values}
         for f in dataclasses.fields(kind):
@@ -243,13 +240,11 @@ class Rulebook(ABC):
         begin = 0
         for fact in self.facts:
             value = fact.of(state)
-            if fact.each is False:
-                rows[begin] = value
-                begin += 1
-            else:
-                common = value.ndim == rows.ndim - 1
-                rows[begin : begin + len(value)] = value[:, None] if common else value
-                begin += len(value)
+            if fact.each is not False and value.ndim < rows.ndim:  # the same for all
+                value = value[:, None]
+            count = 1 if fact.each is False else len(value)
+            rows[begin : begin + count] = value
+            begin += count
         hears = self.hears(state)
         if hears is not None:
             rows *= hears
@@ -287,11 +282,9 @@ class Rulebook(ABC):
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
 
-        Args:
-            state: a state of this game.
-            actions: int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
-                `MISSING` means that a seat gave no answer. An action against the rules gets the
-                game's declared treatment (`mend`) and is reported in ``Outcome.broke``.
+        `actions` are int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
+        `MISSING` is no answer. One against the rules gets the game's declared treatment (`mend`)
+        and is reported in ``Outcome.broke``.
 
         Raises:
             IllegalAction: `actions` has another shape than `asked`, or is not of integers.
@@ -310,33 +303,17 @@ class Rulebook(ABC):
         after, outcome = self.play(state, self.mend(state, actions, broke), broke)
         outcome.broke = broke
         if self.failed_reply == "void_run" and any_true(broke):
-            after, outcome = self._void(after, outcome)
-        return self._freeze(state, after, outcome) if over else (after, outcome)
-
-    def _void(self, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
-        """End the tables at which somebody broke a rule, without payoff or score."""
-        void = outcome.broke.any(axis=0)
-        after = after.replace(over=after.over | void, void=after.void | void)
-        return after, dataclasses.replace(
-            outcome,
-            rewards=np.where(void, 0.0, outcome.rewards),
-            finished=outcome.finished | void,
-        )
-
-    def _freeze(self, before: Any, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
-        """Keep tables that were over before this step exactly as they were."""
-        over = before.over
-        kept = {
-            k: np.where(over, v, new)
-            for k, v in before.arrays().items()
-            if (new := getattr(after, k)) is not v  # what was drawn before play stays as it is
-        }
-        return after.replace(**kept), dataclasses.replace(
-            outcome,
-            rewards=np.where(over, 0.0, outcome.rewards),
-            finished=outcome.finished | over,
-            broke=outcome.broke & ~over,
-        )
+            void = broke.any(axis=0)
+            after = after.replace(over=after.over | void, void=after.void | void)
+            outcome.close(void)
+        if over:  # tables that were over before stay as they were; so does what was drawn
+            before = {k: v for k, v in state.arrays().items() if getattr(after, k) is not v}
+            after = after.replace(
+                **{k: np.where(state.over, v, getattr(after, k)) for k, v in before.items()}
+            )
+            outcome.close(state.over)
+            outcome.broke = broke & ~state.over
+        return after, outcome
 
     # -- how one seat's action looks outside ---------------------------------------------------
 
@@ -364,10 +341,7 @@ class Rulebook(ABC):
         return numbers
 
     def amounts(self, state: Any) -> tuple[Array, Array]:
-        """Return the smallest and largest amount that is legal now, `decline` left out.
-
-        int64 ``(players, *batch)`` each; where the smallest is larger, no amount is legal.
-        """
+        """Return the limits of `legal` without `decline`; none is legal if the lower is larger."""
         low, high = self.legal(state)
         return (low if self.decline is None else np.maximum(low, self.decline + 1)), high
 
@@ -377,10 +351,7 @@ class Rulebook(ABC):
         return 1
 
     def space(self, seat: int) -> spaces.Space[Any]:
-        """Return a new Gymnasium space of one seat's actions.
-
-        Discrete where the numbers are few; their values are the actions of the rules.
-        """
+        """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
         low, high = self.bounds()
         if self.unit > 1:
             limits = np.float64(low / self.unit), np.float64(high / self.unit)
@@ -390,9 +361,9 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any) -> Array:
-        """Return the legal actions, bool ``(players, *batch, actions)``, in the space's order.
+        """Return which of a Discrete space are legal, bool ``(players, *batch, actions)``.
 
-        Only for games whose space is Discrete; all False for seats that are not asked.
+        All are False for seats that are not asked.
         """
         first, last = self.bounds()
         low, high = self.legal(state)
@@ -412,19 +383,14 @@ class Rulebook(ABC):
         low, high = self.bounds()
         if type(action) is int and self.unit == 1 and low <= action <= high:
             return action
-        value = np.asarray(action)
-        kinds = "iuf" if self.unit > 1 else "iu"
-        if value.size != 1 or value.dtype.kind not in kinds or not np.isfinite(value.item()):
-            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
-        exact = Fraction(repr(value.item())) * self.unit
-        if not low <= exact <= high:
-            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
+        value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
+        plain = value.size == 1 and value.dtype.kind in kinds and np.isfinite(value.item())
+        exact = Fraction(repr(value.item())) * self.unit if plain else None
+        if exact is None or not low <= exact <= high:
+            kind = "a number" if self.unit > 1 else "an integer"
+            span = f"{kind} from {low / self.unit:g} to {high / self.unit:g}"
+            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {span}")
         return round(exact)
-
-    def _span(self) -> str:
-        low, high = self.bounds()
-        kind = "a number" if self.unit > 1 else "an integer"
-        return f"{kind} from {low / self.unit:g} to {high / self.unit:g}"
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
@@ -440,25 +406,17 @@ class Rulebook(ABC):
 
     def seats(self, state: Any) -> PerPlayer:
         """Return everybody's seat, to be compared with what is one for each table."""
-        return tall(self._seats, state.round.shape)
-
-    @cached_property
-    def _seats(self) -> Array:
-        return np.arange(self.players)
+        return tall(np.arange(self.players), state.round.shape)
 
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
-        if not value.ndim:
+        if not value.ndim:  # of one table: a short way
             return self._everybody[int(value)]
-        each = np.empty((self.players, *value.shape), value.dtype)
-        each[:] = value
-        return each
+        return value[None].repeat(self.players, axis=0)
 
     @cached_property
     def _everybody(self) -> Array:
-        """All seats' False and True, read-only, bool ``(2, players)``."""
-        each = np.zeros((2, self.players), np.bool_)
-        each[1] = True
+        each = np.array([[False], [True]]).repeat(self.players, axis=1)
         each.flags.writeable = False
         return each
 
@@ -472,11 +430,7 @@ class Rulebook(ABC):
         return getattr(self, "reveal_last", "all")
 
     def attempts(self, own: int) -> int | None:
-        """Return how many replies to one question are read at most, None for no limit.
-
-        Args:
-            own: how many the player would have read.
-        """
+        """Return how many of a player's `own` attempts at an answer are read, None for no limit."""
         return own if getattr(self, "reasks", True) else 1
 
     def length(self) -> int | None:
@@ -507,10 +461,7 @@ def seated(
 ) -> dict[str, Any]:
     """Return parameters as they are when players change seats: what is personal goes with them.
 
-    Args:
-        game: the rules.
-        params: its parameters, for players in their given order.
-        seating: for each seat, the place in that order of who sits there.
+    `seating` says for each seat which of the players, in their given order, sits there.
     """
     return {
         name: [value[place] for place in seating]
