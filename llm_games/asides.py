@@ -18,10 +18,8 @@ MOST_LESSONS = 20
 class Aside:
     """A question beside the moves.
 
-    Attributes:
-        kind: what its attempts and their words are called, such as ``belief``.
-        question: what is asked.
-        values: what its words need beside what every aside is told.
+    Its attempts and their words are called `kind`, such as ``belief``; `values` are what its words
+    need beside what every aside is told.
     """
 
     kind: str

@@ -221,6 +221,9 @@ class TableEnv:
         print(picture, flush=True)
         return None
 
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
     def _limit_reached(self) -> bool:
         return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
 

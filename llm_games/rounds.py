@@ -27,10 +27,7 @@ class Rounds(Rulebook):
     def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
         """Return payoffs, what changes in the state, and what else goes into the record.
 
-        Args:
-            state: before the round.
-            actions: mended, see `mend`.
-            broke: who broke a rule.
+        `actions` are mended, see `mend`; `broke` says who broke a rule.
         """
 
     @abstractmethod

@@ -41,10 +41,7 @@ NOBODY = Who()
 class Sight:
     """A state as all its seats see it: what the rules work out for all of them is worked out once.
 
-    Args:
-        game: the rules.
-        state: a state of one table, or of a batch of tables.
-        who: which episode and step it is of.
+    It is of one table or of a batch of tables; `who` says which episode and step it is of.
     """
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
@@ -93,10 +90,6 @@ class View:
     """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
 
     Each part is worked out when it is first asked for, the numbers for all seats of a `Sight`.
-
-    Attributes:
-        game: the rules, which everybody knows.
-        seat: the player's seat.
     """
 
     game: Any  # of the game that the reader is for
