@@ -56,8 +56,7 @@ class Noise:
     Where a draw may have to be repeated, number the attempts (``noise.of("value", attempt)``), draw
     the full shape and choose by `numpy.where`, or a table's numbers would hang on its neighbours.
 
-    Attributes:
-        batch: shape of the seeds; ``()`` is one table.
+    `batch` is the shape of the seeds, ``()`` for one table.
     """
 
     __slots__ = ("_base", "batch")
@@ -68,15 +67,13 @@ class Noise:
         Raises:
             BadParameter: a seed or word is not an integer from 0 to 2**64 - 1 (or a text).
         """
-        self._base: Any = 0
-        self._absorb((seed, *key))
+        self._absorb(0, (seed, *key))
 
-    def _absorb(self, words: tuple[Word, ...]) -> None:
-        base = self._base
+    def _absorb(self, base: Any, words: tuple[Word, ...]) -> None:
         for word in words:
             hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
             base = mix(base ^ hashed)
-        self._base = base
+        self._base: Any = base
         self.batch: tuple[int, ...] = np.shape(base) if type(base) is not int else ()
 
     @classmethod
@@ -92,15 +89,13 @@ class Noise:
         broadcasts with the batch.
         """
         other = object.__new__(Noise)
-        other._base = self._base
-        other._absorb(key)
+        other._absorb(self._base, key)
         return other
 
     def table(self, index: Any) -> Noise:
         """Take one table's noise (or several, by slices or indices) out of a batch."""
-        other = object.__new__(Noise)
-        part = self._base[index]
-        other._base, other.batch = (part, part.shape) if part.ndim else (int(part), ())
+        other, part = object.__new__(Noise), self._base[index]
+        other._absorb(part if part.ndim else int(part), ())
         return other
 
     # -- draws -------------------------------------------------------------------------------
@@ -124,10 +119,8 @@ class Noise:
     ) -> Array:
         """Draw integers from `low` to below `high` (with `endpoint`: to `high`), int64.
 
-        Each value's probability is within 2**-64 of equal. One limit alone is `high`.
-
-        Raises:
-            BadParameter: the limits are not integers, or leave none to draw, or 2**63 or more.
+        Each value's probability is within 2**-64 of equal. One limit alone is `high`. Limits that
+        are no integers, or leave none to draw, or 2**63 or more, raise BadParameter.
         """
         low, high = (0, low) if high is None else (low, high)
         if type(low) is int and type(high) is int:
@@ -176,9 +169,6 @@ class Noise:
         """Draw `count` distinct integers below `size` in random order, ``(count, *shape, *batch)``.
 
         More of `count` or of `shape`'s first axis only adds numbers.
-
-        Raises:
-            BadParameter: there are fewer than `count`.
         """
         if not 0 <= count <= size:
             raise BadParameter(f"count must be from 0 to {size}, got {count}")
@@ -195,10 +185,8 @@ class Noise:
     def choice(self, weights: Any, shape: Shape | None = None) -> Array:
         """Draw places on the last axis of `weights` in proportion to them, int64.
 
-        A weight of 0 is never drawn.
-
-        Raises:
-            BadParameter: a weight is negative or not finite, or all of a row are 0.
+        A weight of 0 is never drawn; one that is negative or not finite, or a row of zeros, raises
+        BadParameter.
         """
         weights = np.asarray(weights, np.float64)
         upto = np.cumsum(weights, axis=-1) if weights.size else np.zeros(1)
@@ -220,9 +208,7 @@ class Noise:
         full = np.broadcast_shapes(*parts, self.batch)
         lead = full[: len(full) - len(self.batch)] if shape is None else _axes(shape)
         if np.broadcast_shapes(full, (*lead, *self.batch)) != (*lead, *self.batch):
-            raise BadParameter(
-                f"the shape {full} does not fit {lead} before the batch {self.batch}"
-            )
+            raise BadParameter(f"shape {full} does not fit {lead} before the batch {self.batch}")
         return lead
 
 
@@ -233,8 +219,7 @@ def _hash(word: str | int) -> int:
         return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
     if not 0 <= word <= FULL:
         raise BadParameter(f"a seed or word of a key must be from 0 to 2**64 - 1, got {word}")
-    scrambled: int = mix(word + SALT & FULL)
-    return scrambled
+    return int(mix(word + SALT & FULL))
 
 
 def _integers(word: Any) -> Any:
