@@ -9,8 +9,7 @@ from typing import Any
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question
 
-LONGEST_TEXT = 4000
-"""Characters of a text that are kept."""
+LONGEST_TEXT = 4000  # characters of a text that are kept
 MOST_LESSONS = 20
 
 

@@ -24,8 +24,7 @@ from llm_games.view import View
 ACTIONS = ("index", "unit", "rules", "text")
 MOST_INDEXES = 256
 """Amounts of a fixed range up to this many are indexes themselves; of more, shares of it are."""
-FINE = 2**20
-"""Parts of a share that ``unit`` tells apart."""
+FINE = 2**20  # parts of a share that ``unit`` tells apart
 LONGEST_TEXT = 32_768
 CHARACTERS = frozenset(string.printable)
 

@@ -17,8 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 
 Array = NDArray[Any]
-LONGEST_DECIMAL = 10
-"""Letters of a float that is taken as the decimal it is written as."""
+LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is written as
 
 
 # -- parameters -----------------------------------------------------------------------------------
@@ -124,8 +123,7 @@ class Fact(NamedTuple):
         return [Column(f"{name}_{i}", low, high, meaning.format(i)) for i in numbers]
 
 
-NUMBERS_ONLY = "-"
-"""As `Fact.said`: words follow from other facts."""
+NUMBERS_ONLY = "-"  # as `Fact.said`: words follow from other facts
 
 
 def plain(value: Any) -> Any:

@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from llm_games.errors import BadParameter
 
 Array = NDArray[Any]
-Word = Any
-"""A part of a key: a text, an integer from 0, or an array of them (one for each table)."""
+Word = Any  # a part of a key: a text, an integer from 0, or an array of them (one for each table)
 Shape = int | tuple[int, ...]
 FULL = 2**64 - 1
 LOW = 2**32 - 1
 GOLD = 0x9E3779B97F4A7C15
 SALT = 0xD1342543DE82EF95
-SORTED = 64
-"""`Noise.sample` sorts up to this many; of more it picks one after another."""
+SORTED = 64  # `Noise.sample` sorts up to this many; of more it picks one after another
 
 
 def mix(z: Any) -> Any:

@@ -21,10 +21,8 @@ import numpy as np
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 
-MISSING = int(np.iinfo(np.int64).min)
-"""The action of a seat that gave no answer."""
-NO_BID = -1
-"""The action of a seat that declines to bid, null in a reply."""
+MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
+NO_BID = -1  # the action of a seat that declines to bid, null in a reply
 
 Action = int | tuple[int, ...]
 _LONGEST = 400  # digits before the point; a larger number is as far out of range as any

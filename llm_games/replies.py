@@ -17,8 +17,7 @@ ReplyOutcome = Literal[
     "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
 ]
 """How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
-Finish = Literal["stop", "length", "refusal"]
-"""How a reply ended: by itself, cut off, or declined."""
+Finish = Literal["stop", "length", "refusal"]  # how a reply ended: by itself, cut off, or declined
 
 DEEPEST = 64  # objects nested deeper are no answers; keeps the recursion small
 MOST_VALUES = 100_000  # JSON values looked at in one reply; keeps a hostile one from taking long

@@ -26,8 +26,7 @@ class Room(NamedTuple):
     players: str = ""
 
 
-ROOMS: dict[str, Room] = {}
-"""All games by name."""
+ROOMS: dict[str, Room] = {}  # all games by name
 
 
 def find(above: str, entry_points: str) -> None:

@@ -11,8 +11,7 @@ from llm_games.facts import NUMBERS_ONLY, Fact, param
 from llm_games.questions import Question
 from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
-Seen = tuple[str, Mapping[str, tuple[Array, str]]]
-"""A caption, and columns, each with its format."""
+Seen = tuple[str, Mapping[str, tuple[Array, str]]]  # a caption, and columns, each with its format
 Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 """Payoffs of a round, changes of the state, rows of the record."""
 

@@ -23,17 +23,12 @@ from llm_games.facts import Array, Column, Draw, Fact, check_integer, check_para
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Question
 
-PerPlayer = Array
-"""One entry for each player of each table, ``(players, *batch)``."""
-PerTable = Array
-"""One entry for each table, ``(*batch)``."""
-Chance = Mapping[str, Array]
-"""What was drawn, by the names that `Rulebook.draws` gives."""
-LARGEST = 2**53
-"""Where actions have no other limit: the largest integer that a double holds exactly."""
+PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
+PerTable = Array  # one entry for each table, ``(*batch)``
+Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
+LARGEST = 2**53  # where actions have no other limit: the largest exact integer of a double
 MOST_PLAYERS = 100_000
-LARGEST_DISCRETE = 10_000
-"""A seat's action space is Discrete up to this many actions, a Box of integers beyond."""
+LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
 
 @dataclass(frozen=True)
@@ -86,8 +81,7 @@ class Outcome:
         self.finished = self.finished | tables
 
 
-Played = tuple[Any, Outcome]
-"""A state after a step, and what the step brought."""
+Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 
 
 @dataclass(frozen=True)
@@ -101,18 +95,13 @@ class Rulebook(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
-    turns: ClassVar[bool] = False
-    """False: all seats move at the same time. True: seats take turns."""
+    turns: ClassVar[bool] = False  # seats take turns; if not, all move at the same time
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     fewest_players: ClassVar[int] = 2
-    edition: ClassVar[int] = 2
-    """raised whenever payoffs or draws change, so that older recordings are known as such"""
-    lasting: ClassVar[Mapping[str, Any]] = {}
-    """parameters with which players who do nothing play on, for estimates of a run"""
-    idle: ClassVar[int] = 0
-    """the declared move in place of a missing or illegal one, see `fallback`"""
-    personal: ClassVar[tuple[str, ...]] = ()
-    """parameters that may list a value for each player and go with it if it changes seats"""
+    edition: ClassVar[int] = 2  # raised when payoffs or draws change: recordings are known by it
+    lasting: ClassVar[Mapping[str, Any]] = {}  # with these, idle players play on: for estimates
+    idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
+    personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
     failed_reply: str = param(
@@ -322,14 +311,11 @@ class Rulebook(ABC):
         """Whether `legal` is `bounds` for every seat at all times."""
         return type(self).legal is Rulebook.legal
 
-    masked: ClassVar[bool] = False
-    """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+    masked: ClassVar[bool] = False  # a seat's legal actions change, so that it is shown a mask
     picks: ClassVar[bool] = False
-    """whether an action picks one of a few options, of which the mask shows the legal ones"""
-    decline: ClassVar[int | None] = None
-    """an action beside amounts: no bid, or to withdraw"""
-    steps: ClassVar[int] = 21
-    """shares of what is legal now that an index can stand for, where amounts are too many"""
+    """an action picks one of a few options; a mask shows the legal ones"""
+    decline: ClassVar[int | None] = None  # an action beside amounts: no bid, or to withdraw
+    steps: ClassVar[int] = 21  # shares that an index can stand for, where amounts are many
 
     @property
     def division(self) -> int | None:

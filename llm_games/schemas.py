@@ -15,14 +15,10 @@ from functools import partial
 from typing import Any
 
 Schema = Mapping[str, Any]
-LONGEST = 80
-"""Characters of a string whose schema sets no ``maxLength``."""
-MOST = 3
-"""Items of an array whose schema sets no ``maxItems``."""
-LARGEST = 10**12
-"""The largest number, either side of 0, where a schema sets no limit."""
-DECIMALS = 2
-"""Decimals of a number whose schema sets no ``multipleOf``."""
+LONGEST = 80  # characters of a string whose schema sets no ``maxLength``
+MOST = 3  # items of an array whose schema sets no ``maxItems``
+LARGEST = 10**12  # the largest number, either side of 0, where a schema sets no limit
+DECIMALS = 2  # decimals of a number whose schema sets no ``multipleOf``
 
 
 def object_of(
@@ -39,10 +35,8 @@ def object_of(
 
 Reader = Callable[[str, int], int]
 """From a text and where a value begins in it to where the value ends, `PART` or `WRONG`."""
-PART = -1
-"""The text ended within the value, and all was right so far."""
-WRONG = -2
-"""The text cannot be the beginning of such a value."""
+PART = -1  # the text ended within the value, and all was right so far
+WRONG = -2  # the text cannot be the beginning of such a value
 
 
 def beginnings(schema: Schema) -> Callable[[str], bool]:

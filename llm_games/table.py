@@ -14,8 +14,7 @@ from llm_games.questions import Action
 from llm_games.rulebook import Outcome, Rulebook
 from llm_games.view import Sight, Who
 
-NEXT_SEEDS = 2**31
-"""Spawn key of the seeds of the episodes that follow one whose seed was given."""
+NEXT_SEEDS = 2**31  # spawn key of the seeds of the episodes that follow one whose seed was given
 
 
 class Table:

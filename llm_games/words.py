@@ -26,8 +26,7 @@ from llm_games.view import View
 
 FOLDER = Path(__file__).parent / "wordings"
 BLOCKS = ("rules", "report", "request")
-LONGEST = 2000
-"""Characters of what a tool says that are told."""
+LONGEST = 2000  # characters of what a tool says that are told
 PERSONAS = ("cooperative", "selfish", "mathematician")
 THOUGHTS = ("plan", "replan", "status", "belief", "learn")
 _NEEDED: dict[str, tuple[str, ...]] = {"": (), "planning": THOUGHTS}
