@@ -47,9 +47,7 @@ def game_class(name: str) -> type[Rulebook]:
 
 
 def rulebook(name: str, *, preset: str | None = None, **parameters: Any) -> Rulebook:
-    """Build the rules of a game.
-
-    `preset` is a named set of its parameters; `parameters` come on top, see the game's class.
+    """Build the rules of a game from a named set of its parameters and more that come on top.
 
     Raises:
         UnknownName: no such game, preset or parameter; names the nearest.
