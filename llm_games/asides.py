@@ -15,11 +15,7 @@ MOST_LESSONS = 20
 
 @dataclass(frozen=True)
 class Aside:
-    """A question beside the moves.
-
-    Its attempts and their words are called `kind`, such as ``belief``; `values` are what its words
-    need beside what every aside is told.
-    """
+    """A question beside the moves, of a kind such as ``belief``, with values for its words."""
 
     kind: str
     question: Question

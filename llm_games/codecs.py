@@ -242,11 +242,7 @@ class Words(Codec):
 
 
 def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> Codec:
-    """Return the codec of a seat for one of `ACTIONS`; `reask` is of replies in words.
-
-    Raises:
-        BadParameter: there are no such actions.
-    """
+    """Return the codec of a seat for one of `ACTIONS`; `reask` is of replies in words."""
     check_choice("actions", actions, ACTIONS)
     if actions == "rules":
         return Rules(game, seat)

@@ -267,7 +267,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
         """Start a game; see `ParallelEnv.reset`. ``options={"chance": {...}}`` gives chance."""
         self._deal(seed, options)
         seen = self.windows.observations(self.table.ready(), self.agents)
-        return seen, self._infos(self.agents, None)
+        return seen, self._infos(self.agents, [False] * self.game.players)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play one step; see `ParallelEnv.step`. An action of None means no answer.
@@ -294,21 +294,20 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             if agent not in actions:
                 raise IllegalAction(f"{agent} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
-        outcome = None if self._waiting else self._play()
-        paid, done = [0.0] * len(names), [False] * len(names)
-        if outcome is not None:
-            paid, done = outcome.rewards.tolist(), outcome.finished.tolist()
+        none = np.zeros(len(names))
+        outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
+        paid, done = outcome.rewards.tolist(), outcome.finished.tolist()
         seats = self.windows.seats
         rewards, finished = {a: paid[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
         self.agents = [a for a in live if not (finished[a] or truncations[a])]
         observations = self.windows.observations(self.table.ready(), live)
-        return observations, rewards, finished, truncations, self._infos(live, outcome)
+        infos = self._infos(live, outcome.broke.tolist())
+        return observations, rewards, finished, truncations, infos
 
-    def _infos(self, agents: Sequence[str], outcome: Outcome | None) -> dict[str, dict[str, Any]]:
+    def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
-        broke = [False] * self.game.players if outcome is None else outcome.broke.tolist()
         if not self.windows.wordy:
             return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}

@@ -60,11 +60,7 @@ class Noise:
     __slots__ = ("_base", "batch")
 
     def __init__(self, seed: Any, *key: Word) -> None:
-        """Make the noise of one seed, or of an array of seeds, one for each table.
-
-        Raises:
-            BadParameter: a seed or word is not an integer from 0 to 2**64 - 1 (or a text).
-        """
+        """Make the noise of a seed, or of an array of one for each table; from 0 to 2**64 - 1."""
         self._absorb(0, (seed, *key))
 
     def _absorb(self, base: Any, words: tuple[Word, ...]) -> None:
@@ -83,8 +79,7 @@ class Noise:
     def of(self, *key: Word) -> Noise:
         """Return the noise under a longer key: ``of("a", 1)`` is ``of("a").of(1)``.
 
-        An array of integers gives each table its own word, such as its own count of steps; it
-        broadcasts with the batch.
+        An array of integers gives each table its own word; it broadcasts with the batch.
         """
         other = object.__new__(Noise)
         other._absorb(self._base, key)
@@ -147,15 +142,15 @@ class Noise:
         if np.less(sigma, 0).any():
             raise BadParameter(f"sigma must be at least 0, got {sigma}")
         drawn = self.bits(self._lead(shape, np.shape(mean), np.shape(sigma)))
-        radius = np.sqrt(-2.0 * _log(((drawn >> 32) + 0.5) * 2.0**-32))
+        half, power = np.frexp(((drawn >> 32) + 0.5) * 2.0**-32)  # half * 2**power, half below 1
+        s = (half - math.sqrt(0.5)) / (half + math.sqrt(0.5))
+        log = (power - 0.5) * 0.6931471805599453 + 2.0 * s * _powers(LOG, s * s)  # not libm's
+        radius = np.sqrt(-2.0 * log)
         angle = ((drawn & LOW) - (2.0**31 - 0.5)) * (math.pi * 2.0**-32)  # within a quarter turn
         return mean + sigma * (radius * angle * _powers(SINE, angle * angle))
 
     def order(self, count: int, shape: Shape = ()) -> Array:
-        """Draw orders of ``0 .. count - 1``, all equally likely, int64 ``(count, *shape, *batch)``.
-
-        More of `shape`'s first axis only adds orders.
-        """
+        """Draw orders of ``range(count)``, each as likely, int64 ``(count, *shape, *batch)``."""
         lead = _axes(shape)
         own = 2 ** int(count).bit_length() - 1  # the last bits say who, so that no two tie
         drawn = self.bits((*lead, count)) & (FULL - own)
@@ -183,8 +178,7 @@ class Noise:
     def choice(self, weights: Any, shape: Shape | None = None) -> Array:
         """Draw places on the last axis of `weights` in proportion to them, int64.
 
-        A weight of 0 is never drawn; one that is negative or not finite, or a row of zeros, raises
-        BadParameter.
+        A weight of 0 is never drawn; a negative or infinite one, or a row of zeros, is refused.
         """
         weights = np.asarray(weights, np.float64)
         upto = np.cumsum(weights, axis=-1) if weights.size else np.zeros(1)
@@ -252,13 +246,6 @@ def _share(drawn: Array, count: Any, large: Any) -> Any:
 # Terms of log((1 + s) / (1 - s)) / 2s in s**2 and of sin(x) / x in x**2, highest first.
 LOG = tuple(1 / k for k in range(15, 0, -2))
 SINE = tuple((2 - k % 4) / math.factorial(k) for k in range(15, 0, -2))
-
-
-def _log(x: Array) -> Array:
-    """Return the natural logarithm by exactly rounded operations (those of libm differ)."""
-    half, power = np.frexp(x)  # x = half * 2**power, half from 1/2 to 1
-    s = (half - math.sqrt(0.5)) / (half + math.sqrt(0.5))
-    return (power - 0.5) * 0.6931471805599453 + 2.0 * s * _powers(LOG, s * s)
 
 
 def _powers(coefficients: tuple[float, ...], x: Any) -> Any:

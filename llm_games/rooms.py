@@ -30,10 +30,7 @@ ROOMS: dict[str, Room] = {}  # all games by name
 
 
 def find(above: str, entry_points: str) -> None:
-    """Fill `ROOMS`: our own games, then those that packages bring by a group of entry points.
-
-    `above` is the package of our games' rooms on the third floor.
-    """
+    """Fill `ROOMS`: our games, with their rooms `above`, then those of a group of entry points."""
     for module in iter_modules(games.__path__):
         if module.ispkg:
             ROOMS[module.name] = Room(f"{games.__name__}.{module.name}", f"{above}.{module.name}")
@@ -42,11 +39,7 @@ def find(above: str, entry_points: str) -> None:
 
 
 def add(name: str, room: str) -> None:
-    """Add a room of another package, or a rulebook alone as ``module:Class``.
-
-    Raises:
-        BadParameter: the name is that of another room.
-    """
+    """Add a room of another package, or a rulebook alone as ``module:Class``, by a new name."""
     if name in ROOMS and ROOMS[name].rules != room:
         raise BadParameter(
             f"the game {name!r} is in the room {ROOMS[name].rules}: give {room} another name"

@@ -24,10 +24,7 @@ class Rounds(Rulebook):
 
     @abstractmethod
     def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        """Return payoffs, what changes in the state, and what else goes into the record.
-
-        `actions` are mended, see `mend`; `broke` says who broke a rule.
-        """
+        """Return payoffs, changes of the state and what else to record; `actions` are mended."""
 
     @abstractmethod
     def asks(self, state: Any, seat: int) -> Question:

@@ -132,10 +132,7 @@ class Rulebook(ABC):
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
-        """Return the name of another game that this preset or these parameters mean, if one does.
-
-        For a game that was split: what was recorded or written under its old name still plays.
-        """
+        """Return the name of the game that these mean, if that is another one, split off this."""
         return None
 
     def draws(self) -> Sequence[Draw]:
@@ -148,10 +145,7 @@ class Rulebook(ABC):
 
     @abstractmethod
     def play(self, state: Any, actions: Array, broke: Array) -> Played:
-        """Resolve one step from mended actions; `step` does the rest.
-
-        The rest: checks, `mend`, ``Outcome.broke``, void runs, and tables that were over before.
-        """
+        """Resolve one step from mended actions; checks, void runs and the like are for `step`."""
 
     def known(self) -> Sequence[Fact]:
         """Return what players know, in the order of the columns."""
@@ -159,10 +153,7 @@ class Rulebook(ABC):
 
     @abstractmethod
     def told(self, state: Any, seat: int) -> dict[str, Any]:
-        """Return what one seat of one table (batch ``()``) knows, as plain Python values.
-
-        It holds the same information as that seat's row of `observe`.
-        """
+        """Return what one seat of one table knows, the same as its row of `observe`, in words."""
 
     @abstractmethod
     def question(self, state: Any, seat: int) -> Question | None:
@@ -347,10 +338,7 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any) -> Array:
-        """Return which of a Discrete space are legal, bool ``(players, *batch, actions)``.
-
-        All are False for seats that are not asked.
-        """
+        """Return which of a Discrete space an asked seat may do, ``(players, *batch, actions)``."""
         first, last = self.bounds()
         low, high = self.legal(state)
         places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
@@ -449,12 +437,12 @@ def seated(
 
     `seating` says for each seat which of the players, in their given order, sits there.
     """
-    return {
+    moved = {
         name: [value[place] for place in seating]
-        if name in game.personal and isinstance(value, (list, tuple))
-        else value
         for name, value in params.items()
+        if name in game.personal and isinstance(value, (list, tuple))
     }
+    return {**params, **moved}
 
 
 def any_true(array: Array) -> bool:

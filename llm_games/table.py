@@ -35,8 +35,7 @@ class Table:
     def reset(self, seed: int | None = None, given: Mapping[str, Any] | None = None) -> None:
         """Start the episode of a seed; without one, the next that follows the last seed given.
 
-        Raises:
-            BadParameter, UnknownName: the seed is negative, or see `given` of `Rulebook.reset`.
+        `given` and errors as of `Rulebook.reset`; a seed must be at least 0.
         """
         if seed is None and self._seeds is not None:
             self.seed = int(self._seeds.integers(2**63))

@@ -39,10 +39,7 @@ NOBODY = Who()
 
 
 class Sight:
-    """A state as all its seats see it: what the rules work out for all of them is worked out once.
-
-    It is of one table or of a batch of tables; `who` says which episode and step it is of.
-    """
+    """A state as all its seats see it: what rules work out for all of them is worked out once."""
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who

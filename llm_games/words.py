@@ -57,10 +57,9 @@ def named(values: Mapping[str, Any], none: str = "none") -> str:
 
 
 def quoted(text: str, most: int = 500) -> str:
-    """Write what another player said as a quotation that cannot pass for rules.
+    """Write what another player said as a quotation that cannot pass for rules: one JSON string.
 
-    It is one JSON string on one line: quotes, line breaks and whatever else is not plain text
-    are escaped, and more than `most` characters are cut.
+    Quotes, line breaks and whatever else is not plain text are escaped; it is cut at `most`.
     """
     text = text if len(text) <= most else f"{text[:most]}…"
     plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
@@ -162,11 +161,7 @@ class Prompts:
 
 
 class Words:
-    """What a player is asked beside its moves, from ``planning/<name>.j2``.
-
-    Raises:
-        BadParameter: a template of your own has a syntax error or lacks a block.
-    """
+    """What a player is asked beside its moves, from ``planning/<name>.j2``; errors as `Prompts`."""
 
     def __init__(self, name: str, folder: str | Path | None = None) -> None:
         own = str(folder) if folder else None
@@ -230,14 +225,7 @@ class _Code(compiler.CodeGenerator):
 
 
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
-    """The sandbox, with a short way for what nearly all look-ups are: keys of plain dicts."""
-
     code_generator_class = _Code
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is dict and attribute in obj:
-            return obj[attribute]
-        return super().getattr(obj, attribute)
 
 
 def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
