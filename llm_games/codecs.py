@@ -40,7 +40,7 @@ class Codec(ABC):
     `heard` is what a reply in words came to, for ``infos``; empty for other actions.
     """
 
-    space: spaces.Space[Any]
+    space: Any
     masked = False
 
     def __init__(self, game: Rulebook, seat: int) -> None:
@@ -57,7 +57,7 @@ class Codec(ABC):
 
     def mask(self, view: View) -> Array:
         """Return which indexes are legal, bool; of a seat that is not asked, index 0 alone."""
-        places = np.arange(self.space.n)  # type: ignore[attr-defined]
+        places = np.arange(self.space.n)
         return places < (1 if view.question is None else len(places))
 
     def shown(self, numbers: Array) -> Array:
@@ -86,8 +86,7 @@ class Rules(Codec):
         return view.decode(action)
 
     def mask(self, view: View) -> Array:
-        assert view.mask is not None
-        return view.mask
+        return super().mask(view) if view.mask is None else view.mask
 
 
 class Index(Codec):
@@ -96,7 +95,7 @@ class Index(Codec):
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
         self.low, high = game.bounds()
-        self.space: spaces.Discrete = spaces.Discrete(high - self.low + 1)
+        self.space = spaces.Discrete(high - self.low + 1)
         self.masked = game.picks
 
     def take(self, view: View, action: Any) -> Action:
@@ -162,8 +161,7 @@ class Division(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        assert game.division is not None
-        self.total: int = game.division
+        self.total: Any = game.division
         self.held: tuple[int, ...] = ()
         self.whole = self.total < MOST_INDEXES
         self.space = spaces.Discrete(max(self.total + 1 if self.whole else game.steps, 2))
@@ -193,7 +191,7 @@ class Division(Codec):
         return tuple(plan)
 
     def mask(self, view: View) -> Array:
-        places = np.arange(self.space.n)  # type: ignore[attr-defined]
+        places = np.arange(self.space.n)
         if isinstance(view.question, Shares):
             return places <= (self.total - sum(self.held) if self.whole else len(places))
         return places < (1 if view.question is None else 2)
@@ -237,8 +235,7 @@ class Words(Codec):
         if reply.outcome != "valid" and self.left:
             self.left -= 1
             return None
-        move: Action = reply.action
-        return move
+        return reply.action
 
 
 def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> Codec:
@@ -258,7 +255,7 @@ def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> 
 
 
 def _index(codec: Codec, action: Any) -> int:
-    value, count = np.asarray(action), codec.space.n  # type: ignore[attr-defined]
+    value, count = np.asarray(action), codec.space.n
     if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= value.item() < count:
         raise codec.refuse(action)
     return int(value.item())
@@ -266,7 +263,7 @@ def _index(codec: Codec, action: Any) -> int:
 
 def _floats(codec: Codec, action: Any) -> list[float]:
     values = np.asarray(action)
-    if values.dtype.kind not in "iuf" or values.size != codec.space.shape[0]:  # type: ignore[index]
+    if values.dtype.kind not in "iuf" or values.size != codec.space.shape[0]:
         raise codec.refuse(action)
     found: list[float] = values.astype(np.float64).ravel().tolist()
     if not all(-1 <= value <= 1 for value in found):

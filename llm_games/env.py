@@ -77,8 +77,7 @@ class Windows:
         if mode != "text":
             parts["observation"] = spaces.Box(self.low, self.high, dtype=np.float32)
         if own.masked:
-            size: Any = own.space
-            parts["action_mask"] = spaces.Box(0, 1, (int(size.n),), dtype=np.int8)
+            parts["action_mask"] = spaces.Box(0, 1, (int(own.space.n),), dtype=np.int8)
         if mode != "numeric":
             parts["text"] = text_space()
         return parts["observation"] if list(parts) == ["observation"] else spaces.Dict(parts)

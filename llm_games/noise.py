@@ -93,15 +93,13 @@ class Noise:
 
     # -- draws -------------------------------------------------------------------------------
 
-    def bits(self, shape: Shape = ()) -> Array:
+    def bits(self, shape: Shape = ()) -> Any:
         """Draw 64 random bits, uint64."""
         lead = _axes(shape)
         if not lead and type(self._base) is int:
-            single: Any = np.uint64(mix(self._base + GOLD & FULL))
-            return single
+            return np.uint64(mix(self._base + GOLD & FULL))
         places = np.arange(1, math.prod(lead) + 1, dtype=np.uint64) * GOLD
-        many: Array = mix(places.reshape(*lead, *(1 for _ in self.batch)) + self._base)
-        return many
+        return mix(places.reshape(*lead, *(1 for _ in self.batch)) + self._base)
 
     def random(self, shape: Shape = ()) -> Array:
         """Draw uniformly from [0, 1): multiples of 2**-53."""
@@ -109,7 +107,7 @@ class Noise:
 
     def integers(
         self, low: Any, high: Any = None, shape: Shape | None = None, *, endpoint: bool = False
-    ) -> Array:
+    ) -> Any:
         """Draw integers from `low` to below `high` (with `endpoint`: to `high`), int64.
 
         Each value's probability is within 2**-64 of equal. One limit alone is `high`. Limits that
@@ -121,8 +119,7 @@ class Noise:
             if not 0 < count < 2**63 or not -(2**63) <= low <= 2**63 - count:
                 raise _no_integers(low, high)
             if shape in (None, ()) and type(self._base) is int:  # one number: the same, and fast
-                single: Any = np.int64((mix(self._base + GOLD & FULL) * count >> 64) + low)
-                return single
+                return np.int64((mix(self._base + GOLD & FULL) * count >> 64) + low)
             large, lead = count > LOW, self._lead(shape)
         else:
             low, high = np.asarray(low), np.asarray(high)

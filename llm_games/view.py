@@ -18,7 +18,7 @@ class _lazy(Generic[T]):
         self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
 
     def __get__(self, owner: Any, kind: type | None = None) -> T:
-        value = owner.__dict__[self._name] = self._make(owner)
+        owner.__dict__[self._name] = value = self._make(owner)
         return value
 
 
@@ -103,8 +103,7 @@ class View:
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, () for one table."""
-        shape: tuple[int, ...] = self._state.round.shape
-        return shape
+        return self._state.round.shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:

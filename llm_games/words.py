@@ -175,13 +175,10 @@ class Words:
 
 def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
     """Return which values each block of a template uses."""
-    environment = template.environment
-    assert environment.loader is not None
-    tree = environment.parse(environment.loader.get_source(environment, template.name or "")[0])
-    names = {}
-    for block in tree.find_all(nodes.Block):
+    source, names = Path(template.filename or "").read_text("utf-8"), {}
+    for block in template.environment.parse(source).find_all(nodes.Block):
         body = nodes.Template(block.body, lineno=1)
-        body.set_environment(environment)
+        body.set_environment(template.environment)
         names[block.name] = sorted(meta.find_undeclared_variables(body))
     return names
 
