@@ -44,7 +44,7 @@ class Codec(ABC):
     masked = False
 
     def __init__(self, game: Rulebook, seat: int) -> None:
-        self.game, self.seat = game, seat
+        self.game, self.seat, self.declines = game, seat, game.decline is not None
         self.heard: dict[str, Any] = {}
 
     def begin(self) -> None:
@@ -116,7 +116,6 @@ class Steps(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        self.declines = game.decline is not None
         self.space = spaces.Discrete(game.steps + self.declines)
 
     def take(self, view: View, action: Any) -> Action | None:
@@ -134,7 +133,6 @@ class Unit(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        self.declines = game.decline is not None
         self.space = spaces.Box(-1.0, 1.0, (1 + self.declines,), np.float32)
 
     def take(self, view: View, action: Any) -> Action | None:

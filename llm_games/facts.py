@@ -21,8 +21,6 @@ LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is wr
 
 
 # -- parameters -----------------------------------------------------------------------------------
-
-
 def param(
     default: Any,
     meaning: str = "",
@@ -82,8 +80,6 @@ def allowed(parameter: dataclasses.Field[Any]) -> str:
 
 
 # -- what players know ----------------------------------------------------------------------------
-
-
 class Column(NamedTuple):
     """One column of the numeric observation: its name, range and meaning (with unit)."""
 
@@ -132,8 +128,6 @@ def plain(value: Any) -> Any:
 
 
 # -- chance ---------------------------------------------------------------------------------------
-
-
 class Draw(NamedTuple):
     """One thing that chance decides before play, drawn under its name or given.
 
@@ -179,8 +173,6 @@ def fixed(values: Any) -> Callable[[Noise], Array]:
 
 
 # -- checks of values -----------------------------------------------------------------------------
-
-
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
     """Raise BadParameter unless `value` is an integer in ``low..high``."""
     allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")

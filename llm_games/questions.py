@@ -68,11 +68,7 @@ class Question(ABC):
 
     @abstractmethod
     def read(self, value: Any) -> Any:
-        """Turn the JSON value (floats as Decimal) into an action.
-
-        Raises:
-            BadReply: it is not a legal answer; says why, in words for the one who answered.
-        """
+        """Turn the JSON value (floats as Decimal) into an action, or raise BadReply, saying why."""
 
     def value_of(self, action: Any) -> Any:
         """Turn an action into the JSON value that means it."""

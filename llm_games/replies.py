@@ -235,8 +235,6 @@ _DECODER = json.JSONDecoder(
 
 
 # -- where the code of papers looks for the answer, see `Question.published` ----------------------
-
-
 def bare(text: str, key: str) -> str:
     """Take the whole text."""
     return text

@@ -171,9 +171,6 @@ class Rulebook(ABC):
 
         All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), but for
         what is `given` by name, see `Draw.given`.
-
-        Raises:
-            BadParameter, UnknownName: there is no such draw, or it cannot be that.
         """
         noise = noise if isinstance(noise, Noise) else Noise.copies(noise, batch)
         return self.begin(self.chance(noise, given), batch)
@@ -347,11 +344,7 @@ class Rulebook(ABC):
         return mask & (places >= (low - first)[..., None]) if (low > first).any() else mask
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
-        """Turn an action of `space` into one of the rules; None is `MISSING`.
-
-        Raises:
-            IllegalAction: it is not of the space: wrong type or shape, or beyond its limits.
-        """
+        """Turn an action of `space`, or None, into one of the rules; else raise IllegalAction."""
         if action is None:
             return MISSING
         low, high = self.bounds()
