@@ -159,7 +159,7 @@ class Division(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        self.total: Any = game.division
+        self.total = game.division or 0
         self.held: tuple[int, ...] = ()
         self.whole = self.total < MOST_INDEXES
         self.space = spaces.Discrete(max(self.total + 1 if self.whole else game.steps, 2))

@@ -185,7 +185,10 @@ class TableEnv:
         self._heard = {}
         for seat, move in self._moves.items() if self.windows.wordy else ():
             if words := self.windows.codecs[seat].heard:
-                self._heard[seat] = {**words, "played": played(move, seat, outcome)}
+                if outcome.broke[seat]:  # the rules put something else in its place
+                    actions = outcome.record["actions"].tolist()
+                    move = tuple(actions) if isinstance(move, tuple) else actions[seat]
+                self._heard[seat] = {**words, "played": move}
         self._next()
         return outcome
 
@@ -237,14 +240,6 @@ class _AgentsEnv(TableEnv):
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's action space, the same object every time."""
         return self.windows.codecs[self._seat(agent)].space
-
-
-def played(move: Action, seat: int, outcome: Outcome) -> Action:
-    """Return the move that was played for a seat: its own, or what the rules put in its place."""
-    if not outcome.broke[seat]:
-        return move
-    actions: list[int] = outcome.record["actions"].tolist()
-    return tuple(actions) if isinstance(move, tuple) else actions[seat]
 
 
 class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):

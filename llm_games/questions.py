@@ -421,9 +421,11 @@ class Target(Question):
     def legal(self) -> dict[str, Any]:
         if not self.with_action:
             return self.schema()
-        aims = {"miss": [None], "shoot": [*self.names]}
-        parts = [{"action": {"enum": [a]}, self.key: {"enum": at}} for a, at in aims.items() if at]
-        return {"anyOf": [object_of(part) for part in parts]}
+        aims = ("miss", [None]), ("shoot", [*self.names])
+        ways = [
+            object_of({"action": {"enum": [a]}, self.key: {"enum": at}}) for a, at in aims if at
+        ]
+        return {"anyOf": ways}
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class Outcome:
     record: Mapping[str, Array] = field(default_factory=dict)
     broke: Array = field(default_factory=lambda: np.zeros((), np.bool_))
 
-    def close(self, tables: PerTable) -> None:
+    def close(self, tables: Any) -> None:
         """Pay nothing at these tables, bool ``(*batch)``: all their seats are finished."""
         self.rewards = np.where(tables, 0.0, self.rewards)
         self.finished = self.finished | tables

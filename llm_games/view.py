@@ -15,7 +15,10 @@ class _lazy(Generic[T]):
     """A cached property without the lock that Python 3.11 takes for each."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     def __get__(self, owner: Any, kind: type | None = None) -> T:
         owner.__dict__[self._name] = value = self._make(owner)
@@ -57,30 +60,11 @@ class Sight:
         """The seats of one table that have to move, in order."""
         return [seat for seat, asked in enumerate(self.game.asked(self.state).tolist()) if asked]
 
-    @_lazy
-    def tell(self) -> Callable[[int], dict[str, Any]]:
-        """Tells a seat what it knows, see `Rulebook.teller`."""
-        return self.game.teller(self.state)
-
-    @_lazy
-    def numbers(self) -> Array:
-        """What each seat knows, see `Rulebook.observe`."""
-        return self.game.observe(self.state)
-
-    @_lazy
-    def legal(self) -> tuple[Array, Array]:
-        """The limits of each seat's action, see `Rulebook.legal`."""
-        return self.game.legal(self.state)
-
-    @_lazy
-    def amounts(self) -> tuple[Array, Array]:
-        """The limits of each seat's amount, see `Rulebook.amounts`."""
-        return self.game.amounts(self.state)
-
-    @_lazy
-    def mask(self) -> Array:
-        """Each seat's legal actions, see `Rulebook.mask`."""
-        return self.game.mask(self.state)
+    tell = _lazy(lambda sight: sight.game.teller(sight.state))  # tells a seat what it knows
+    numbers = _lazy(lambda sight: sight.game.observe(sight.state))
+    legal = _lazy(lambda sight: sight.game.legal(sight.state))
+    amounts = _lazy(lambda sight: sight.game.amounts(sight.state))
+    mask = _lazy(lambda sight: sight.game.mask(sight.state))
 
 
 class View:
