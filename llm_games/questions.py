@@ -422,9 +422,7 @@ class Target(Question):
         if not self.with_action:
             return self.schema()
         aims = ("miss", [None]), ("shoot", [*self.names])
-        ways = [
-            object_of({"action": {"enum": [a]}, self.key: {"enum": at}}) for a, at in aims if at
-        ]
+        ways = [object_of({"action": {"enum": [a]}, self.key: {"enum": t}}) for a, t in aims if t]
         return {"anyOf": ways}
 
 
