@@ -74,6 +74,8 @@ class View:
     """
 
     game: Any  # of the game that the reader is for
+    low = _lazy(lambda view: view.sight.legal[0][view.seat])  # lowest legal action, ``(*batch)``
+    high = _lazy(lambda view: view.sight.legal[1][view.seat])  # highest legal action, ``(*batch)``
 
     def __init__(self, sight: Sight, seat: int) -> None:
         self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
@@ -108,16 +110,6 @@ class View:
     def question(self) -> Question | None:
         """What is asked; None for a batch, or if it is not this seat's move."""
         return None if self._state.round.ndim else self.game.question(self._state, self.seat)
-
-    @_lazy
-    def low(self) -> Array:
-        """Lowest legal action, int64 ``(*batch)``."""
-        return self.sight.legal[0][self.seat]
-
-    @_lazy
-    def high(self) -> Array:
-        """Highest legal action, int64 ``(*batch)``."""
-        return self.sight.legal[1][self.seat]
 
     @_lazy
     def mask(self) -> Array | None:
