@@ -161,12 +161,7 @@ class Rulebook(ABC):
 
     # -- what follows from them --------------------------------------------------------------
 
-    def reset(
-        self,
-        noise: Noise | int = 0,
-        batch: tuple[int, ...] = (),
-        given: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def reset(self, noise: Noise | int = 0, batch: tuple[int, ...] = (), given: Any = None) -> Any:
         """Return the first state of one table or of a batch.
 
         All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), but for
