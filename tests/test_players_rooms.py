@@ -14,7 +14,7 @@ from llm_games.baselines.players import PLAYERS as SHARED
 from llm_games.baselines.players import handed, make_player, players_for
 from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, UnknownName, unknown
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.seats import play
 
 PARTS = ("rules", "theory", "players", "mind")
@@ -163,4 +163,4 @@ def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
 def test_a_room_without_rules_is_told(monkeypatch, room, says):
     monkeypatch.setitem(rooms.ROOMS, "lost", rooms.Room(room))
     with pytest.raises(BadParameter, match=says):
-        rooms.rules_class("lost")
+        game_class("lost")

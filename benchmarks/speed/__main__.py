@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from llm_games.benchmarks.speed.episodes import RUNS, Work, measure, rate, table
-from llm_games.registry import GAMES, make
+from llm_games.registry import make
+from llm_games.rooms import ROOMS
 
 ROUNDS = 20
 
@@ -105,7 +106,7 @@ def main() -> None:
         beside("public goods, 4 players, replies", replies(), "TextArena", text_arena),
         beside("public goods, 2 players, numbers", pair, "rps_v2", rock_paper_scissors),
     ]
-    for name, rates in measure([*GAMES]).items():
+    for name, rates in measure([*ROOMS]).items():
         figures += [Figure(f"{name}, {way}", found) for way, found in rates.items()]
     shown = Table("whole episodes", "decisions per CPU second", "peer", "ratio to it")
     for figure in figures:
