@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,14 +31,14 @@ SURE = 0.001
 class Sold(NamedTuple):
     """Finished auctions of a run by label, and the results by label and over all of them.
 
-    `series` are labels of auctions in a row; `looks` a colour and a marker for each player.
+    `series`: labels of auctions in a row that have ranks; `looks`: a player's colour and marker.
     """
 
-    auctions: Mapping[str, Sequence[Auction]]
-    series: Collection[str]
-    looks: Mapping[str, tuple[str, str]]
-    found: Mapping[str, Sequence[Standing]]
-    overall: Sequence[Standing]
+    auctions: dict[str, list[Auction]]
+    series: list[str]
+    looks: dict[str, tuple[str, str]]
+    found: dict[str, list[Standing]]
+    overall: list[Standing]
 
     def names(self, label: str) -> list[str]:
         """Return the players of a label."""
@@ -54,7 +54,8 @@ def owns(game: Game) -> bool:
 def read(run: Run) -> Sold:
     """Return the finished auctions of a run, with the plans and beliefs of their bidders."""
     auctions = {game.label: made for game in run.games if (made := auc_arena.auctions(game))}
-    series = [game.label for game in run.games if game.planned.get("series")]
+    in_a_row = (game.label for game in run.games if game.planned.get("series"))
+    series = [label for label in in_a_row if _alone(auctions.get(label, []))]
     names = list(dict.fromkeys(name for game in run.games for name in game.seats))
     looks = dict(zip(names, canvas.looks(len(names)), strict=True))
     definition = "authors" if run.edition == "published" else "paper"
@@ -185,11 +186,9 @@ def _left(sold: Sold) -> Iterator[list[Value]]:
 def _ranks(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player's rank by profit in each auction of a series."""
     for label in sold.series:
-        auctions = sold.auctions.get(label, [])
-        if _alone(auctions):
-            for player, ranks in auc_arena.ranks(auctions).items():
-                for number, rank in enumerate(ranks, start=1):
-                    yield [label, player, number, rank]
+        for player, ranks in auc_arena.ranks(sold.auctions.get(label, [])).items():
+            for number, rank in enumerate(ranks, start=1):
+                yield [label, player, number, rank]
 
 
 # -- figures over all auctions ---------------------------------------------------------------------
@@ -244,7 +243,7 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
     if not auctions:
         return []
     sketches = [Sketch("Money left", partial(_money, sold=sold, label=game.label))]
-    if game.label in sold.series and _alone(auctions):
+    if game.label in sold.series:
         sketches.append(Sketch("Ranks", partial(_rank_lines, sold=sold, label=game.label)))
     if len(auc_arena.prices(auctions)) > 1:
         sketches.append(Sketch("Winning prices", partial(_prices, auctions=auctions)))
