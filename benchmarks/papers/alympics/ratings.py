@@ -160,11 +160,9 @@ def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
     Raises:
         BadParameter: the name of the judge or of a case cannot be part of a file's name.
     """
-    for name in (judge, *(case.name for case in cases)):
-        if not re.fullmatch(r"[\w.-]+", name):
-            raise BadParameter(
-                f"names of judges and cases are letters, digits, . _ -, got {name!r}"
-            )
+    names = (judge, *(case.name for case in cases))
+    if bad := [name for name in names if not re.fullmatch(r"[\w.-]+", name)]:
+        raise BadParameter(f"names of judges and cases are letters, digits, . _ -, got {bad[0]!r}")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for case in cases:
@@ -192,12 +190,9 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
             raise BadForm(f"{path}: the columns {', '.join(sorted(missing))} are missing")
         ratings = []
         for row in table:
-            score = (row["score"] or "").strip()
+            score, where = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
             if not re.fullmatch("[1-5]", score):
-                raise BadForm(
-                    f"{path}, line {table.line_num}: score must be a whole number from 1 to 5, got "
-                    f"{score!r}"
-                )
+                raise BadForm(f"{where}: score must be a whole number from 1 to 5, got {score!r}")
             judge, case, criterion = (row[key] or "" for key in ("judge", "case", "criterion"))
             ratings.append(Rating(judge, case, criterion, int(score)))
     found = [(rating.case, rating.criterion) for rating in ratings]

@@ -232,7 +232,7 @@ def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[
     return {name: [fmean(cell) if cell else None for cell in row] for name, row in found.items()}
 
 
-# -- money -----------------------------------------------------------------------------------------
+# -- money and ranks -------------------------------------------------------------------------------
 
 
 def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
@@ -257,9 +257,6 @@ def price_gap(auctions: Sequence[Auction]) -> float | None:
     """Return how much more profit bidders pay on average; None where either won nothing."""
     paid = prices(auctions)
     return fmean(paid["profit"]) - fmean(paid["items"]) if len(paid) > 1 else None
-
-
-# -- ranks -----------------------------------------------------------------------------------------
 
 
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
@@ -434,9 +431,6 @@ def _beliefs(notes: Sequence[NoteRow], settings: Mapping[str, Any]) -> Iterator[
     for said in (note.content for note in notes if note.kind == "belief"):
         checks = [{"own": found["self"], "others": found["others"]} for found in said["checks"]]
         yield BeliefNote(said["item"], checks, len(said["unusable"]), resent)
-
-
-# -- what the paper prints -------------------------------------------------------------------------
 
 
 class Published(NamedTuple):

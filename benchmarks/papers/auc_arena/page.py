@@ -270,8 +270,7 @@ def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
     ranks, names = auc_arena.ranks(sold.auctions[label]), sold.names(label)
     for name, shift in zip(names, np.linspace(-0.12, 0.12, len(names)), strict=True):
         row, (colour, mark) = ranks[name], sold.looks[name]
-        at = np.arange(1, len(row) + 1)
-        heights = canvas.padded([row])[0] + shift
+        at, heights = np.arange(1, len(row) + 1), np.array(row, np.float64) + shift
         axes.plot(at, heights, color=colour, marker=mark, ms=6, label=name[:24])
     canvas.over_rounds(axes, "auction")
     axes.set_ylim(len(ranks) + 0.4, 0.6)
@@ -286,10 +285,9 @@ def _prices(axes: Axes, auctions: Sequence[Auction]) -> str:
     at, width = np.linspace(0, 1.15 * max(every), 240), bandwidth(every)
     heights = {aim: density(prices, at, width) for aim, prices in sold.items()}
     top = max(float(height.max()) for height in heights.values())
-    looks = zip((BLUE, ORANGE), ("-", "--"), (-0.04, -0.1), strict=True)
-    for (aim, prices), (colour, style, below) in zip(
-        sorted(sold.items())[::-1], looks, strict=True
-    ):
+    looks = zip(sorted(sold, reverse=True), (BLUE, ORANGE), ("-", "--"), (-0.04, -0.1), strict=True)
+    for aim, colour, style, below in looks:
+        prices = sold[aim]
         axes.plot(at, heights[aim], style, color=colour, label=f"{aim} ({len(prices)})")
         axes.plot(prices, [top * below] * len(prices), "|", color=colour, alpha=0.5)
     axes.set_xlim(0, at[-1])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import chain, product, zip_longest
@@ -34,15 +34,16 @@ of the range; ``ratio``, the paper's equation 3, which is not defined where that
 class PlayerRun(NamedTuple):
     """One player in one run. None is what is not defined, or needs a legal action.
 
-    Payoffs are the share of the prize or the gain, fee included; `ratio` is payoff to that in
-    equilibrium, of an auction final assets to those. `deviation`: d of equation 3, see `MEASURES`;
-    of an auction, how far `ratio` is from 1. `place`, the normalised action: within the range, 0 to
-    1; of an auction, bid to valuation. `won`: alone or with others. `broke`: "", "format" or
-    "range". Of auctions only: final assets to assets, and ``|bid - valuation| / valuation``.
+    The payoff is the share of the prize or the gain, fee included, `advantage` what it is more than
+    in equilibrium, `ratio` payoff to that in equilibrium, of an auction final assets to those.
+    `deviation`: d of equation 3, see `MEASURES`; of an auction, how far `ratio` is from 1. `place`,
+    the normalised action: within the range, 0 to 1; of an auction, bid to valuation. `won`: alone
+    or with others. `broke`: "", "format" or "range". Of auctions only: final assets to assets, and
+    ``|bid - valuation| / valuation``.
     """
 
     payoff: Fraction
-    reference: Fraction | None
+    advantage: Fraction | None
     ratio: Fraction | None
     deviation: Fraction | None
     place: Fraction | None
@@ -50,11 +51,6 @@ class PlayerRun(NamedTuple):
     broke: str
     asset_ratio: Fraction | None = None
     misbid: Fraction | None = None
-
-    @property
-    def advantage(self) -> Fraction | None:
-        """The payoff less that in equilibrium."""
-        return None if self.reference is None else self.payoff - self.reference
 
 
 def is_contest(rules: Any) -> bool:
@@ -75,14 +71,14 @@ def player_runs(session: Episode, measure: str = "scaled") -> list[list[PlayerRu
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
-    game = session.rules
-    if game.name not in _RUNS:
-        raise unknown("game of the arena", game.name, _RUNS)
+    game, kinds = session.rules, {"beauty_contest": _contest, "budget_auction": _auction}
+    if game.name not in kinds:
+        raise unknown("game of the arena", game.name, kinds)
     plain = [{key: np.asarray(x).tolist() for key, x in r.items()} for r in session.records]
-    return [_RUNS[game.name](game, record, measure) for record in plain]
+    return [list(kinds[game.name](game, record, measure)) for record in plain]
 
 
-def _contest(game: Any, record: Record, measure: str) -> list[PlayerRun]:
+def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
     low = Fraction(game.min)
     high = Fraction(record.get("limit", int(game.max * game.unit)), game.unit)
     goal = {-1: low, 0: None, 1: high}[(game.ratio > 1) - (game.ratio < 1)]
@@ -99,33 +95,29 @@ def _contest(game: Any, record: Record, measure: str) -> list[PlayerRun]:
 
     reference, share = pay(game.players), pay(max(sum(record["winners"]), 1))
     columns = (record[key] for key in ("actions", "legal", "winners"))
-    found = []
     for action, legal, won in zip(*columns, strict=True):
         number = Fraction(action, game.unit) if legal else None
         payoff = share if won else Fraction(0) if legal else -Fraction(game.foul_fee)
-        one = PlayerRun(
+        yield PlayerRun(
             payoff,
-            reference,
+            advantage=payoff - reference,
             ratio=payoff / reference if reference else None,
             deviation=None if number is None else deviation(number),
             place=None if number is None else (number - low) / (high - low),
             won=won,
             broke=_broke(action, legal),
         )
-        found.append(one)
-    return found
 
 
-def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
+def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
     best = equilibrium_assets(record) if game.price == "second" else [None] * game.players
     columns = (record[key] for key in ("actions", "legal", "valuations", "assets", "final"))
-    found = []
     for seat, (bid, legal, value, assets, final) in enumerate(zip(*columns, strict=True)):
         stable = best[seat]
         ratio = None if stable is None else Fraction(final, stable)
-        one = PlayerRun(
+        yield PlayerRun(
             payoff=Fraction(final - assets, game.unit),
-            reference=None if stable is None else Fraction(stable - assets, game.unit),
+            advantage=None if stable is None else Fraction(final - stable, game.unit),
             ratio=ratio,
             deviation=abs(ratio - 1) if legal and ratio is not None else None,
             place=Fraction(bid, value) if legal and value else None,
@@ -134,14 +126,6 @@ def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
             asset_ratio=Fraction(final, assets),
             misbid=Fraction(abs(bid - value), value) if legal and value else None,
         )
-        found.append(one)
-    return found
-
-
-_RUNS: dict[str, Callable[[Any, Record, str], list[PlayerRun]]] = {
-    "beauty_contest": _contest,
-    "budget_auction": _auction,
-}
 
 
 def equilibrium_assets(record: Record) -> list[int]:
@@ -247,17 +231,12 @@ def path(sessions: Sequence[Episode], player: str | None = None) -> list[float |
 
     None where nobody acted legally.
     """
-    places = [
-        [
-            [
-                turn.place
-                for name, turn in zip(session.seats, run, strict=True)
-                if player in (None, name)
-            ]
-            for run in player_runs(session)
-        ]
-        for session in sessions
-    ]
+
+    def of(session: Episode, run: Sequence[PlayerRun]) -> list[Fraction | None]:
+        turns = zip(session.seats, run, strict=True)
+        return [turn.place for name, turn in turns if player in (None, name)]
+
+    places = ([of(session, run) for run in player_runs(session)] for session in sessions)
     return [_float(_mean(chain(*run))) for run in zip_longest(*places, fillvalue=())]
 
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _per_round(game: Game, value: Callable[[dict[str, Any]], float | None]) -> list[list[float]]:
-    rows = [[value(record) for record in e.records] for e in game.played]
-    return [[np.nan if x is None else float(x) for x in row] for row in rows]
+def _per_round(game: Game, value: Callable[[dict[str, Any]], Any]) -> list[list[Any]]:
+    return [[value(record) for record in e.records] for e in game.played]
 
 
 def _beauty_contest(axes: Axes, game: Game) -> str:
@@ -46,14 +45,13 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
 
 
 def _el_farol_bar(axes: Axes, game: Game) -> str:
-    rules = game.rules
-    place = bar.Bar.of(rules)
+    place, players = bar.Bar.of(game.rules), game.rules.players
     mixed = bar.mixed_equilibrium(place)
     paths(axes, _per_round(game, lambda r: r["goers"]), "goers")
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
-    line(axes, mixed * rules.players, f"mixed equilibrium {mixed * rules.players:.2f}")
+    line(axes, mixed * players, f"mixed equilibrium {mixed * players:.2f}")
     axes.set_ylabel("players at the bar")
-    axes.set_ylim(-0.3, rules.players + 0.3)
+    axes.set_ylim(-0.3, players + 0.3)
     return (
         "How many went in each round; any profile with exactly as many as the capacity is an "
         f"equilibrium, and everybody going with probability {mixed:.3f} is another{thin(game)}."
@@ -61,8 +59,7 @@ def _el_farol_bar(axes: Axes, game: Game) -> str:
 
 
 def _divide_dollar(axes: Axes, game: Game) -> str:
-    rules = game.rules
-    golds = rules.golds
+    golds = game.rules.golds
     paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids")
     line(axes, golds, f"equilibrium: sum {golds}")
     axes.set_ylabel("golds")
@@ -98,9 +95,8 @@ def _diners_dilemma(axes: Axes, game: Game) -> str:
 
 def _sealed_bid_auction(axes: Axes, game: Game) -> str:
     rules = game.rules
-    pairs = Counter(
-        zip(game.stack("valuations").ravel(), game.stack("actions").ravel(), strict=True)
-    )
+    columns = (game.stack(key).ravel() for key in ("valuations", "actions"))
+    pairs = Counter(zip(*columns, strict=True))
     values, bids = np.array(list(pairs)).T
     sizes = 10 * np.sqrt(list(pairs.values()))
     axes.scatter(values, bids, s=sizes, color=BLUE, alpha=0.45, linewidths=0, label="bid")
@@ -165,9 +161,8 @@ def _battle_royale(axes: Axes, game: Game) -> str:
         if kinds[kind]:
             axes.plot(*zip(*kinds[kind], strict=True), marker, color=colour, label=kind, ms=6)
     if high:
-        axes.plot(
-            *zip(*high, strict=True), "_", color=GREEN, ms=9, mew=2.2, label="at the strongest"
-        )
+        at = zip(*high, strict=True)
+        axes.plot(*at, "_", color=GREEN, ms=9, mew=2.2, label="at the strongest")
     canvas.over_rounds(axes, "shot")
     axes.set_ylabel("run")
     canvas.whole(axes.yaxis)
@@ -200,7 +195,13 @@ OFFERS = ((0, 0), (1, 1), (2, 4), (5, 9), (10, 19), (20, None))
 
 
 def _pirate_votes(axes: Axes, game: Game) -> str:
-    offers, votes = _offers(game)
+    pairs = [
+        (record["plan"][seat], record["votes"][seat])
+        for record in _records(game)
+        if record["phase"] == VOTE
+        for seat in np.flatnonzero(record["alive"])[1:]
+    ]
+    offers, votes = np.array(pairs).reshape(-1, 2).T
     names, shares = [], []
     for low, high in OFFERS:
         chosen = (offers >= low) & (offers <= (np.inf if high is None else high))
@@ -213,18 +214,6 @@ def _pirate_votes(axes: Axes, game: Game) -> str:
     axes.set_ylabel("share of votes for it")
     axes.set_ylim(0, 1.05)
     return "How often pirates accepted, by the share they were offered, over all votes of all runs."
-
-
-def _offers(game: Game) -> tuple[Array, Array]:
-    """Return what each voter was offered and whether it accepted, one axis."""
-    pairs = [
-        (record["plan"][seat], record["votes"][seat])
-        for record in _records(game)
-        if record["phase"] == VOTE
-        for seat in np.flatnonzero(record["alive"])[1:]
-    ]
-    offers, votes = np.array(pairs).reshape(-1, 2).T
-    return offers, votes
 
 
 ACTIONS: Mapping[str, str] = {
