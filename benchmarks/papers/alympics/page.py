@@ -248,8 +248,7 @@ def _survival(axes: Axes, one: Setting) -> str:
         axes.plot(at, rates, "D", color=ORANGE, mew=1.8, ms=8, label="GPT-4, published")
         sentence += f"; published: setting {paper.setting}, {len(paper.ratio_end)} games"
     axes.set_xticks(at, [name.replace(" (", "\n(") for name in names])
-    axes.set_ylim(0, 1.04)
-    axes.set_ylabel("share of games")
+    axes.set(ylim=(0, 1.04), ylabel="share of games")
     return f"{sentence}."
 
 
@@ -291,9 +290,7 @@ def _prices(axes: Axes, one: Setting) -> str:
     if paper:
         line(axes, paper.mean_median, f"GPT-4, published {paper.mean_median:.1f}")
     canvas.over_rounds(axes, "day")
-    axes.set_xlim(0.3, len(found.prices) + 0.7)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("$")
+    axes.set(xlim=(0.3, len(found.prices) + 0.7), ylim=(0, None), ylabel="$")
     return (
         "The lowest bid that was served on each day: box plots over the games with somebody "
         "served, and the mean of the daily medians."
@@ -309,8 +306,7 @@ def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
         axes.plot(days, means, color=colour, marker=mark, ms=4.5, label=names[seat])
         axes.plot(days, table.T, color=colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
-    axes.set_ylabel(what)
-    axes.set_ylim(bottom=0)
+    axes.set(ylabel=what, ylim=(0, None))
     many = f"mean over the {len(one.played)} games" if len(one.played) > 1 else "of the game"
     left = ", bids above the balance included" if key == "bids" else ""
     return f"Each resident, {many} in which it is alive on that day{left}; thin: single games."
@@ -323,8 +319,7 @@ def _scarcity(axes: Axes, one: Setting) -> str:
     axes.plot(days, canvas.moments(ratios)[0], "o-", color=BLUE, ms=4.5, label="mean")
     line(axes, 1, "water for all who live", canvas.INK, ":")
     canvas.over_rounds(axes, "day")
-    axes.set_ylabel("RSR after the day")
-    axes.set_ylim(bottom=0)
+    axes.set(ylabel="RSR after the day", ylim=(0, None))
     return "Mean supply to the daily need of the living; thin: single games, until nobody lives."
 
 

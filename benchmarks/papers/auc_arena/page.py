@@ -205,8 +205,7 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
         for place in at[[value is None for value in values]]:
             axes.text(0, place, " –", va="center", fontsize=9)
     canvas.down(axes, [standing.player for standing in found])
-    axes.set_xlabel("corrected failure rate")
-    axes.set_xlim(left=0)
+    axes.set(xlabel="corrected failure rate", xlim=(0, None))
     return (
         "How often bids are refused, and beliefs on itself and on others wrong, over all auctions; "
         "a dash: it has none of these."
@@ -261,8 +260,7 @@ def _money(axes: Axes, sold: Sold, label: str) -> str:
         curve, (colour, mark) = auc_arena.budget_curve(auctions, name), sold.looks[name]
         axes.plot(range(len(curve)), curve, color=colour, marker=mark, ms=5, label=name[:24])
     canvas.over_rounds(axes, "items sold")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("money left, mean")
+    axes.set(ylim=(0, None), ylabel="money left, mean")
     return f"Money left after each item in the order of sale, mean over {len(auctions)} auctions."
 
 
@@ -290,10 +288,7 @@ def _prices(axes: Axes, auctions: Sequence[Auction]) -> str:
         prices = sold[aim]
         axes.plot(at, heights[aim], style, color=colour, label=f"{aim} ({len(prices)})")
         axes.plot(prices, [top * below] * len(prices), "|", color=colour, alpha=0.5)
-    axes.set_xlim(0, at[-1])
-    axes.set_yticks([])
-    axes.set_xlabel("winning price")
-    axes.set_ylabel("density")
+    axes.set(xlim=(0, at[-1]), yticks=[], xlabel="winning price", ylabel="density")
     gap = auc_arena.price_gap(auctions)
     return (
         "Prices of the items won by those who want profit and those who want many items (number "

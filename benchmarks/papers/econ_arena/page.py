@@ -224,8 +224,7 @@ def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     looks = zip((3, 4, 5, 6), colours, "osos", below, strict=True)
     series = dict(zip(SHOWN, looks, strict=True))
     canvas.beside_published(axes, rows, series, filled=lambda column: column % 2 == 0)
-    axes.set_xlim(-3, 103)
-    axes.set_xlabel("% of the runs")
+    axes.set(xlim=(-3, 103), xlabel="% of the runs")
     return "Share of the runs in which a player broke a rule; below the line as published."
 
 
@@ -276,8 +275,7 @@ def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Any]]) -> None:
         axes.plot(at, heights, color=colour, marker=mark, ms=5.5, label=name[:24])
     canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
     canvas.over_rounds(axes, "run of a session")
-    axes.set_ylim(bottom=-0.03)
-    axes.set_ylabel(_action(game))
+    axes.set(ylim=(-0.03, None), ylabel=_action(game))
 
 
 def _action(game: Game) -> str:

@@ -50,8 +50,7 @@ def _el_farol_bar(axes: Axes, game: Game) -> str:
     paths(axes, _per_round(game, lambda r: r["goers"]), "goers")
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
     line(axes, mixed * players, f"mixed equilibrium {mixed * players:.2f}")
-    axes.set_ylabel("players at the bar")
-    axes.set_ylim(-0.3, players + 0.3)
+    axes.set(ylabel="players at the bar", ylim=(-0.3, players + 0.3))
     return (
         "How many went in each round; any profile with exactly as many as the capacity is an "
         f"equilibrium, and everybody going with probability {mixed:.3f} is another{thin(game)}."
@@ -62,8 +61,7 @@ def _divide_dollar(axes: Axes, game: Game) -> str:
     golds = game.rules.golds
     paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids")
     line(axes, golds, f"equilibrium: sum {golds}")
-    axes.set_ylabel("golds")
-    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    axes.set(ylabel="golds", ylim=(min(0, axes.get_ylim()[0]), None))
     return f"Sum of the bids in each round; above {golds} nobody is paid{thin(game)}."
 
 
@@ -88,8 +86,7 @@ def _diners_dilemma(axes: Axes, game: Game) -> str:
     if gain:
         line(axes, float(gain > 0), f"equilibrium: all {'costly' if gain > 0 else 'cheap'}")
     line(axes, 0, "best for all: all cheap", GREEN, ":")
-    axes.set_ylabel("share")
-    axes.set_ylim(-0.05, 1.05)
+    axes.set(ylabel="share", ylim=(-0.05, 1.05))
     return f"Share of players who ordered the costly dish in each round{thin(game)}."
 
 
@@ -102,8 +99,7 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
     axes.scatter(values, bids, s=sizes, color=BLUE, alpha=0.45, linewidths=0, label="bid")
     ends = np.array([rules.valuation_min, rules.valuation_max])
     axes.plot(ends, ends, color=GREEN, linestyle=":", label="own valuation")
-    axes.set_xlabel("valuation")
-    axes.set_ylabel("bid")
+    axes.set(xlabel="valuation", ylabel="bid")
     sentence = "Every bid against its valuation, larger dots for more of them; "
     if rules.price == "second":
         return sentence + "bidding one's valuation is weakly dominant."
@@ -129,8 +125,7 @@ def _shading(axes: Axes, game: Game) -> str:
     elif solution is not None:
         best = _per_round(game, lambda r: _share(solution.mean_bid(r["valuations"]), r))
         paths(axes, best, "equilibrium", ORANGE)
-    axes.set_ylabel("share of valuation")
-    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    axes.set(ylabel="share of valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
     return (
         "Bid as a share of the valuation in each round; the item went to the highest valuation "
@@ -185,8 +180,7 @@ def _pirate_plans(axes: Axes, game: Game) -> str:
     ticks = [t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if t < rules.gold]
     axes.set_yticks([*ticks, rules.gold], [str(t) for t in (*ticks, rules.gold)])
     axes.minorticks_off()
-    axes.set_ylim(-0.4, rules.gold * 1.4)
-    axes.set_ylabel("coins")
+    axes.set(ylim=(-0.4, rules.gold * 1.4), ylabel="coins")
     canvas.over_rounds(axes, "rank")
     return "What the first proposer of each run offers to each rank, against the optimal plan."
 

@@ -178,8 +178,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     long = max(map(len, names)) * len(names) > 50
     turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
     axes.set_xticks(range(len(names)), names, **turned)
-    axes.set_ylim(-4, 104)
-    axes.set_ylabel("score")
+    axes.set(ylim=(-4, 104), ylabel="score")
     return "The score at each setting, by the formulas of the published runs (v4)."
 
 
