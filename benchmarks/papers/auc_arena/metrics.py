@@ -381,6 +381,8 @@ def _auction(episode: Episode, settings: Sequence[Mapping[str, Any]]) -> Auction
         asked = [attempt for attempt in attempts if attempt.seat == seat]
         noted = [note for note in notes if note.seat == seat]
         plans = list(_plans(noted, asked))
+        bids = [attempt for attempt in asked if attempt.kind == "move"]
+        refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
         bidder = Bidder(
             name,
             rules.objectives[seat],
@@ -388,7 +390,7 @@ def _auction(episode: Episode, settings: Sequence[Mapping[str, Any]]) -> Auction
             last["profit"][seat],
             last["won"][seat],
             accepted=sum(made.seat == seat and not made.broke for made in decisions),
-            failed=_failed(asked),
+            failed=Counter(bid.detail or "format" for bid in refused),
             plans=plans,
             beliefs=list(_beliefs(noted, settings[place])),
             strategy=settings[place].get("strategy", "adaptive" if plans else None),
@@ -407,13 +409,6 @@ def _lots(rules: EnglishAuction, records: Sequence[Mapping[str, Any]]) -> Iterat
             listed, sold = (record["item"], name, start, value), (record["winner"], record["price"])
             yield Lot(*listed, *sold, tuple(bids), tuple(record["budget"]))
             bids = [0] * rules.players
-
-
-def _failed(attempts: Sequence[AttemptRow]) -> Counter[str]:
-    """Return a bidder's refused bids by kind; what is no bid at all breaks the form."""
-    bids = [attempt for attempt in attempts if attempt.kind == "move"]
-    refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
-    return Counter(bid.detail or "format" for bid in refused)
 
 
 def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator[PlanNote]:

@@ -29,7 +29,7 @@ SURE = 0.001
 
 
 class Sold(NamedTuple):
-    """Finished auctions of a run by label, and the results by label and over all of them.
+    """Finished auctions of a run by label, and each player's results by label and over all.
 
     `series`: labels of auctions in a row that have ranks; `looks`: a player's colour and marker.
     """
@@ -37,12 +37,8 @@ class Sold(NamedTuple):
     auctions: dict[str, list[Auction]]
     series: list[str]
     looks: dict[str, tuple[str, str]]
-    found: dict[str, list[Standing]]
-    overall: list[Standing]
-
-    def names(self, label: str) -> list[str]:
-        """Return the players of a label."""
-        return [standing.player for standing in self.found[label]]
+    found: dict[str, dict[str, Standing]]
+    overall: dict[str, Standing]
 
 
 def owns(game: Game) -> bool:
@@ -60,9 +56,9 @@ def read(run: Run) -> Sold:
     looks = dict(zip(names, canvas.looks(len(names)), strict=True))
     definition = "authors" if run.edition == "published" else "paper"
 
-    def standings(some: Sequence[Auction]) -> list[Standing]:
-        found = auc_arena.standings(some, definition)
-        return sorted(found, key=lambda standing: names.index(standing.player))
+    def standings(some: Sequence[Auction]) -> dict[str, Standing]:
+        found = {standing.player: standing for standing in auc_arena.standings(some, definition)}
+        return {name: found[name] for name in names if name in found}
 
     overall = standings([one for some in auctions.values() for one in some])
     found = {label: standings(some) for label, some in auctions.items()}
@@ -103,7 +99,7 @@ def sections(sold: Sold) -> list[Section]:
     """Return failures and money, Table 1 with one's own rows, ratings, figures, and files."""
     if not sold.auctions:
         return [Section(PAPER.title, ABOUT)]
-    found = sold.overall
+    found = list(sold.overall.values())
     table1 = columns("player, source, strategy") | dict.fromkeys(FOLLOWS, ".4f")
     follow = [*_correlations(found)]
     skills = [*_skills(sold)]
@@ -130,7 +126,7 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player in the auctions of one label, or in all: failures, means of an auction."""
     groups = sold.found | ({"all": sold.overall} if len(sold.found) > 1 else {})
     for label, standings in groups.items():
-        for found in standings:
+        for found in standings.values():
             yield [
                 *(label, found.player, found.strategy or "–", found.seats),
                 *(found.bids.value, found.own.value, found.others.value),
@@ -178,7 +174,7 @@ def _skills(sold: Sold) -> Iterator[list[Value]]:
 def _left(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player's mean money after so many items of the order of sale."""
     for label, auctions in sold.auctions.items():
-        for player in sold.names(label):
+        for player in sold.found[label]:
             for items, money in enumerate(auc_arena.budget_curve(auctions, player)):
                 yield [label, player, items, money]
 
@@ -213,11 +209,11 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
 
 
 def _profits(axes: Axes, sold: Sold) -> str:
-    found = [{s.player: s.profit for s in own} for own in sold.found.values()]
-    series = {
-        name: [(cell.mean, cell.error or 0.0) if (cell := row.get(name)) else None for row in found]
-        for name in sold.looks
-    }
+    def profit(found: Standing | None) -> tuple[float, float] | None:
+        return (found.profit.mean, found.profit.error or 0.0) if found else None
+
+    rows = sold.found.values()
+    series = {name: [profit(row.get(name)) for row in rows] for name in sold.looks}
     canvas.dots(axes, list(sold.auctions), series)
     canvas.zero(axes)
     axes.set_xlabel("profit of an auction")
@@ -246,7 +242,7 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
         sketches.append(Sketch("Ranks", partial(_rank_lines, sold=sold, label=game.label)))
     if len(auc_arena.prices(auctions)) > 1:
         sketches.append(Sketch("Winning prices", partial(_prices, auctions=auctions)))
-    for player in sold.names(game.label):
+    for player in sold.found[game.label]:
         matrix = auc_arena.priority_matrix(auctions, player)
         if any(cell is not None for row in matrix.values() for cell in row):
             draw = partial(_priorities, matrix=matrix, player=player)
@@ -256,7 +252,7 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
 
 def _money(axes: Axes, sold: Sold, label: str) -> str:
     auctions = sold.auctions[label]
-    for name in sold.names(label):
+    for name in sold.found[label]:
         curve, (colour, mark) = auc_arena.budget_curve(auctions, name), sold.looks[name]
         axes.plot(range(len(curve)), curve, color=colour, marker=mark, ms=5, label=name[:24])
     canvas.over_rounds(axes, "items sold")
@@ -265,7 +261,7 @@ def _money(axes: Axes, sold: Sold, label: str) -> str:
 
 
 def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
-    ranks, names = auc_arena.ranks(sold.auctions[label]), sold.names(label)
+    ranks, names = auc_arena.ranks(sold.auctions[label]), sold.found[label]
     for name, shift in zip(names, np.linspace(-0.12, 0.12, len(names)), strict=True):
         row, (colour, mark) = ranks[name], sold.looks[name]
         at, heights = np.arange(1, len(row) + 1), np.array(row, np.float64) + shift

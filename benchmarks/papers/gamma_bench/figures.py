@@ -143,26 +143,28 @@ def _records(game: Game) -> list[dict[str, Any]]:
 
 
 def _battle_royale(axes: Axes, game: Game) -> str:
-    kinds: dict[str, list[tuple[int, int]]] = {"hit": [], "missed": [], "missed on purpose": []}
-    high = []
-    for row, episode in enumerate(game.played, start=1):
-        for shot, record in enumerate(episode.records, start=1):
-            missed = "missed on purpose" if record["target"] < 0 else "missed"
-            kinds["hit" if record["hit"] else missed].append((shot, row))
-            if aims_high(shot_of(record), record["rates"]):
-                high.append((shot, row + 0.3))
-    looks = {"hit": (ORANGE, "s"), "missed": (BLUE, "o"), "missed on purpose": (PURPLE, "x")}
-    for kind, (colour, marker) in looks.items():
-        if kinds[kind]:
-            axes.plot(*zip(*kinds[kind], strict=True), marker, color=colour, label=kind, ms=6)
+    shots = [
+        (number, run, record)
+        for run, episode in enumerate(game.played, start=1)
+        for number, record in enumerate(episode.records, start=1)
+    ]
+    kinds = [
+        "hit" if r["hit"] else "missed" if r["target"] >= 0 else "missed on purpose"
+        for _, _, r in shots
+    ]
+    looks = (("hit", ORANGE, "s"), ("missed", BLUE, "o"), ("missed on purpose", PURPLE, "x"))
+    for kind, colour, marker in looks:
+        at = [shot[:2] for shot, own in zip(shots, kinds, strict=True) if own == kind]
+        if at:
+            axes.plot(*zip(*at, strict=True), marker, color=colour, label=kind, ms=6)
+    high = [(number, run + 0.3) for number, run, r in shots if aims_high(shot_of(r), r["rates"])]
     if high:
-        at = zip(*high, strict=True)
-        axes.plot(*at, "_", color=GREEN, ms=9, mew=2.2, label="at the strongest")
+        marks = zip(*high, strict=True)
+        axes.plot(*marks, "_", color=GREEN, ms=9, mew=2.2, label="at the strongest")
     canvas.over_rounds(axes, "shot")
-    axes.set_ylabel("run")
     canvas.whole(axes.yaxis)
-    axes.set_ylim(len(game.played) + 0.7, 0.4)
-    share = len(high) / len(_records(game))
+    axes.set(ylabel="run", ylim=(len(game.played) + 0.7, 0.4))
+    share = len(high) / len(shots)
     return f"Every shot of every run, underlined if aimed at the strongest other ({share:.0%})."
 
 
@@ -205,8 +207,7 @@ def _pirate_votes(axes: Axes, game: Game) -> str:
     axes.bar(range(len(OFFERS)), np.nan_to_num(shares), color=BLUE, width=0.6)
     axes.set_xticks(range(len(OFFERS)), names)
     axes.set_xlabel("coins offered (number of votes)")
-    axes.set_ylabel("share of votes for it")
-    axes.set_ylim(0, 1.05)
+    axes.set(ylabel="share of votes for it", ylim=(0, 1.05))
     return "How often pirates accepted, by the share they were offered, over all votes of all runs."
 
 

@@ -245,32 +245,28 @@ def lenient() -> dict[str, Rulebook]:
     return {game.game: rulebook(game.game, **game.params) for game in games}
 
 
-class _Row(NamedTuple):
-    overall: float  # -1 for none
-    own: bool
-    row: Sequence[Value]
-
-
 def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows with those of these runs put in by Overall; None without any.
 
     Runs are scored by the edition of the published table. Only a run of all eight games, with the
     benchmark's settings, on every seat the same language model, takes a rank.
     """
-    places = [place for run in runs if (place := _own(run))]
-    if not places:
+    own = [place for run in runs if (place := _own(run))]
+    if not own:
         return None
+    places = list(own)
     for one in published.leaderboard():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
-        places.append(_Row(one.overall.mean, False, row))
-    places.sort(key=lambda place: -place.overall)
+        places.append((one.overall.mean, row))
+    places.sort(key=lambda place: -place[0])
     head = {"rank": ">", "model": ""} | dict.fromkeys(["Overall", *TITLES.values()], ".1f")
-    own = [number for number, place in enumerate(places) if place.own]
-    grid = Grid(head, [p.row for p in places], note=BOARD, own=own, strong=["Overall"])
+    mine = [number for number, place in enumerate(places) if place in own]
+    grid = Grid(head, [row for _, row in places], note=BOARD, own=mine, strong=["Overall"])
     return Section("Beside the published leaderboard", grids=[grid])
 
 
-def _own(run: Run) -> _Row | None:
+def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
+    """Return a run's Overall, -1 for none, and its row; None without any score."""
     found = counted(run, "published")
     if not any(found.values()):
         return None
@@ -284,7 +280,7 @@ def _own(run: Run) -> _Row | None:
     rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
     cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
-    return _Row(mean.mean if mean else -1.0, True, row)
+    return mean.mean if mean else -1.0, row
 
 
 PAPER = Paper(
