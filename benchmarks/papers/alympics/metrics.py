@@ -24,8 +24,6 @@ from llm_games.registry import rulebook
 
 Days = Sequence[Record]
 
-# -- one game --------------------------------------------------------------------------------------
-
 
 def living(days: Days) -> list[bool]:
     """Return who is alive after the last of these days, by seat."""
@@ -189,9 +187,6 @@ def daily_prices(games: Sequence[Sequence[Fraction | float | None]]) -> tuple[Bo
     return tuple(box_plot(prices) if prices else None for prices in days)
 
 
-# -- what the paper prints -------------------------------------------------------------------------
-
-
 class Published(NamedTuple):
     """One setting of the paper: ten games of five GPT-4 players, with or without a persona.
 
@@ -222,11 +217,7 @@ prove; ``exact``: the same with six decimals."""
 
 @cache
 def published(edition: str = "corrected") -> tuple[Published, ...]:
-    """Return Table 2 of the paper, setting by setting.
-
-    Raises:
-        BadParameter: there is no such edition.
-    """
+    """Return Table 2 of the paper, setting by setting; `BadParameter` for an unknown edition."""
     if edition not in EDITIONS:
         raise BadParameter(f"edition must be one of {', '.join(EDITIONS)}, got {edition!r}")
     prices = {row["setting"]: row["mean_median_price"] for row in data(__package__, "prices")}

@@ -146,8 +146,8 @@ def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Va
             yield [one.label, OWN, found.games, *map(own.get, names), *ends, found.left_out]
         if paper:
             rates, games = map(paper.survival.get, names), len(paper.ratio_end)
-            ends = (paper.survivors, paper.mean_ratio_start, paper.mean_ratio_end)
-            ends = (*ends, paper.mean_median, 0)
+            ratios = (paper.mean_ratio_start, paper.mean_ratio_end)
+            ends = (paper.survivors, *ratios, paper.mean_median, 0)
             yield [f"setting {paper.setting}", PUBLISHED, games, *rates, *ends]
 
 

@@ -244,10 +244,8 @@ def rate(
 ) -> Grid:
     """Write each judge's form, or read it where it is there; return the scores beside the paper's.
 
-    `count` cases of these games are drawn with `seed`, the same when forms are read; 0: all.
-
-    Raises:
-        BadForm, BadParameter: see `read_form`, `write_form` and `choose`.
+    `count` cases of these games are drawn with `seed`, the same when forms are read; 0: all. Raises
+    as `read_form`, `write_form` and `choose` do.
     """
     chosen = [case for game in games for case in cases(game)]
     chosen = choose(chosen, count, np.random.default_rng(seed)) if count else chosen

@@ -142,8 +142,7 @@ class Rate(NamedTuple):
     @property
     def value(self) -> float | None:
         """Return failed / (correct + failed); None for none at all."""
-        total = self.failed + self.correct
-        return self.failed / total if total else None
+        return self.failed / sum(self) if any(self) else None
 
 
 def bid_failures(bidders: Sequence[Bidder]) -> Rate:

@@ -143,9 +143,6 @@ def _broke(action: int, legal: bool) -> str:
     return "" if legal else "format" if action == MISSING else "range"
 
 
-# -- from runs to figures ------------------------------------------------------------------------
-
-
 class Standing(NamedTuple):
     """One player over some sessions; a name that sits on several seats counts once for each.
 
@@ -174,11 +171,7 @@ class Standing(NamedTuple):
 
 
 def standings(sessions: Sequence[Episode], measure: str = "scaled") -> list[Standing]:
-    """Return the results of every player, in the order in which they first appear.
-
-    Raises:
-        UnknownName: see `player_runs`.
-    """
+    """Return the results of every player, in the order in which they first appear."""
     played: dict[str, list[list[PlayerRun]]] = {}
     for session in sessions:
         runs = player_runs(session, measure)
@@ -287,11 +280,7 @@ class BreakRow(NamedTuple):
 
 
 def break_table(sessions: Sequence[Episode]) -> list[BreakRow]:
-    """Return the rows of Table 2: by game, with and without history shown, and player.
-
-    Raises:
-        UnknownName: see `player_runs`.
-    """
+    """Return the rows of Table 2: by game, with and without history shown, and player."""
     rows, kinds = [], [(title(session.rules), shows_history(session.rules)) for session in sessions]
     for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         for found in standings([s for s, own in zip(sessions, kinds, strict=True) if own == kind]):
@@ -311,10 +300,7 @@ def title(game: Any) -> str:
 
 
 class PublishedPayoff(NamedTuple):
-    """A cell of the published Table 1: u in the beauty contest.
-
-    The unit of the auction is not stated and fits no definition: do not compare with it.
-    """
+    """A cell of the published Table 1; its auction's unit is not stated and fits no definition."""
 
     game: str
     sessions: int

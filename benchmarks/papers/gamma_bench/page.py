@@ -101,13 +101,10 @@ def _varied(run: Run) -> list[Section]:
     if not found:
         return []
     matrix = _matrix(run)
-    pairs = [
-        (
-            Sketch(title, partial(_beside, settings=rows), THIRD),
-            None if matrix else _settings(rows, run.edition),
-        )
-        for title, rows in found.items()
-    ]
+    pairs = []
+    for title, rows in found.items():
+        sketch = Sketch(title, partial(_beside, settings=rows), THIRD)
+        pairs.append((sketch, None if matrix else _settings(rows, run.edition)))
     return [Section("Settings", grids=[matrix] if matrix else [], pairs=pairs, end=VARIED)]
 
 
@@ -138,17 +135,16 @@ def _matrix(run: Run) -> Grid | None:
     values = {}
     for name, row in found.items():
         pairs = [(setting.comparable, setting.printed) for setting in row.values()]
-        means = [
-            mean and mean._replace(std=None) for mean in map(_spread, zip(*pairs, strict=True))
-        ]
+        spreads = map(_spread, zip(*pairs, strict=True))
+        means = [spread and spread._replace(std=None) for spread in spreads]
         values[name] = [*pairs, means if len(pairs) == len(GAMES) else (None, None)]
     sides = [zip(*column, strict=True) for column in zip(*values.values(), strict=True)]
-    spreads = [tuple(map(_spread, side)) for side in sides]
+    foot = [tuple(map(_spread, side)) for side in sides]
     return Grid(
         {"setting": ""} | {TITLES[game]: ">" for game in games} | {"Overall": ">"},
         [(name, *map(_two, row)) for name, row in values.items()],
         note=MATRIX,
-        foot=[("over settings", *map(_two, spreads))],
+        foot=[("over settings", *map(_two, foot))],
     )
 
 

@@ -18,12 +18,9 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
-RUNS = 5
-"""Independent runs behind each cell of the leaderboard."""
-
 
 class Listed(NamedTuple):
-    """One row of the leaderboard: means ± sample standard deviations, to one decimal as printed.
+    """One row of the leaderboard: mean ± sample standard deviation of five runs, as printed.
 
     `overall` and the games' `cells` are of edition ``published``; of ``v4`` are the auction and the
     Overall, None where it lacks the model.
@@ -52,7 +49,7 @@ def leaderboard() -> tuple[Listed, ...]:
     found = []
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
-        cells = {n: Cell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), RUNS) for n in names}
+        cells = {n: Cell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
         overall, games = cells["overall"], {game: cells[game] for game in GAMES}
         v4 = cells.get("v4_sealed_bid_auction"), cells.get("v4_overall")
         found.append(Listed(int(row["rank"]), row["model"], overall, games, *v4))

@@ -36,6 +36,7 @@ EDITIONS = ("corrected", "published", "v4", "v2")
 ``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
 
 Numbers = Sequence[int]
+Rounds = Sequence[Numbers]
 
 
 def _arithmetic(edition: str) -> tuple[Callable[..., Any], Callable[[Sequence[Any]], Any]]:
@@ -53,7 +54,7 @@ def _exact_mean(values: Sequence[Fraction]) -> Fraction:
 
 
 def beauty_contest(
-    rounds: Sequence[Numbers], low: int, high: int, ratio: Fraction, edition: str = "corrected"
+    rounds: Rounds, low: int, high: int, ratio: Fraction, edition: str = "corrected"
 ) -> float:
     """S1: how far the choices that count are from the end to which the ratio on the mean pulls.
 
@@ -103,7 +104,7 @@ def public_goods(
 
 
 def public_goods_shares(
-    contributions: Sequence[Sequence[int]], endowments: Sequence[Sequence[float]]
+    contributions: Rounds, endowments: Sequence[Sequence[float]]
 ) -> float | None:
     """S4 for endowments that differ or carry over: an extension, not part of the benchmark.
 
@@ -125,10 +126,7 @@ def diners_dilemma(cheap: Numbers, players: int, edition: str = "corrected") -> 
 
 
 def sealed_bid_auction(
-    valuations: Sequence[Numbers],
-    bids: Sequence[Numbers],
-    price: str = "first",
-    edition: str = "corrected",
+    valuations: Rounds, bids: Rounds, price: str = "first", edition: str = "corrected"
 ) -> float | None:
     """S6: how far the bids are shaded below the valuations, a list of each for every round.
 
@@ -149,7 +147,10 @@ def sealed_bid_auction(
 
 
 class Shot(NamedTuple):
-    """One turn of a battle royale, and the seats in the game before it; no target is negative."""
+    """One turn of a battle royale; a negative target is a miss on purpose.
+
+    `alive` are the seats in the game before it.
+    """
 
     shooter: int
     target: int
@@ -200,11 +201,7 @@ def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) ->
 
 
 def pirate_game(
-    plans: Sequence[Numbers],
-    votes: Sequence[Sequence[bool]],
-    gold: int,
-    edition: str = "corrected",
-    vote_rule: str = "paper",
+    plans: Rounds, votes: Rounds, gold: int, edition: str = "corrected", vote_rule: str = "paper"
 ) -> float:
     """S8: half for plans near the optimal one, half for correct votes.
 
@@ -224,9 +221,7 @@ def pirate_game(
     return float(proposed + number(right) / asked * 50)
 
 
-def correct_votes(
-    plans: Sequence[Numbers], votes: Sequence[Sequence[bool]], gold: int, rule: str = "paper"
-) -> tuple[int, int]:
+def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") -> tuple[int, int]:
     """Count the correct votes of non-proposers and all their votes, over all rounds (S8V)."""
     cast = [
         bool(vote) is right_vote(rule, position, plan[position], len(plan), gold)
@@ -254,6 +249,8 @@ def score_episode(game: Any, records: Sequence[Record], edition: str = "correcte
         return [record[key] for record in records]
 
     match game.name:
+        case "beauty_contest":
+            return _beauty_contest(game, records, edition)
         case "el_farol_bar":
             return el_farol_bar(each("goers"), game.players, game.ratio, edition)
         case "divide_dollar":
@@ -270,9 +267,12 @@ def score_episode(game: Any, records: Sequence[Record], edition: str = "correcte
             return sealed_bid_auction(each("valuations"), each("actions"), game.price, edition)
         case "battle_royale":
             return battle_royale([shot_of(record) for record in records], game.rates, edition)
-        case "pirate_game":
-            return _pirate_game(game, records, edition)
-    return _beauty_contest(game, records, edition)
+        case "pirate_game" if game.quota == "half" and game.gold >= (game.players - 1) // 2:
+            rounds = [record for record in records if record["phase"] == VOTE]
+            plans = [record["plan"][seat:] for seat, record in enumerate(rounds)]
+            votes = [record["votes"][seat:] for seat, record in enumerate(rounds)]
+            return pirate_game(plans, votes, game.gold, edition)
+    return None
 
 
 def _complete(game: Any, records: Sequence[Record]) -> bool:
@@ -297,15 +297,6 @@ def shot_of(record: Record) -> Shot:
     """Return the turn that a battle royale's record tells of."""
     alive = [seat for seat, lives in enumerate(record["alive"]) if lives]
     return Shot(record["shooter"], record["target"], alive)
-
-
-def _pirate_game(game: Any, records: Sequence[Record], edition: str) -> float | None:
-    if game.quota != "half" or game.gold < (game.players - 1) // 2:
-        return None
-    rounds = [r for r in records if r["phase"] == VOTE]
-    plans = [r["plan"][seat:] for seat, r in enumerate(rounds)]
-    votes = [r["votes"][seat:] for seat, r in enumerate(rounds)]
-    return pirate_game(plans, votes, game.gold, edition)
 
 
 def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
