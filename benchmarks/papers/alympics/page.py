@@ -147,8 +147,8 @@ def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Va
         if paper:
             rates, games = map(paper.survival.get, names), len(paper.ratio_end)
             ratios = (paper.mean_ratio_start, paper.mean_ratio_end)
-            ends = (paper.survivors, *ratios, paper.mean_median, 0)
-            yield [f"setting {paper.setting}", PUBLISHED, games, *rates, *ends]
+            last = (paper.survivors, *ratios, paper.mean_median, 0)
+            yield [f"setting {paper.setting}", PUBLISHED, games, *rates, *last]
 
 
 def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:

@@ -224,9 +224,9 @@ def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
     for criterion in CRITERIA:
         scores = [rating.score for rating in ratings if rating.criterion == criterion.key]
         if scores:
-            quartiles = np.quantile(scores, [0.25, 0.5, 0.75]).tolist()
+            q1, median, q3 = np.quantile(scores, [0.25, 0.5, 0.75]).tolist()
             mean, sd, _ = cell(scores)
-            found[criterion.key] = Spread(*quartiles, mean, sd)
+            found[criterion.key] = Spread(q1, median, q3, mean, sd)
     return found
 
 

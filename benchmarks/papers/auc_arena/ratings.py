@@ -87,12 +87,11 @@ def trueskill(before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
     return [found[ranking.index(i)] for i in range(len(scores))]
 
 
-# A normal density, up to a factor, is an array of its precision and precision times mean, so that
-# densities are multiplied by adding them; flat if both are 0.
-FLAT = np.zeros(2)
-
-
 def _normal(mean: float, variance: float) -> Array:
+    """Return a normal density up to a factor, as its precision and precision times mean.
+
+    So densities are multiplied by adding them; one of two zeros is flat.
+    """
     return np.array([1 / variance, mean / variance])
 
 
@@ -114,7 +113,7 @@ def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Arr
     there = range(len(draws))
     # What each comparison says of the better and of the worse of its two; a last one says nothing,
     # so that those at both ends of the ranking hear it from their missing neighbours.
-    better, worse = ([FLAT] * (len(draws) + 1) for _ in range(2))
+    better, worse = ([np.zeros(2)] * (len(draws) + 1) for _ in range(2))
     for _ in range(SWEEPS):
         change = 0.0
         for k in [*there, *reversed(there)]:

@@ -34,12 +34,11 @@ of the range; ``ratio``, the paper's equation 3, which is not defined where that
 class PlayerRun(NamedTuple):
     """One player in one run. None is what is not defined, or needs a legal action.
 
-    The payoff is the share of the prize or the gain, fee included, `advantage` what it is more than
-    in equilibrium, `ratio` payoff to that in equilibrium, of an auction final assets to those.
-    `deviation`: d of equation 3, see `MEASURES`; of an auction, how far `ratio` is from 1. `place`,
-    the normalised action: within the range, 0 to 1; of an auction, bid to valuation. `won`: alone
-    or with others. `broke`: "", "format" or "range". Of auctions only: final assets to assets, and
-    ``|bid - valuation| / valuation``.
+    `payoff`: the share of the prize or the gain, fee included; `advantage`: what it is more than in
+    equilibrium; `ratio`: to that in equilibrium, of an auction final assets to those; `deviation`:
+    d of equation 3, see `MEASURES`, of an auction how far `ratio` is from 1; `place`: the action
+    within its range, 0 to 1, of an auction bid to valuation; `won`: alone or with others; `broke`:
+    "", "format" or "range". Auctions only: final assets to assets, and |bid - value| / value.
     """
 
     payoff: Fraction
@@ -79,18 +78,19 @@ def player_runs(session: Episode, measure: str = "scaled") -> list[list[PlayerRu
 
 
 def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
-    low = Fraction(game.min)
+    low, prize = Fraction(game.min), Fraction(game.prize)
     high = Fraction(record.get("limit", int(game.max * game.unit)), game.unit)
     goal = {-1: low, 0: None, 1: high}[(game.ratio > 1) - (game.ratio < 1)]
 
     def pay(winners: int) -> Fraction:
-        shares = {"split": Fraction(1, winners), "exclusive": winners == 1, "amplified": winners}
-        return Fraction(game.prize) * shares.get(game.prize_rule, 1)
+        alone = prize * (winners == 1)
+        pays = {"split": prize / winners, "exclusive": alone, "amplified": prize * winners}
+        return pays.get(game.prize_rule, prize)
 
-    def deviation(number: Fraction) -> Fraction | None:
-        if goal is None or (measure == "ratio" and not goal):
+    def deviation(number: Fraction | None) -> Fraction | None:
+        if number is None or goal is None or (measure == "ratio" and not goal):
             return None
-        width = {"scaled": high - low, "ratio": goal, "absolute": 1}[measure]
+        width = {"scaled": high - low, "ratio": goal, "absolute": Fraction(1)}[measure]
         return abs((number - goal) / width)
 
     reference, share = pay(game.players), pay(max(sum(record["winners"]), 1))
@@ -102,7 +102,7 @@ def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
             payoff,
             advantage=payoff - reference,
             ratio=payoff / reference if reference else None,
-            deviation=None if number is None else deviation(number),
+            deviation=deviation(number),
             place=None if number is None else (number - low) / (high - low),
             won=won,
             broke=_broke(action, legal),
@@ -282,10 +282,11 @@ class BreakRow(NamedTuple):
 def break_table(sessions: Sequence[Episode]) -> list[BreakRow]:
     """Return the rows of Table 2: by game, with and without history shown, and player."""
     rows, kinds = [], [(title(session.rules), shows_history(session.rules)) for session in sessions]
-    for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
-        for found in standings([s for s, own in zip(sessions, kinds, strict=True) if own == kind]):
+    for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
+        pairs = zip(sessions, kinds, strict=True)
+        for found in standings([session for session, kind in pairs if kind == (game, history)]):
             broken = found.bad_format, found.bad_range
-            rows.append(BreakRow(*kind, found.player, found.runs, sum(broken), *broken))
+            rows.append(BreakRow(game, history, found.player, found.runs, sum(broken), *broken))
     return rows
 
 

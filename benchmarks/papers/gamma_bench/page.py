@@ -61,11 +61,6 @@ AGAINST = Markup(
 )
 
 
-def sections(run: Run) -> list[Section]:
-    """Return games at several settings beside published runs, and play against fixed players."""
-    return [*_varied(run), *_against(run)]
-
-
 # -- games at several settings ---------------------------------------------------------------------
 
 
@@ -282,7 +277,7 @@ def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
 PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
-    sections,
+    lambda run: [*_varied(run), *_against(run)],
     scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES),
     drawn=drawn,
     actions=ACTIONS,

@@ -185,11 +185,10 @@ def optimal_plan(pirates: int, gold: int) -> list[int]:
 def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) -> bool | None:
     """Return whether to accept is correct for the pirate at this position; None: nothing is.
 
-    A position is 1 to ``pirates - 1``, as the proposer, at 0, does not vote; `share` are the coins
-    offered to it, `pirates` those alive, `gold` at least ``(pirates - 1) // 2``. Of the rules
-    ``paper``, ``published`` and ``equilibrium``, ``published`` has no correct answer to one coin at
-    a position of the other parity than the proposer; by ``equilibrium`` one accepts exactly what is
-    more than one gets if the plan fails.
+    The proposer, at position 0, does not vote. `share`: coins offered; `pirates`: those alive;
+    `gold`: at least ``(pirates - 1) // 2``. Rules: ``paper``; ``published``, where one coin at a
+    position of the other parity than the proposer has no correct answer; ``equilibrium``, where one
+    accepts exactly what is more than one gets if the plan fails.
     """
     if rule == "equilibrium":
         return share > optimal_plan(pirates - 1, gold)[position - 1]
