@@ -15,10 +15,8 @@ from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import (
     Auction,
-    BeliefCheck,
     BeliefNote,
     Bidder,
-    Fields,
     Lot,
     PlanNote,
     belief_failures,
@@ -26,11 +24,11 @@ from llm_games.benchmarks.papers.auc_arena.metrics import (
     budget_curve,
     follows,
     price_gap,
+    prices,
     priority_matrix,
+    profits,
     ranks,
     replans,
-    sales,
-    skills,
     standings,
 )
 from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Skill, ratings, trueskill
@@ -50,7 +48,7 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 
 def belief(*checks, unreadable=0, resent=True):
     """Return an update; each check is (own checked, own wrong, others checked, others wrong)."""
-    found = tuple(BeliefCheck(Fields(*check[:2]), Fields(*check[2:])) for check in checks)
+    found = [{"own": check[:2], "others": check[2:]} for check in checks]
     return BeliefNote(0, found, unreadable, resent)
 
 
@@ -395,26 +393,22 @@ def test_priorities_by_item_whatever_the_order():
 
 def test_prices_by_objective():
     mixed = auction([(0, 12), (1, 60), (1, 15)], objectives=("items", "profit"))
-    assert {goal: [sale.price for sale in sold] for goal, sold in sales([mixed]).items()} == {
-        "items": [12],
-        "profit": [60, 15],
-    }
-    assert sales([mixed])["items"] == [("a", "A", 10, 12)]
+    assert prices([mixed]) == {"items": [12], "profit": [60, 15]}
     assert price_gap([mixed]) == 37.5 - 12
     assert price_gap([ONE]) is None
     unsold = auction([(-1, -1)] * 3)
-    assert (sales([unsold]), standings([unsold])[0].price_ratio) == ({}, None)
+    assert (prices([unsold]), standings([unsold])[0].price_ratio) == ({}, None)
 
 
 def test_ranks_and_ratings_by_profit():
     draw = auction([(0, 15), (1, 15), (-1, -1)], order="ACB")
     assert ranks([ONE, draw]) == {"a": [2, 1], "b": [1, 1]}
-    assert_ratings([skills([ONE])["b"]], [(29.3958, 7.1715)])
-    assert_ratings(list(skills([draw]).values()), [(25, 6.4575)] * 2)
+    assert_ratings([ratings(profits([ONE]))["b"]], [(29.3958, 7.1715)])
+    assert_ratings(list(ratings(profits([draw])).values()), [(25, 6.4575)] * 2)
     newcomer = auction([(0, 12), (1, 60), (1, 15)], names="ac")
     assert ranks([ONE, newcomer])["c"] == [None, 1]
     with pytest.raises(BadParameter, match="another name for each seat"):
-        skills([auction([(0, 12), (1, 60), (1, 15)], names="aa")])
+        profits([auction([(0, 12), (1, 60), (1, 15)], names="aa")])
 
 
 def test_who_sits_where_does_not_matter():
@@ -429,8 +423,8 @@ def test_who_sits_where_does_not_matter():
     assert {found.player: found for found in standings([ONE])} == {
         found.player: found for found in standings([swapped])
     }
-    assert skills([ONE, swapped]) == skills([swapped, ONE])
-    assert sales([ONE]) == sales([swapped])
+    assert ratings(profits([ONE, swapped])) == ratings(profits([swapped, ONE]))
+    assert prices([ONE]) == prices([swapped])
 
 
 # -- data ------------------------------------------------------------------------------------------
@@ -485,7 +479,7 @@ def test_rule_bidders_as_worked_out(tmp_path):
     assert [standing.bids.value for standing in found] == [0] * 4
     assert [standing.own.value for standing in found] == [None] * 4
     assert [lot.winner for lot in one.lots] == [0, 0, 0, 0, 1, 0, 1, 3, 3, 2]
-    assert list(skills([one])) == ["rule:4", "debiased", "rule:5", "naive"]
+    assert list(ratings(profits([one]))) == ["rule:4", "debiased", "rule:5", "naive"]
 
 
 @pytest.mark.parametrize(("budget", "sold"), [(1500, ["Widget A", "Gadget B"]), (999, [])])

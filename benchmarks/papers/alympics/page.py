@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,60 +17,76 @@ from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
-from llm_games.benchmarks.runs.reader import Episode, Game, Run
+from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# -- one game's episodes, with the residents in their own order -----------------------------------
+
+@dataclass(frozen=True)
+class Setting:
+    """One of a run's games, with its residents in their own order, wherever they sat.
+
+    `cast` has their names and who played them, several if they took turns. `played` are the days of
+    all episodes that are drawn, `done` of those that count.
+    """
+
+    label: str
+    rules: WaterAllocation
+    cast: Sequence[tuple[str, str]]
+    played: Sequence[Days]
+    done: Sequence[Days]
+
+    @cached_property
+    def found(self) -> Indicators:
+        """The indicators of its finished games."""
+        return alympics.indicators(self.rules, self.done)
+
+    @cached_property
+    def curves(self) -> list[Curves]:
+        """What happened day by day."""
+        return [alympics.curves(self.rules, days) for days in self.played]
+
+    @cached_property
+    def paper(self) -> alympics.Published | None:
+        """What the paper prints for the same rules."""
+        setting = alympics.setting_of(self.rules)
+        return None if setting is None else alympics.published("exact")[setting - 1]
+
+    def stack(self, key: str, seat: int) -> Array:
+        """Return a resident's curves, float64 ``(games, days)``, NaN where there is none."""
+        return canvas.padded([getattr(curves, key)[seat] for curves in self.curves])
+
+    def residents(self, length: int = 24) -> list[str]:
+        """Return their names, and their players' where these differ and stay the same."""
+        players = {player for _, player in self.cast}
+        if len(players) == 1 or any(" / " in names for names in players):
+            return [name for name, _ in self.cast]
+        return [f"{name} ({player[:length]})" for name, player in self.cast]
 
 
-def _order(game: Game, episode: Episode) -> list[int]:
-    """Return where the game's residents sat in an episode."""
-    sat = [resident.name for resident in episode.rules.cast]
-    return [sat.index(resident.name) for resident in game.rules.cast]
+def read(run: Run) -> dict[str, Setting]:
+    """Return the games that have been played, by label."""
+    return {game.label: _setting(game) for game in run.games if game.played}
 
 
-def _days(game: Game, episode: Episode) -> Days:
-    """Return an episode's days with the residents in the game's order."""
-    order = _order(game, episode)
-    if order == sorted(order):
-        return episode.records
-    return [
-        {k: [v[seat] for seat in order] if isinstance(v, list) else v for k, v in day.items()}
-        for day in episode.records
-    ]
-
-
-def _players(game: Game) -> list[str]:
-    """Return who played each resident; several, if they took turns."""
-    casts = [[e.seats[seat] for seat in _order(game, e)] for e in game.played]
-    return [" / ".join(dict.fromkeys(names)) for names in zip(*casts, strict=True)]
-
-
-def _cast(game: Game) -> list[tuple[str, str]]:
-    """Return the residents' names and who played them."""
-    return list(zip((r.name for r in game.rules.cast), _players(game), strict=True))
-
-
-def _found(game: Game) -> Indicators:
-    return alympics.indicators(game.rules, [_days(game, e) for e in game.done])
-
-
-def _residents(game: Game, length: int = 24) -> list[str]:
-    """Return the residents' names, and their players' where these differ and stay the same."""
-    players = set(_players(game))
-    if len(players) == 1 or any(" / " in names for names in players):
-        return [resident for resident, _ in _cast(game)]
-    return [f"{resident} ({name[:length]})" for resident, name in _cast(game)]
-
-
-def _paper(game: Game) -> alympics.Published | None:
-    """Return what the paper prints for the same rules."""
-    setting = alympics.setting_of(game.rules)
-    return None if setting is None else alympics.published("exact")[setting - 1]
+def _setting(game: Game) -> Setting:
+    names = [resident.name for resident in game.rules.cast]
+    casts, played, done = [], [], []
+    for episode in game.played:
+        sat = [resident.name for resident in episode.rules.cast]
+        seats = [sat.index(name) for name in names]
+        casts.append([episode.seats[seat] for seat in seats])
+        days = [
+            {k: [v[seat] for seat in seats] if isinstance(v, list) else v for k, v in day.items()}
+            for day in episode.records
+        ]
+        played.append(days)
+        done += [days] if episode.row.status == "done" else []
+    players = (" / ".join(dict.fromkeys(found)) for found in zip(*casts, strict=True))
+    return Setting(game.label, game.rules, [*zip(names, players, strict=True)], played, done)
 
 
 # -- result tables ---------------------------------------------------------------------------------
@@ -96,111 +112,93 @@ DAY = columns("game, day, resident, player, games, bid, health, balance")
 PRICE = columns("game, day, games, low, q1, median, q3, high")
 
 
-def sections(run: Run) -> list[Section]:
+def sections(settings: Mapping[str, Setting]) -> list[Section]:
     """Return Table 2 with one's own rows, figures beside it, and files of prices and days."""
-    played = [game for game in run.games if game.done]
+    played = [one for one in settings.values() if one.done]
     if not played:
         return [Section(PAPER.title, ABOUT)]
-    games = sorted(played, key=_setting)
-    names = list(dict.fromkeys(resident.name for game in played for resident in game.rules.cast))
+    # Games of a setting of the paper stand side by side, others last.
+    ordered = sorted(played, key=lambda one: one.paper.setting if one.paper else np.inf)
+    names = list(dict.fromkeys(name for one in played for name, _ in one.cast))
     table2 = columns("game, source", ", ".join(["games", *(f"SR {name}" for name in names)]))
-    groups = groupby(games, _paper)
-    rows = [row for paper, group in groups for row in _rows([*group], paper, names)]
-    size = canvas.tall(len(games))
-    return [
-        Section(
-            PAPER.title,
-            ABOUT,
-            [
-                Grid(
-                    table2 | ENDS | {"no survivor": "d"},
-                    rows,
-                    "Survival and scarcity",
-                    "alympics_table2",
-                    TABLE2,
-                ),
-                Grid(LIFE, [*_lives(played)], "Residents", "alympics_residents", LIVES),
-                Grid(DAY, [*_each_day(played)], name="alympics_days"),
-                Grid(PRICE, [*_each_price(played)], name="alympics_prices"),
-            ],
-            [
-                Sketch("Survivors", partial(_survivors_of_all, games=games), size),
-                Sketch("Supply to requirement", partial(_ratios, games=games), size),
-            ],
-        )
+    table2 |= ENDS | {"no survivor": "d"}
+    rows = [*_rows(ordered, names)]
+    grids = [
+        Grid(table2, rows, "Survival and scarcity", "alympics_table2", TABLE2),
+        Grid(LIFE, [*_lives(played)], "Residents", "alympics_residents", LIVES),
+        Grid(DAY, [*_each_day(played)], name="alympics_days"),
+        Grid(PRICE, [*_each_price(played)], name="alympics_prices"),
     ]
+    size = canvas.tall(len(played))
+    sketches = [
+        Sketch("Survivors", partial(_survivors_of_all, settings=ordered), size),
+        Sketch("Supply to requirement", partial(_ratios, settings=ordered), size),
+    ]
+    return [Section(PAPER.title, ABOUT, grids, sketches)]
 
 
-def _setting(game: Game) -> float:
-    """Return the paper's setting, so that games of one stand side by side, others last."""
-    return alympics.setting_of(game.rules) or np.inf
+def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Value]]:
+    """Yield the rows of each setting of the paper, the published one last."""
+    for paper, group in groupby(settings, lambda one: one.paper):
+        for one in group:
+            found, own = one.found, dict(zip(dict(one.cast), one.found.survival, strict=True))
+            ends = (found.survivors, found.ratio_start, found.ratio_end, found.mean_median)
+            yield [one.label, OWN, found.games, *map(own.get, names), *ends, found.left_out]
+        if paper:
+            rates, games = map(paper.survival.get, names), len(paper.ratio_end)
+            ratios = (paper.mean_ratio_start, paper.mean_ratio_end)
+            last = (paper.survivors, *ratios, paper.mean_median, 0)
+            yield [f"setting {paper.setting}", PUBLISHED, games, *rates, *last]
 
 
-def _rows(
-    games: Sequence[Game], paper: alympics.Published | None, names: Sequence[str]
-) -> Iterator[list[Value]]:
-    """Yield the rows of one setting, the published one last."""
-    for game in games:
-        found = _found(game)
-        own = dict(zip((r.name for r in game.rules.cast), found.survival, strict=True))
-        ends = (found.survivors, found.ratio_start, found.ratio_end, found.mean_median)
-        yield [game.label, OWN, found.games, *map(own.get, names), *ends, found.left_out]
-    if paper:
-        ends = (paper.survivors, paper.mean_ratio_start, paper.mean_ratio_end, paper.mean_median)
-        rates, games_played = map(paper.survival.get, names), len(paper.ratio_end)
-        yield [f"setting {paper.setting}", PUBLISHED, games_played, *rates, *ends, 0]
-
-
-def _lives(games: Sequence[Game]) -> Iterator[list[Value]]:
+def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield what each resident came to: shares and means over its games."""
-    for game in games:
-        found = _found(game)
-        for seat, (resident, player) in enumerate(_cast(game)):
-            ends = [alympics.ending(game.rules, _days(game, e), seat) for e in game.done]
+    for one in settings:
+        for seat, (resident, player) in enumerate(one.cast):
+            ends = [alympics.ending(one.rules, days, seat) for days in one.done]
             means = np.mean(ends, axis=0).tolist()
-            yield [game.label, resident, player, len(ends), found.survival[seat], *means]
+            yield [one.label, resident, player, len(ends), one.found.survival[seat], *means]
 
 
-def _each_day(games: Sequence[Game]) -> Iterator[list[Value]]:
+def _each_day(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield each resident on each day: means over the games in which it was alive."""
-    for game in games:
-        curves = _curves(game)
-        for seat, (resident, player) in enumerate(_cast(game)):
-            columns = [_means(curves, key, seat) for key in ("bids", "hp", "balance")]
-            alive = np.isfinite(_stack(curves, "hp", seat)).sum(axis=0).tolist()
-            for day, values in enumerate(zip(*columns, strict=True)):
-                known = (None if np.isnan(value) else float(value) for value in values)
-                yield [game.label, day + 1, resident, player, alive[day], *known]
+    for one in settings:
+        for seat, (resident, player) in enumerate(one.cast):
+            bids, hp, balance = (one.stack(key, seat) for key in ("bids", "hp", "balance"))
+            means = (canvas.moments(table)[0].tolist() for table in (bids, hp, balance))
+            alive = np.isfinite(hp).sum(axis=0).tolist()
+            for day, (games, *values) in enumerate(zip(alive, *means, strict=True), start=1):
+                known = (None if np.isnan(value) else value for value in values)
+                yield [one.label, day, resident, player, games, *known]
 
 
-def _each_price(games: Sequence[Game]) -> Iterator[list[Value]]:
+def _each_price(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield the distribution over the games of each day's lowest successful bid, dollars."""
-    for game in games:
-        for day, box in enumerate(_found(game).prices, start=1):
+    for one in settings:
+        for day, box in enumerate(one.found.prices, start=1):
             if box is not None:
-                yield [game.label, day, box.size, *box[:5]]
+                yield [one.label, day, box.size, *box[:5]]
 
 
 # -- figures over all settings ---------------------------------------------------------------------
 
 
-def _survivors_of_all(axes: Axes, games: Sequence[Game]) -> str:
-    pairs = [(i, _paper(game)) for i, game in enumerate(games)]
-    own = [_found(game).survivors for game in games]
+def _survivors_of_all(axes: Axes, settings: Sequence[Setting]) -> str:
+    own = [one.found.survivors for one in settings]
     axes.plot(own, range(len(own)), "o", color=BLUE, ms=7, label="this run")
-    printed = [(paper.survivors, i) for i, paper in pairs if paper]
+    printed = [(one.paper.survivors, row) for row, one in enumerate(settings) if one.paper]
     if printed:
         axes.plot(*zip(*printed, strict=True), "D", color=ORANGE, mfc="none", ms=8, label="GPT-4")
     axes.set_xlabel("survivors of a game, mean")
-    axes.set_xlim(-0.15, max(game.rules.players for game in games) + 0.15)
-    canvas.down(axes, [game.label for game in games])
+    axes.set_xlim(-0.15, max(one.rules.players for one in settings) + 0.15)
+    canvas.down(axes, [one.label for one in settings])
     return "Mean number of residents who are alive after the last day; GPT-4: as published."
 
 
-def _ratios(axes: Axes, games: Sequence[Game]) -> str:
+def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
     looks = ((OWN, BLUE, "o", -0.12), ("GPT-4", ORANGE, "D", 0.12))
-    for row, game in enumerate(games):
-        found, paper = _found(game), _paper(game)
+    for row, one in enumerate(settings):
+        found, paper = one.found, one.paper
         pairs = [(found.ratio_start, found.ratio_end)]
         pairs += [(paper.mean_ratio_start, paper.mean_ratio_end)] if paper else []
         for (start, end), (_, colour, mark, shift) in zip(pairs, looks, strict=False):
@@ -209,11 +207,11 @@ def _ratios(axes: Axes, games: Sequence[Game]) -> str:
                 axes.plot([start, end], [at, at], color=colour, linewidth=1.6)
                 axes.plot(end, at, mark, color=colour, ms=6)
             axes.plot(start, at, "|", color=colour, ms=9, mew=2)
-    for name, colour, mark, _ in looks[: 2 if any(map(_paper, games)) else 1]:
+    for name, colour, mark, _ in looks[: 2 if any(one.paper for one in settings) else 1]:
         axes.plot([], [], mark, color=colour, ms=6, label=name)
     axes.set_xlabel("supply to requirement (RSR)")
     axes.axvline(1, color=canvas.INK, linestyle=":", linewidth=1)
-    canvas.down(axes, [game.label for game in games])
+    canvas.down(axes, [one.label for one in settings])
     return (
         "From the start (bar) to the end (mark): the mean supply to the daily need of the living. "
         "From 1 on (dotted) there is water for all who are left. GPT-4: as published."
@@ -223,86 +221,67 @@ def _ratios(axes: Axes, games: Sequence[Game]) -> str:
 # -- figures of one setting ------------------------------------------------------------------------
 
 
-def moves(run: Run, game: Game) -> list[Sketch]:
+def moves(settings: Mapping[str, Setting], game: Game) -> list[Sketch]:
     """Return survival, prices and the residents' bids, health and money of one setting."""
-    days: list[tuple[str, str, str]] = [
-        ("Bids", "bids", "mean bid, $"),
-        ("Health", "hp", "health points, mean"),
-        ("Money", "balance", "balance, $, mean"),
+    one = settings[game.label]
+    ends = [
+        Sketch("Survival", partial(_survival, one=one)),
+        Sketch("Number of survivors", partial(_numbers, one=one)),
+        Sketch("Lowest successful bid", partial(_prices, one=one)),
     ]
-    sketches = [
-        Sketch("Survival", partial(_survival, game=game)),
-        Sketch("Number of survivors", partial(_numbers, game=game)),
-        Sketch("Lowest successful bid", partial(_prices, game=game)),
+    return [
+        *(ends if one.done else []),
+        Sketch("Bids", partial(_lines, one=one, key="bids", what="mean bid, $")),
+        Sketch("Health", partial(_lines, one=one, key="hp", what="health points, mean")),
+        Sketch("Money", partial(_lines, one=one, key="balance", what="balance, $, mean")),
+        Sketch("Supply to requirement by day", partial(_scarcity, one=one)),
     ]
-    lines = [Sketch(t, partial(_lines, game=game, key=key, what=what)) for t, key, what in days]
-    lines.append(Sketch("Supply to requirement by day", partial(_scarcity, game=game)))
-    return [*(sketches if game.done else []), *lines]
 
 
-def _survival(axes: Axes, game: Game) -> str:
-    found, paper, names = _found(game), _paper(game), _residents(game, 13)
+def _survival(axes: Axes, one: Setting) -> str:
+    paper, names = one.paper, one.residents(13)
     at = np.arange(len(names))
-    axes.bar(at, found.survival, color=BLUE, width=0.55, label="this run")
-    sentence = f"Share of the {found.games} games that each resident survived"
+    axes.bar(at, one.found.survival, color=BLUE, width=0.55, label="this run")
+    sentence = f"Share of the {one.found.games} games that each resident survived"
     if paper:
         rates = list(paper.survival.values())
         axes.plot(at, rates, "D", color=ORANGE, mew=1.8, ms=8, label="GPT-4, published")
         sentence += f"; published: setting {paper.setting}, {len(paper.ratio_end)} games"
     axes.set_xticks(at, [name.replace(" (", "\n(") for name in names])
-    axes.set_ylim(0, 1.04)
-    axes.set_ylabel("share of games")
+    axes.set(ylim=(0, 1.04), ylabel="share of games")
     return f"{sentence}."
 
 
-def _numbers(axes: Axes, game: Game) -> str:
-    players, paper = game.rules.players, _paper(game)
-    own = [sum(alympics.living(e.records)) for e in game.done]
-    _shares(axes, own, players, -0.2, BLUE, "this run", "")
-    sentence = f"How many residents lived to the end; {np.mean(own):.2g} on average"
-    if paper:
-        games = [sum(alive) for alive in zip(*paper.survived.values(), strict=True)]
-        _shares(axes, games, players, 0.2, ORANGE, "GPT-4, published", "//")
-        sentence += f", {paper.survivors:.2g} published"
+def _numbers(axes: Axes, one: Setting) -> str:
+    counts = [sum(alympics.living(days)) for days in one.done]
+    bars = [(counts, -0.2, BLUE, BLUE, "", "this run")]
+    sentence = f"How many residents lived to the end; {np.mean(counts):.2g} on average"
+    if one.paper:
+        printed = [sum(alive) for alive in zip(*one.paper.survived.values(), strict=True)]
+        bars.append((printed, 0.2, "none", ORANGE, "//", "GPT-4, published"))
+        sentence += f", {one.paper.survivors:.2g} published"
+    for numbers, shift, face, edge, hatch, label in bars:
+        shares = np.bincount(numbers, minlength=one.rules.players + 1) / len(numbers)
+        at = np.arange(len(shares)) + shift
+        axes.bar(at, shares, 0.38, fc=face, ec=edge, hatch=hatch, label=label)
     canvas.over_rounds(axes, "survivors of a game")
     axes.set_ylabel("share of games")
     return f"{sentence}."
 
 
-def _shares(
-    axes: Axes,
-    counts: Sequence[int],
-    players: int,
-    shift: float,
-    colour: str,
-    label: str,
-    hatch: str,
-) -> None:
-    number = Counter(counts)
-    shares = [number[k] / len(counts) for k in range(players + 1)]
-    face = "none" if hatch else colour
-    at = np.arange(players + 1) + shift
-    axes.bar(at, shares, 0.38, fc=face, ec=colour, hatch=hatch, label=label)
-
-
-def _prices(axes: Axes, game: Game) -> str:
-    found, paper = _found(game), _paper(game)
+def _prices(axes: Axes, one: Setting) -> str:
+    found, paper = one.found, one.paper
     boxes = [(day, box) for day, box in enumerate(found.prices, start=1) if box is not None]
-    stats = [
-        {"med": b.median, "q1": b.q1, "q3": b.q3, "whislo": b.low, "whishi": b.high}
-        | {"fliers": b.outliers}
-        for _, b in boxes
-    ]
-    dots = {"marker": ".", "markeredgecolor": BLUE, "markersize": 4}
+    names = ("whislo", "q1", "med", "q3", "whishi", "fliers")
     look = {"color": BLUE, "linewidth": 1}
     axes.bxp(
-        stats,
+        [dict(zip(names, box[:6], strict=True)) for _, box in boxes],
         positions=[day for day, _ in boxes],
         widths=0.6,
         boxprops=look,
         whiskerprops=look,
         capprops=look,
-        flierprops=dots,
+        flierprops={"marker": ".", "markeredgecolor": BLUE, "markersize": 4},
         medianprops={"color": BLUE, "linewidth": 2.4},
         manage_ticks=False,
     )
@@ -311,54 +290,37 @@ def _prices(axes: Axes, game: Game) -> str:
     if paper:
         line(axes, paper.mean_median, f"GPT-4, published {paper.mean_median:.1f}")
     canvas.over_rounds(axes, "day")
-    axes.set_xlim(0.3, len(found.prices) + 0.7)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("$")
+    axes.set(xlim=(0.3, len(found.prices) + 0.7), ylim=(0, None), ylabel="$")
     return (
         "The lowest bid that was served on each day: box plots over the games with somebody "
         "served, and the mean of the daily medians."
     )
 
 
-def _lines(axes: Axes, game: Game, key: str, what: str) -> str:
-    curves, names = _curves(game), _residents(game)
-    looks = canvas.looks(len(names))
-    for seat, (name, (colour, mark)) in enumerate(zip(names, looks, strict=True)):
-        means = _means(curves, key, seat)
-        days = np.arange(1, len(means) + 1)
-        axes.plot(days, means, color=colour, marker=mark, ms=4.5, label=name)
-        axes.plot(days, _stack(curves, key, seat).T, color=colour, linewidth=0.5, alpha=0.25)
+def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
+    names = one.residents()
+    for seat, (colour, mark) in enumerate(canvas.looks(len(names))):
+        table = one.stack(key, seat)
+        days = np.arange(1, table.shape[1] + 1)
+        means = canvas.moments(table)[0]
+        axes.plot(days, means, color=colour, marker=mark, ms=4.5, label=names[seat])
+        axes.plot(days, table.T, color=colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
-    axes.set_ylabel(what)
-    axes.set_ylim(bottom=0)
-    many = f"mean over the {len(curves)} games" if len(curves) > 1 else "of the game"
+    axes.set(ylabel=what, ylim=(0, None))
+    many = f"mean over the {len(one.played)} games" if len(one.played) > 1 else "of the game"
     left = ", bids above the balance included" if key == "bids" else ""
     return f"Each resident, {many} in which it is alive on that day{left}; thin: single games."
 
 
-def _scarcity(axes: Axes, game: Game) -> str:
-    ratios = canvas.padded([found.ratio for found in _curves(game)])
+def _scarcity(axes: Axes, one: Setting) -> str:
+    ratios = canvas.padded([curves.ratio for curves in one.curves])
     days = np.arange(1, ratios.shape[1] + 1)
     axes.plot(days, ratios.T, color=BLUE, linewidth=0.6, alpha=0.35)
     axes.plot(days, canvas.moments(ratios)[0], "o-", color=BLUE, ms=4.5, label="mean")
     line(axes, 1, "water for all who live", canvas.INK, ":")
     canvas.over_rounds(axes, "day")
-    axes.set_ylabel("RSR after the day")
-    axes.set_ylim(bottom=0)
+    axes.set(ylabel="RSR after the day", ylim=(0, None))
     return "Mean supply to the daily need of the living; thin: single games, until nobody lives."
-
-
-def _curves(game: Game) -> list[Curves]:
-    return [alympics.curves(game.rules, _days(game, e)) for e in game.played]
-
-
-def _stack(curves: Sequence[Curves], key: str, seat: int) -> Array:
-    """Return a resident's values, float64 ``(games, days)``, NaN where there is none."""
-    return canvas.padded([getattr(found, key)[seat] for found in curves])
-
-
-def _means(curves: Sequence[Curves], key: str, seat: int) -> Array:
-    return canvas.moments(_stack(curves, key, seat))[0]
 
 
 ABOUT = (
@@ -370,5 +332,6 @@ PAPER = Paper(
     lambda game: isinstance(game.rules, WaterAllocation),
     sections,
     moves,
+    read,
     rate=rate,
 )

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from llm_games.benchmarks.papers.alympics.metrics import Days
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, columns
-from llm_games.benchmarks.runs.paper import data
+from llm_games.benchmarks.runs.paper import Record, data
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.stats import cell
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.games.water_allocation.rules import WaterAllocation
 
@@ -39,50 +39,35 @@ class Criterion(NamedTuple):
 
 
 CRITERIA = (
-    Criterion(
-        "IU", "information utilisation",
-        "ignores what is known at the moment, decides late",
-        "uses the main facts, leaves some out",
-        "uses everything that is known, always in time",
-    ),
-    Criterion(
-        "LR", "logical reasoning",
-        "close to random",
-        "mostly infers from the facts",
-        "reasons without a flaw and chooses best",
-    ),
-    Criterion(
-        "SE", "strategic effectiveness",
-        "simple and without effect",
-        "works in some situations",
-        "weighs many factors and gains an edge",
-    ),
-    Criterion(
-        "AD", "adaptability",
-        "never changes, or reacts late",
-        "adjusts to some extent",
-        "anticipates, and adapts freely",
-    ),
-    Criterion(
-        "LP", "long-term planning",
-        "lives from day to day",
-        "plans, but not always far enough",
-        "plans the whole game",
-    ),
-    Criterion(
-        "IA", "identity alignment",
-        "no trace of the persona",
-        "fits the persona in general",
-        "choices and reasons show the persona fully",
-    ),
+    Criterion("IU", "information utilisation",
+              "ignores what is known at the moment, decides late",
+              "uses the main facts, leaves some out",
+              "uses everything that is known, always in time"),
+    Criterion("LR", "logical reasoning",
+              "close to random",
+              "mostly infers from the facts",
+              "reasons without a flaw and chooses best"),
+    Criterion("SE", "strategic effectiveness",
+              "simple and without effect",
+              "works in some situations",
+              "weighs many factors and gains an edge"),
+    Criterion("AD", "adaptability",
+              "never changes, or reacts late",
+              "adjusts to some extent",
+              "anticipates, and adapts freely"),
+    Criterion("LP", "long-term planning",
+              "lives from day to day",
+              "plans, but not always far enough",
+              "plans the whole game"),
+    Criterion("IA", "identity alignment",
+              "no trace of the persona",
+              "fits the persona in general",
+              "choices and reasons show the persona fully"),
 )  # fmt: skip
 """The criteria in the order of the form."""
 
-PERSONA_ONLY = "IA"
 
-
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One player's game to be judged: a name, its story, and whether it had a persona."""
 
     name: str
@@ -91,8 +76,8 @@ class Case:
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """What it is judged by."""
-        return tuple(c for c in CRITERIA if self.persona or c.key != PERSONA_ONLY)
+        """What it is judged by; the last criterion needs a persona."""
+        return CRITERIA if self.persona else CRITERIA[:-1]
 
 
 def case_of(name: str, rules: WaterAllocation, days: Days, said: Sequence[str], seat: int) -> Case:
@@ -106,29 +91,22 @@ def case_of(name: str, rules: WaterAllocation, days: Days, said: Sequence[str], 
         lines.insert(0, f"{me.name}: {' '.join(rules.personas[seat])}")
     for number, (day, reply) in enumerate(zip(days, said, strict=True), start=1):
         if day["alive"][seat]:
-            lines += ["", *_day(rules, seat, number, day, reply.strip())]
+            lines += ["", f"Day {number}: {day['supply']} units of water. {_bids(rules, day)}"]
+            lines += [f"Reply: {reply.strip()}"] if reply.strip() else []
+            money, dry = rules.money_in_words(day["balance"][seat]), day["dry"][seat]
+            end = "and dies." if day["died"][seat] else f"{dry} dry days in a row."
+            lines.append(f"After it {me.name} has ${money}, health {day['hp'][seat]}, {end}")
     return Case(name, "\n".join(lines), rules.personas is not None)
 
 
-def _day(
-    rules: WaterAllocation, seat: int, number: int, day: Mapping[str, Any], reply: str
-) -> list[str]:
-    names = [resident.name for resident in rules.cast]
-
-    def money(units: int) -> str:
-        return f"${rules.money_in_words(units)}"
-
-    everybody = zip(names, day["actions"], day["won"], day["alive"], strict=True)
-    bids = [
-        f"{name} {'none' if bid < 0 else money(bid)}{' (served)' if won else ''}"
-        for name, bid, won, alive in everybody
-        if alive
-    ]
-    told = [f"Day {number}: {day['supply']} units of water. Bids: {', '.join(bids)}."]
-    told += [f"Reply: {reply}"] if reply else []
-    after = f"{names[seat]} has {money(day['balance'][seat])}, health {day['hp'][seat]}"
-    end = ", and dies." if day["died"][seat] else f", {day['dry'][seat]} dry days in a row."
-    return [*told, f"After it {after}{end}"]
+def _bids(rules: WaterAllocation, day: Record) -> str:
+    columns = (rules.cast, day["actions"], day["won"], day["alive"])
+    bids = []
+    for resident, bid, won, alive in zip(*columns, strict=True):
+        if alive:
+            amount = "none" if bid < 0 else f"${rules.money_in_words(bid)}"
+            bids.append(f"{resident.name} {amount}{' (served)' if won else ''}")
+    return f"Bids: {', '.join(bids)}."
 
 
 def cases(game: Game) -> list[Case]:
@@ -182,11 +160,9 @@ def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
     Raises:
         BadParameter: the name of the judge or of a case cannot be part of a file's name.
     """
-    for name in (judge, *(case.name for case in cases)):
-        if not re.fullmatch(r"[\w.-]+", name):
-            raise BadParameter(
-                f"names of judges and cases are letters, digits, . _ -, got {name!r}"
-            )
+    names = (judge, *(case.name for case in cases))
+    if bad := [name for name in names if not re.fullmatch(r"[\w.-]+", name)]:
+        raise BadParameter(f"names of judges and cases are letters, digits, . _ -, got {bad[0]!r}")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for case in cases:
@@ -212,7 +188,13 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
         missing = {"judge", "case", "criterion", "score"} - set(table.fieldnames or ())
         if missing:
             raise BadForm(f"{path}: the columns {', '.join(sorted(missing))} are missing")
-        ratings = [_rating(f"{path}, line {table.line_num}", row) for row in table]
+        ratings = []
+        for row in table:
+            score, where = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
+            if not re.fullmatch("[1-5]", score):
+                raise BadForm(f"{where}: score must be a whole number from 1 to 5, got {score!r}")
+            judge, case, criterion = (row[key] or "" for key in ("judge", "case", "criterion"))
+            ratings.append(Rating(judge, case, criterion, int(score)))
     found = [(rating.case, rating.criterion) for rating in ratings]
     wanted = [(case.name, criterion.key) for case in cases for criterion in case.criteria]
     for pair in found:
@@ -220,17 +202,10 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
             raise BadForm(f"{path}: {' '.join(pair)} is not asked for")
         if found.count(pair) > 1:
             raise BadForm(f"{path}: {' '.join(pair)} is there twice")
-    lost = [pair for pair in wanted if pair not in found]
-    if lost:
-        raise BadForm(f"{path}: {' '.join(lost[0])} is missing")
+    for pair in wanted:
+        if pair not in found:
+            raise BadForm(f"{path}: {' '.join(pair)} is missing")
     return ratings
-
-
-def _rating(where: str, row: Mapping[str, str | None]) -> Rating:
-    score = (row["score"] or "").strip()
-    if not re.fullmatch("[1-5]", score):
-        raise BadForm(f"{where}: score must be a whole number from 1 to 5, got {score!r}")
-    return Rating(row["judge"] or "", row["case"] or "", row["criterion"] or "", int(score))
 
 
 class Spread(NamedTuple):
@@ -249,9 +224,9 @@ def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
     for criterion in CRITERIA:
         scores = [rating.score for rating in ratings if rating.criterion == criterion.key]
         if scores:
-            q1, median, q3 = (float(q) for q in np.quantile(scores, [0.25, 0.5, 0.75]))
-            sd = float(np.std(scores, ddof=1)) if len(scores) > 1 else None
-            found[criterion.key] = Spread(q1, median, q3, float(np.mean(scores)), sd)
+            q1, median, q3 = np.quantile(scores, [0.25, 0.5, 0.75]).tolist()
+            mean, sd, _ = cell(scores)
+            found[criterion.key] = Spread(q1, median, q3, mean, sd)
     return found
 
 
@@ -269,19 +244,11 @@ def rate(
 ) -> Grid:
     """Write each judge's form, or read it where it is there; return the scores beside the paper's.
 
-    Args:
-        games: of a run, those that are played by these rules.
-        folder: of the forms and stories.
-        judges: their names.
-        count: how many cases to draw with `seed`, see `choose`; 0: all of them.
-        seed: of the draw; the same when forms are read.
-
-    Raises:
-        BadForm, BadParameter: see `read_form`, `write_form` and `choose`.
+    `count` cases of these games are drawn with `seed`, the same when forms are read; 0: all. Raises
+    as `read_form`, `write_form` and `choose` do.
     """
     chosen = [case for game in games for case in cases(game)]
-    if count:
-        chosen = choose(chosen, count, np.random.default_rng(seed))
+    chosen = choose(chosen, count, np.random.default_rng(seed)) if count else chosen
     ratings, empty = [], []
     for judge in judges:
         path = folder / f"form_{judge}.csv"

@@ -7,14 +7,13 @@ does not define, such as the rate of no replies at all, is None.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.papers.auc_arena.ratings import Skill, ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.reader import Episode, Game
@@ -25,6 +24,8 @@ from llm_games.games.english_auction.rules import EnglishAuction
 
 FAILED = ("below_start", "below_increment", "over_budget")
 """Bids that count as failed; breaks of the form, ``format``, are counted apart."""
+GROUPS = ("own", "others")
+"""What a bidder's beliefs are about: itself and others."""
 DEFINITIONS = ("paper", "authors")
 """Of right fields in the failure rate of beliefs. ``paper``: those of an update's last checked
 reply, as each ends up right; ``authors``: the right ones of all checked replies."""
@@ -37,15 +38,9 @@ STATISTICS = ("engagement", "win")
 
 
 class Lot(NamedTuple):
-    """One item of an auction.
+    """One item of an auction as it was listed, and what became of it.
 
-    Attributes:
-        place: in the order of sale.
-        name, start, value: as listed; the price that bidding began at may have been cut.
-        winner: the seat; -1 for nobody.
-        price: what was paid; -1 for nothing.
-        bids: accepted bids on it, by seat.
-        budgets: money left after it, by seat.
+    `winner` and `price` are -1 for nobody and nothing; accepted `bids` and money left are by seat.
     """
 
     place: int
@@ -70,45 +65,24 @@ class PlanNote(NamedTuple):
     lost: bool = False
 
 
-class Fields(NamedTuple):
-    """How many fields of one group were checked, and how many of them were wrong."""
-
-    checked: int
-    wrong: int
-
-
-class BeliefCheck(NamedTuple):
-    """One checked reply on what a bidder believes: of itself, and of others."""
-
-    own: Fields
-    others: Fields
-
-
 class BeliefNote(NamedTuple):
-    """One update of what a bidder believes, after an item: all checks, and unreadable replies.
+    """One update of what a bidder believes, after an item.
 
-    `resent`: wrong fields were sent back.
+    `checks` has, reply by reply, how many fields of each of `GROUPS` were checked and how many of
+    them were wrong. `resent`: wrong fields were sent back.
     """
 
     item: int
-    checks: tuple[BeliefCheck, ...]
+    checks: Sequence[Mapping[str, tuple[int, int]]]
     unreadable: int = 0
     resent: bool = True
 
 
-@dataclass(frozen=True)
-class Bidder:
-    """One seat of an auction.
+class Bidder(NamedTuple):
+    """One seat of an auction: its budget at the start, its profit and items won at the end.
 
-    Attributes:
-        name: the player's.
-        objective: ``profit`` or ``items``.
-        budget: at the start.
-        profit, won: at the end; `won` counts items.
-        accepted: legal replies, withdrawals included; not those that the rules filled in.
-        failed: refused replies by kind, see `FAILED`, and ``format``.
-        plans, beliefs: in their order; none for who does not plan.
-        strategy: ``none``, ``static`` or ``adaptive``; None where it is not known.
+    `accepted` counts legal replies, withdrawals included, but not what the rules filled in;
+    `failed` refused ones by kind, see `FAILED`. `strategy`: None where it is not known.
     """
 
     name: str
@@ -117,9 +91,9 @@ class Bidder:
     profit: int
     won: int
     accepted: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
-    plans: tuple[PlanNote, ...] = ()
-    beliefs: tuple[BeliefNote, ...] = ()
+    failed: Mapping[str, int] = {}
+    plans: Sequence[PlanNote] = ()
+    beliefs: Sequence[BeliefNote] = ()
     strategy: str | None = None
 
     def priority(self, lot: Lot, plan: str) -> int | None:
@@ -129,16 +103,23 @@ class Bidder:
         return made[-1].priorities[lot.name] if made else None
 
 
-@dataclass(frozen=True)
-class Auction:
+class Auction(NamedTuple):
     """One auction: its rules, what was put up for sale, in order, and its bidders by seat.
 
     Items that were passed over because nobody could pay them are not among the lots.
     """
 
     game: EnglishAuction
-    lots: tuple[Lot, ...]
-    bidders: tuple[Bidder, ...]
+    lots: Sequence[Lot]
+    bidders: Sequence[Bidder]
+
+    def money(self, seat: int) -> list[int]:
+        """Return a seat's money before the first item and after each place in the order."""
+        left = {lot.place: lot.budgets[seat] for lot in self.lots}
+        curve = [self.bidders[seat].budget]
+        for place in range(len(self.game.catalogue)):
+            curve.append(left.get(place, curve[-1]))
+        return curve
 
 
 def seats_of(auctions: Sequence[Auction], player: str) -> Iterator[tuple[Auction, int]]:
@@ -161,8 +142,7 @@ class Rate(NamedTuple):
     @property
     def value(self) -> float | None:
         """Return failed / (correct + failed); None for none at all."""
-        total = self.failed + self.correct
-        return self.failed / total if total else None
+        return self.failed / sum(self) if any(self) else None
 
 
 def bid_failures(bidders: Sequence[Bidder]) -> Rate:
@@ -172,29 +152,27 @@ def bid_failures(bidders: Sequence[Bidder]) -> Rate:
 
 
 def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str = "paper") -> Rate:
-    """Return the wrong and right fields of some updates.
-
-    Args:
-        beliefs: the updates.
-        group: ``own`` or ``others``.
-        definition: one of `DEFINITIONS`.
+    """Return the wrong and right fields of some updates, by one of `DEFINITIONS`.
 
     Raises:
         UnknownName: there is no such group or definition.
     """
-    if group not in BeliefCheck._fields:
-        raise unknown("group of beliefs", group, BeliefCheck._fields)
-    if definition not in DEFINITIONS:
-        raise unknown("definition of the failure rate", definition, DEFINITIONS)
+    _check("group of beliefs", group, GROUPS)
+    _check("definition of the failure rate", definition, DEFINITIONS)
     wrong = right = 0
     for belief in beliefs:
-        found = [getattr(check, group) for check in belief.checks]
-        wrong += sum(fields.wrong for fields in found)
+        found = [check[group] for check in belief.checks]
+        wrong += sum(bad for _, bad in found)
         if definition == "paper" and belief.resent:
-            right += sum(fields.checked for fields in found[-1:])
+            right += sum(checked for checked, _ in found[-1:])
         else:
-            right += sum(fields.checked - fields.wrong for fields in found)
+            right += sum(checked - bad for checked, bad in found)
     return Rate(wrong, right)
+
+
+def _check(kind: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise unknown(kind, name, known)
 
 
 # -- plans -----------------------------------------------------------------------------------------
@@ -203,23 +181,15 @@ def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str =
 def follows(
     auctions: Sequence[Auction], player: str, plan: str, statistic: str
 ) -> Correlation | None:
-    """Return how a player's priorities correlate with what it did, over all its items.
+    """Return how a player's priorities correlate with what it did, over all items it ever met.
 
-    Args:
-        auctions: all to be pooled.
-        player: its name.
-        plan: one of `PLANS`.
-        statistic: one of `STATISTICS`.
-
-    Returns:
-        None without a plan, or where either side is constant.
+    None without a plan, or where either side is constant.
 
     Raises:
-        UnknownName: there is no such plan or statistic.
+        UnknownName: it is none of `PLANS` or `STATISTICS`.
     """
-    for kind, name, known in (("plan", plan, PLANS), ("statistic", statistic, STATISTICS)):
-        if name not in known:
-            raise unknown(kind, name, known)
+    _check("plan", plan, PLANS)
+    _check("statistic", statistic, STATISTICS)
     pairs = [
         (priority, lot.bids[seat] if statistic == "engagement" else lot.winner == seat)
         for auction, seat in seats_of(auctions, player)
@@ -258,63 +228,34 @@ def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[
                 priority = auction.bidders[seat].priority(lot._replace(place=place), "current")
                 if priority is not None:
                     found[lot.name][place].append(priority)
-    return {
-        name: [statistics.fmean(cell) if cell else None for cell in row]
-        for name, row in found.items()
-    }
+    return {name: [fmean(cell) if cell else None for cell in row] for name, row in found.items()}
 
 
-# -- money -----------------------------------------------------------------------------------------
+# -- money and ranks -------------------------------------------------------------------------------
 
 
 def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
     """Return a player's mean money before the first item and after each place in the order."""
-    curves = []
-    for auction, seat in seats_of(auctions, player):
-        left = {lot.place: lot.budgets[seat] for lot in auction.lots}
-        curve = [auction.bidders[seat].budget]
-        for place in range(len(auction.game.catalogue)):
-            curve.append(left.get(place, curve[-1]))
-        curves.append(curve)
+    curves = [auction.money(seat) for auction, seat in seats_of(auctions, player)]
     if len({len(curve) for curve in curves}) > 1:
         raise BadParameter("a budget curve needs auctions of equally many items")
-    return [statistics.fmean(column) for column in zip(*curves, strict=True)]
+    return [fmean(column) for column in zip(*curves, strict=True)]
 
 
-class Sale(NamedTuple):
-    """An item sold: to whom, at which price, and its start price as listed."""
-
-    player: str
-    item: str
-    start: int
-    price: int
-
-
-def sales(auctions: Sequence[Auction]) -> dict[str, list[Sale]]:
-    """Return what was sold to those who pursue ``profit`` and those who pursue ``items``."""
-    found: dict[str, list[Sale]] = {}
+def prices(auctions: Sequence[Auction]) -> dict[str, list[int]]:
+    """Return what was paid by those who pursue ``profit`` and those who pursue ``items``."""
+    found: dict[str, list[int]] = {}
     for auction in auctions:
         for lot in auction.lots:
             if lot.winner >= 0:
-                bidder = auction.bidders[lot.winner]
-                sale = Sale(bidder.name, lot.name, lot.start, lot.price)
-                found.setdefault(bidder.objective, []).append(sale)
+                found.setdefault(auction.bidders[lot.winner].objective, []).append(lot.price)
     return found
 
 
 def price_gap(auctions: Sequence[Auction]) -> float | None:
-    """Return how much more profit bidders pay for an item than item bidders, on average.
-
-    None where either of them won nothing.
-    """
-    means = {
-        objective: statistics.fmean(sale.price for sale in sold)
-        for objective, sold in sales(auctions).items()
-    }
-    return means["profit"] - means["items"] if len(means) > 1 else None
-
-
-# -- ranks -----------------------------------------------------------------------------------------
+    """Return how much more profit bidders pay on average; None where either won nothing."""
+    paid = prices(auctions)
+    return fmean(paid["profit"]) - fmean(paid["items"]) if len(paid) > 1 else None
 
 
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
@@ -338,56 +279,28 @@ def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
 def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
     """Return each player's rank by profit, from 1, in each auction; None where it was not in.
 
-    Players of equal profit share the better rank.
-
-    Raises:
-        BadParameter: see `profits`.
+    Players of equal profit share the better rank. Raises as `profits` does.
     """
     games = profits(auctions)
-    players = dict.fromkeys(name for game in games for name in game)
     return {
         name: [
             1 + sum(other > game[name] for other in game.values()) if name in game else None
             for game in games
         ]
-        for name in players
+        for name in dict.fromkeys(name for game in games for name in game)
     }
-
-
-def skills(auctions: Sequence[Auction], system: str = "trueskill") -> dict[str, Skill]:
-    """Return ratings of all players by profit, best first, after auctions in this order.
-
-    Args:
-        auctions: all against all.
-        system: see `llm_games.benchmarks.papers.auc_arena.ratings`.
-
-    Raises:
-        BadParameter: see `profits`.
-        UnknownName, OpenSkillNotInstalled: see `ratings`.
-    """
-    return ratings(profits(auctions), system)
 
 
 # -- all about one player --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """One player over some auctions; a name that sits on several seats counts once for each.
 
-    Attributes:
-        player, strategy: its name, and how it plans, see `Bidder`.
-        seats: how many it took.
-        bids: failed bids.
-        own, others: wrong beliefs of itself and of others; empty for who holds none.
-        bad_format: bids that were no legal JSON.
-        bad_beliefs: updates of beliefs likewise.
-        bad_plans: plans of which no reply could be used.
-        correlations: by plan and statistic, see `follows`.
-        profit, won, left: per auction; `left` is money at the end.
-        accepted: bids accepted per auction, withdrawals not counted.
-        price_ratio: price to start price of the items won; None without any.
-        changed, replanned: see `replans`.
+    Failed bids, wrong beliefs of itself and of others; bids that were no legal JSON, unreadable
+    updates of beliefs, plans of which no reply could be used; per auction profit, items won, money
+    at the end and bids accepted, withdrawals not counted; price to start price of the items won.
+    `correlations` are by plan and statistic, see `follows`; `changed` and `replanned`: `replans`.
     """
 
     player: str
@@ -412,12 +325,7 @@ class Standing:
 def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[Standing]:
     """Return the results of every player, in the order in which they first appear.
 
-    Args:
-        auctions: of one or several settings.
-        definition: of the failure rates of beliefs, one of `DEFINITIONS`.
-
-    Raises:
-        UnknownName: there is no such definition.
+    Failure rates of beliefs are by one of `DEFINITIONS`; there is an `UnknownName` for others.
     """
     names = dict.fromkeys(bidder.name for auction in auctions for bidder in auction.bidders)
     return [_standing(auctions, name, definition) for name in names]
@@ -427,12 +335,8 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
     taken = list(seats_of(auctions, player))
     bidders = [auction.bidders[seat] for auction, seat in taken]
     beliefs = [belief for bidder in bidders for belief in bidder.beliefs]
-    ratios = [
-        lot.price / lot.start
-        for auction, seat in taken
-        for lot in auction.lots
-        if lot.winner == seat and lot.start
-    ]
+    won = [lot for auction, seat in taken for lot in auction.lots if lot.winner == seat]
+    ratios = [lot.price / lot.start for lot in won if lot.start]
     changed, replanned = replans(bidders)
     return Standing(
         player=player,
@@ -444,23 +348,15 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
         bad_format=sum(bidder.failed.get("format", 0) for bidder in bidders),
         bad_beliefs=sum(belief.unreadable for belief in beliefs),
         bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
-        correlations={
-            (plan, statistic): follows(auctions, player, plan, statistic)
-            for plan in PLANS
-            for statistic in STATISTICS
-        },
+        correlations={key: follows(auctions, player, *key) for key in product(PLANS, STATISTICS)},
         profit=cell([bidder.profit for bidder in bidders]),
         won=cell([bidder.won for bidder in bidders]),
-        left=cell([_left(auction, seat) for auction, seat in taken]),
+        left=cell([auction.money(seat)[-1] for auction, seat in taken]),
         accepted=cell([sum(lot.bids[seat] for lot in a.lots) for a, seat in taken]),
         price_ratio=cell(ratios) if ratios else None,
         changed=changed,
         replanned=replanned,
     )
-
-
-def _left(auction: Auction, seat: int) -> int:
-    return auction.lots[-1].budgets[seat] if auction.lots else auction.bidders[seat].budget
 
 
 # -- recorded runs ---------------------------------------------------------------------------------
@@ -483,22 +379,23 @@ def _auction(episode: Episode, settings: Sequence[Mapping[str, Any]]) -> Auction
     for seat, (name, place) in enumerate(zip(episode.seats, episode.row.seating, strict=True)):
         asked = [attempt for attempt in attempts if attempt.seat == seat]
         noted = [note for note in notes if note.seat == seat]
-        plans = tuple(_plans(noted, asked))
-        bidders.append(
-            Bidder(
-                name=name,
-                objective=rules.objectives[seat],
-                budget=int(rules.purses[seat]),
-                profit=last["profit"][seat],
-                won=last["won"][seat],
-                accepted=sum(made.seat == seat and not made.broke for made in decisions),
-                failed=_failed(asked),
-                plans=plans,
-                beliefs=tuple(_beliefs(noted, settings[place])),
-                strategy=settings[place].get("strategy", "adaptive" if plans else None),
-            )
+        plans = list(_plans(noted, asked))
+        bids = [attempt for attempt in asked if attempt.kind == "move"]
+        refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
+        bidder = Bidder(
+            name,
+            rules.objectives[seat],
+            int(rules.purses[seat]),
+            last["profit"][seat],
+            last["won"][seat],
+            accepted=sum(made.seat == seat and not made.broke for made in decisions),
+            failed=Counter(bid.detail or "format" for bid in refused),
+            plans=plans,
+            beliefs=list(_beliefs(noted, settings[place])),
+            strategy=settings[place].get("strategy", "adaptive" if plans else None),
         )
-    return Auction(rules, tuple(_lots(rules, episode.records)), tuple(bidders))
+        bidders.append(bidder)
+    return Auction(rules, list(_lots(rules, episode.records)), bidders)
 
 
 def _lots(rules: EnglishAuction, records: Sequence[Mapping[str, Any]]) -> Iterator[Lot]:
@@ -513,13 +410,6 @@ def _lots(rules: EnglishAuction, records: Sequence[Mapping[str, Any]]) -> Iterat
             bids = [0] * rules.players
 
 
-def _failed(attempts: Sequence[AttemptRow]) -> Counter[str]:
-    """Return a bidder's refused bids by kind; what is no bid at all breaks the form."""
-    bids = [attempt for attempt in attempts if attempt.kind == "move"]
-    refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
-    return Counter(bid.detail or "format" for bid in refused)
-
-
 def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator[PlanNote]:
     usable = {(a.step, a.kind) for a in attempts if a.outcome == "valid"}
     read = {(a.step, a.kind) for a in attempts if a.outcome != "failed"}
@@ -532,17 +422,9 @@ def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator
 
 def _beliefs(notes: Sequence[NoteRow], settings: Mapping[str, Any]) -> Iterator[BeliefNote]:
     resent = settings.get("correct_belief", True)
-    for note in notes:
-        if note.kind == "belief":
-            said = note.content
-            checks = tuple(
-                BeliefCheck(Fields(*check["self"]), Fields(*check["others"]))
-                for check in said["checks"]
-            )
-            yield BeliefNote(said["item"], checks, len(said["unusable"]), resent)
-
-
-# -- what the paper prints -------------------------------------------------------------------------
+    for said in (note.content for note in notes if note.kind == "belief"):
+        checks = [{"own": found["self"], "others": found["others"]} for found in said["checks"]]
+        yield BeliefNote(said["item"], checks, len(said["unusable"]), resent)
 
 
 class Published(NamedTuple):

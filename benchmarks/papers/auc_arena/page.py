@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
-from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, Rate, Standing
+from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, Standing
+from llm_games.benchmarks.papers.auc_arena.ratings import ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE
@@ -28,44 +28,17 @@ SURE = 0.001
 """Correlations with a smaller p are marked, as in the paper."""
 
 
-@dataclass(frozen=True)
-class Sold:
-    """Finished auctions of a run.
+class Sold(NamedTuple):
+    """Finished auctions of a run by label, and each player's results by label and over all.
 
-    Attributes:
-        auctions: by label.
-        series: the labels of those that were played in a row.
-        players: all players, in the order of the configuration.
-        definition: of the failure rates of beliefs: ``authors`` with the published scoring.
+    `series`: labels of auctions in a row that have ranks; `looks`: a player's colour and marker.
     """
 
-    auctions: Mapping[str, Sequence[Auction]]
-    series: frozenset[str]
-    players: list[str]
-    definition: str
-
-    @cached_property
-    def looks(self) -> dict[str, tuple[str, str]]:
-        """A colour and a marker for each player."""
-        return dict(zip(self.players, canvas.looks(len(self.players)), strict=True))
-
-    @cached_property
-    def found(self) -> dict[str, list[Standing]]:
-        """The results by label, in the order of the players."""
-        return {label: self._standings(auctions) for label, auctions in self.auctions.items()}
-
-    @cached_property
-    def overall(self) -> list[Standing]:
-        """The results over all labels."""
-        return self._standings([one for found in self.auctions.values() for one in found])
-
-    def _standings(self, auctions: Sequence[Auction]) -> list[Standing]:
-        found = auc_arena.standings(auctions, self.definition)
-        return sorted(found, key=lambda standing: self.players.index(standing.player))
-
-    def names(self, label: str) -> list[str]:
-        """Return the players of a label."""
-        return [standing.player for standing in self.found[label]]
+    auctions: dict[str, list[Auction]]
+    series: list[str]
+    looks: dict[str, tuple[str, str]]
+    found: dict[str, dict[str, Standing]]
+    overall: dict[str, Standing]
 
 
 def owns(game: Game) -> bool:
@@ -76,11 +49,20 @@ def owns(game: Game) -> bool:
 
 def read(run: Run) -> Sold:
     """Return the finished auctions of a run, with the plans and beliefs of their bidders."""
-    found = {game.label: made for game in run.games if (made := auc_arena.auctions(game))}
-    series = frozenset(game.label for game in run.games if game.planned.get("series"))
-    names = dict.fromkeys(name for game in run.games for name in game.seats)
+    auctions = {game.label: made for game in run.games if (made := auc_arena.auctions(game))}
+    in_a_row = (game.label for game in run.games if game.planned.get("series"))
+    series = [label for label in in_a_row if _alone(auctions.get(label, []))]
+    names = list(dict.fromkeys(name for game in run.games for name in game.seats))
+    looks = dict(zip(names, canvas.looks(len(names)), strict=True))
     definition = "authors" if run.edition == "published" else "paper"
-    return Sold(found, series, list(names), definition)
+
+    def standings(some: Sequence[Auction]) -> dict[str, Standing]:
+        found = {standing.player: standing for standing in auc_arena.standings(some, definition)}
+        return {name: found[name] for name in names if name in found}
+
+    overall = standings([one for some in auctions.values() for one in some])
+    found = {label: standings(some) for label, some in auctions.items()}
+    return Sold(auctions, series, looks, found, overall)
 
 
 # -- result tables ---------------------------------------------------------------------------------
@@ -117,9 +99,9 @@ def sections(sold: Sold) -> list[Section]:
     """Return failures and money, Table 1 with one's own rows, ratings, figures, and files."""
     if not sold.auctions:
         return [Section(PAPER.title, ABOUT)]
-    found = sold.overall
+    found = list(sold.overall.values())
     table1 = columns("player, source, strategy") | dict.fromkeys(FOLLOWS, ".4f")
-    follow = [*_correlations(found), *_published()]
+    follow = [*_correlations(found)]
     skills = [*_skills(sold)]
     skill = columns("game, player", "auctions, mu, variance")
     correlation = columns("player, plan, statistic, rho, p, items")
@@ -144,7 +126,7 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player in the auctions of one label, or in all: failures, means of an auction."""
     groups = sold.found | ({"all": sold.overall} if len(sold.found) > 1 else {})
     for label, standings in groups.items():
-        for found in standings:
+        for found in standings.values():
             yield [
                 *(label, found.player, found.strategy or "–", found.seats),
                 *(found.bids.value, found.own.value, found.others.value),
@@ -158,21 +140,16 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
 def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:
     for standing in found:
         if standing.strategy not in (None, "none"):
-            cells = [standing.correlations[key] for key in product(PLANS, STATISTICS)]
-            yield [standing.player, OWN, standing.strategy or "–", *map(_starred, cells)]
+            cells = map(_starred, standing.correlations.values())
+            yield [standing.player, OWN, standing.strategy, *cells]
+    for model, rows in groupby(auc_arena.published(), lambda row: row.model):
+        yield [model, PUBLISHED, "–", *(row.spearman for row in rows)]
 
 
 def _starred(found: Correlation | None) -> float | None:
     if found is None:
         return None
     return Starred(found.rho) if found.p is not None and found.p < SURE else found.rho
-
-
-def _published() -> Iterator[list[Value]]:
-    cells = {(row.model, row.plan, row.statistic): row.spearman for row in auc_arena.published()}
-    for model in dict.fromkeys(model for model, _, _ in cells):
-        values = [cells[model, *key] for key in product(PLANS, STATISTICS)]
-        yield [model, PUBLISHED, "–", *values]
 
 
 def _follows(found: Sequence[Standing]) -> Iterator[list[Value]]:
@@ -184,22 +161,20 @@ def _follows(found: Sequence[Standing]) -> Iterator[list[Value]]:
 
 def _alone(auctions: Sequence[Auction]) -> bool:
     """Return whether everybody has a name of its own, so that players can be ranked."""
-    names = [[bidder.name for bidder in auction.bidders] for auction in auctions]
-    return all(len(set(seats)) == len(seats) for seats in names)
+    return all(len({b.name for b in one.bidders}) == len(one.bidders) for one in auctions)
 
 
 def _skills(sold: Sold) -> Iterator[list[Value]]:
-    """Yield ratings after the auctions of a label: the belief N(mu, variance) on a skill."""
     for label, auctions in sold.auctions.items():
         if _alone(auctions):
-            for player, (mu, sigma) in auc_arena.skills(auctions).items():
+            for player, (mu, sigma) in ratings(auc_arena.profits(auctions)).items():
                 yield [label, player, len(auctions), mu, sigma**2]
 
 
 def _left(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player's mean money after so many items of the order of sale."""
     for label, auctions in sold.auctions.items():
-        for player in sold.names(label):
+        for player in sold.found[label]:
             for items, money in enumerate(auc_arena.budget_curve(auctions, player)):
                 yield [label, player, items, money]
 
@@ -207,34 +182,26 @@ def _left(sold: Sold) -> Iterator[list[Value]]:
 def _ranks(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player's rank by profit in each auction of a series."""
     for label in sold.series:
-        auctions = sold.auctions.get(label, [])
-        if _alone(auctions):
-            for player, ranks in auc_arena.ranks(auctions).items():
-                for number, rank in enumerate(ranks, start=1):
-                    yield [label, player, number, rank]
+        for player, ranks in auc_arena.ranks(sold.auctions.get(label, [])).items():
+            for number, rank in enumerate(ranks, start=1):
+                yield [label, player, number, rank]
 
 
 # -- figures over all auctions ---------------------------------------------------------------------
 
 
 def _failures(axes: Axes, found: Sequence[Standing]) -> str:
-    kinds = (
-        ("bids", BLUE, ""),
-        ("beliefs on itself", ORANGE, "//"),
-        ("beliefs on others", GREEN, ".."),
-    )
-    rates: list[list[Rate]] = [[s.bids, s.own, s.others] for s in found]
-    for column, (name, colour, hatch) in enumerate(kinds):
-        values = [row[column].value or 0.0 for row in rates]
-        at = np.arange(len(found)) + 0.26 * (column - 1)
-        face = "none" if hatch else colour
-        axes.barh(at, values, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
-        for row, place in zip(rates, at, strict=True):
-            if row[column].value is None:
-                axes.text(0, place, " –", va="center", fontsize=9)
+    kinds = zip(*((s.bids.value, s.own.value, s.others.value) for s in found), strict=True)
+    names = ("bids", "beliefs on itself", "beliefs on others")
+    looks = zip(names, (BLUE, ORANGE, GREEN), ("", "//", ".."), (-0.26, 0, 0.26), strict=True)
+    for values, (name, colour, hatch, below) in zip(kinds, looks, strict=True):
+        at, face = np.arange(len(found)) + below, "none" if hatch else colour
+        widths = [value or 0.0 for value in values]
+        axes.barh(at, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
+        for place in at[[value is None for value in values]]:
+            axes.text(0, place, " –", va="center", fontsize=9)
     canvas.down(axes, [standing.player for standing in found])
-    axes.set_xlabel("corrected failure rate")
-    axes.set_xlim(left=0)
+    axes.set(xlabel="corrected failure rate", xlim=(0, None))
     return (
         "How often bids are refused, and beliefs on itself and on others wrong, over all auctions; "
         "a dash: it has none of these."
@@ -242,11 +209,11 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
 
 
 def _profits(axes: Axes, sold: Sold) -> str:
-    found = [{s.player: s.profit for s in own} for own in sold.found.values()]
-    series = {
-        name: [(cell.mean, cell.error or 0.0) if (cell := row.get(name)) else None for row in found]
-        for name in sold.players
-    }
+    def profit(found: Standing | None) -> tuple[float, float] | None:
+        return (found.profit.mean, found.profit.error or 0.0) if found else None
+
+    rows = sold.found.values()
+    series = {name: [profit(row.get(name)) for row in rows] for name in sold.looks}
     canvas.dots(axes, list(sold.auctions), series)
     canvas.zero(axes)
     axes.set_xlabel("profit of an auction")
@@ -254,10 +221,8 @@ def _profits(axes: Axes, sold: Sold) -> str:
 
 
 def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
-    looks = zip((BLUE, ORANGE, BLUE, ORANGE), "osos", (-0.2, 0.2, -0.2, 0.2), strict=True)
-    series = {
-        name: (3 + k, *look) for k, (name, look) in enumerate(zip(FOLLOWS, looks, strict=True))
-    }
+    looks = zip((3, 4, 5, 6), (BLUE, ORANGE) * 2, "osos", (-0.2, 0.2) * 2, strict=True)
+    series = dict(zip(FOLLOWS, looks, strict=True))
     canvas.beside_published(axes, rows, series, filled=lambda column: column > 4)
     canvas.zero(axes)
     axes.set_xlabel("Spearman's ρ with the priority of an item")
@@ -273,36 +238,33 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
     if not auctions:
         return []
     sketches = [Sketch("Money left", partial(_money, sold=sold, label=game.label))]
-    if game.label in sold.series and _alone(auctions):
+    if game.label in sold.series:
         sketches.append(Sketch("Ranks", partial(_rank_lines, sold=sold, label=game.label)))
-    if len(auc_arena.sales(auctions)) > 1:
+    if len(auc_arena.prices(auctions)) > 1:
         sketches.append(Sketch("Winning prices", partial(_prices, auctions=auctions)))
-    for player in sold.names(game.label):
+    for player in sold.found[game.label]:
         matrix = auc_arena.priority_matrix(auctions, player)
         if any(cell is not None for row in matrix.values() for cell in row):
-            size = canvas.tall(len(matrix))
             draw = partial(_priorities, matrix=matrix, player=player)
-            sketches.append(Sketch(f"Priorities: {player}", draw, size))
+            sketches.append(Sketch(f"Priorities: {player}", draw, canvas.tall(len(matrix))))
     return sketches
 
 
 def _money(axes: Axes, sold: Sold, label: str) -> str:
     auctions = sold.auctions[label]
-    for name in sold.names(label):
+    for name in sold.found[label]:
         curve, (colour, mark) = auc_arena.budget_curve(auctions, name), sold.looks[name]
         axes.plot(range(len(curve)), curve, color=colour, marker=mark, ms=5, label=name[:24])
     canvas.over_rounds(axes, "items sold")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("money left, mean")
+    axes.set(ylim=(0, None), ylabel="money left, mean")
     return f"Money left after each item in the order of sale, mean over {len(auctions)} auctions."
 
 
 def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
-    ranks, names = auc_arena.ranks(sold.auctions[label]), sold.names(label)
+    ranks, names = auc_arena.ranks(sold.auctions[label]), sold.found[label]
     for name, shift in zip(names, np.linspace(-0.12, 0.12, len(names)), strict=True):
         row, (colour, mark) = ranks[name], sold.looks[name]
-        at = np.arange(1, len(row) + 1)
-        heights = canvas.padded([row])[0] + shift
+        at, heights = np.arange(1, len(row) + 1), np.array(row, np.float64) + shift
         axes.plot(at, heights, color=colour, marker=mark, ms=6, label=name[:24])
     canvas.over_rounds(axes, "auction")
     axes.set_ylim(len(ranks) + 0.4, 0.6)
@@ -312,20 +274,17 @@ def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
 
 
 def _prices(axes: Axes, auctions: Sequence[Auction]) -> str:
-    sold = {aim: [sale.price for sale in found] for aim, found in auc_arena.sales(auctions).items()}
+    sold = auc_arena.prices(auctions)
     every = [price for prices in sold.values() for price in prices]
     at, width = np.linspace(0, 1.15 * max(every), 240), bandwidth(every)
     heights = {aim: density(prices, at, width) for aim, prices in sold.items()}
     top = max(float(height.max()) for height in heights.values())
-    looks = zip((BLUE, ORANGE), ("-", "--"), (-0.04, -0.1), strict=True)
-    for aim, (colour, style, below) in zip(sorted(sold, reverse=True), looks, strict=False):
+    looks = zip(sorted(sold, reverse=True), (BLUE, ORANGE), ("-", "--"), (-0.04, -0.1), strict=True)
+    for aim, colour, style, below in looks:
         prices = sold[aim]
         axes.plot(at, heights[aim], style, color=colour, label=f"{aim} ({len(prices)})")
         axes.plot(prices, [top * below] * len(prices), "|", color=colour, alpha=0.5)
-    axes.set_xlim(0, at[-1])
-    axes.set_yticks([])
-    axes.set_xlabel("winning price")
-    axes.set_ylabel("density")
+    axes.set(xlim=(0, at[-1]), yticks=[], xlabel="winning price", ylabel="density")
     gap = auc_arena.price_gap(auctions)
     return (
         "Prices of the items won by those who want profit and those who want many items (number "
@@ -342,9 +301,8 @@ def bandwidth(values: Sequence[float]) -> float:
 
 def density(values: Sequence[float], at: Array, width: float) -> Array:
     """Return a Gaussian kernel density, float64 like `at`."""
-    bells: Array = np.exp(-0.5 * ((at[:, None] - np.asarray(values, np.float64)) / width) ** 2)
-    result: Array = bells.mean(axis=1) / (width * np.sqrt(2 * np.pi))
-    return result
+    bells = np.exp(-0.5 * ((at[:, None] - np.asarray(values, np.float64)) / width) ** 2)
+    return bells.mean(axis=1) / (width * np.sqrt(2 * np.pi))
 
 
 def _priorities(axes: Axes, matrix: Mapping[str, Sequence[float | None]], player: str) -> str:
@@ -354,9 +312,7 @@ def _priorities(axes: Axes, matrix: Mapping[str, Sequence[float | None]], player
     shades = axes.pcolormesh(*edges, cells, cmap="cividis", vmin=1, vmax=3, ec=canvas.FAINT, lw=0.5)
     if cells.size <= 100:
         for row, column in zip(*np.nonzero(np.isfinite(cells)), strict=True):
-            value = cells[row, column]
-            ink = "black" if value > 2 else "white"
-            text = f"{value:.2g}"
+            text, ink = f"{cells[row, column]:.2g}", "black" if cells[row, column] > 2 else "white"
             axes.text(column + 1, row, text, color=ink, ha="center", va="center", fontsize=9)
     axes.grid(visible=False)
     axes.figure.colorbar(shades, ax=axes, label="mean priority", ticks=[1, 2, 3])

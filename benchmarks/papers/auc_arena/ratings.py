@@ -29,10 +29,8 @@ TAU = 25 / 300
 DRAW = 0.10
 """Probability that two equally good players draw."""
 MARGIN = NormalDist().inv_cdf((DRAW + 1) / 2) * math.sqrt(2) * BETA
-PRECISION = 1e-7
-"""Messages are passed on until none of their parameters changes by more."""
-SWEEPS = 1000
-"""At most so often along the ranking and back."""
+PRECISION, SWEEPS = 1e-7, 1000
+"""Messages go along the ranking and back, at most so often, until none changes by more."""
 SMALLEST = 1e-290
 """Chances below are approximated, as doubles end there."""
 OPENSKILL = {
@@ -56,15 +54,10 @@ class Skill(NamedTuple):
 
 
 def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> dict[str, Skill]:
-    """Return everybody's rating after some games, best first.
-
-    Args:
-        games: the score of each player, game after game; equal scores are a draw.
-        system: one of `SYSTEMS`.
+    """Return everybody's rating by one of `SYSTEMS`, best first, from scores game after game.
 
     Raises:
-        UnknownName: there is no such system.
-        OpenSkillNotInstalled: it needs that package.
+        UnknownName, OpenSkillNotInstalled: there is no such system, or it needs that package.
     """
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)
@@ -78,15 +71,10 @@ def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> 
 
 
 def trueskill(before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
-    """Return the ratings after one game, in the same order.
+    """Return the ratings of all who played one game after it, in the same order.
 
-    Args:
-        before: of all who played, at least one.
-        scores: of each of them; equal scores are a draw. Of three or more who draw, each is
-            compared with the next one in this order.
-
-    Raises:
-        BadParameter: not as many scores as ratings.
+    Equal scores are a draw; of three or more who draw, each is compared with the next in this
+    order. There is a `BadParameter` for not as many scores as ratings.
     """
     if len(before) != len(scores):
         raise BadParameter(f"each player needs a score, got {len(before)} and {len(scores)}")
@@ -99,12 +87,11 @@ def trueskill(before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
     return [found[ranking.index(i)] for i in range(len(scores))]
 
 
-# A normal density, up to a factor, is an array of its precision and precision times mean, so that
-# densities are multiplied by adding them; flat if both are 0.
-FLAT = np.zeros(2)
-
-
 def _normal(mean: float, variance: float) -> Array:
+    """Return a normal density up to a factor, as its precision and precision times mean.
+
+    So densities are multiplied by adding them; one of two zeros is flat.
+    """
     return np.array([1 / variance, mean / variance])
 
 
@@ -115,21 +102,18 @@ def _moments(density: Array) -> tuple[float, float]:
 
 def _plus(density: Array, mean: float, variance: float) -> Array:
     """Return the density of this quantity plus an independent one."""
-    result: Array = np.add(density, [0, density[0] * mean]) / (1 + density[0] * variance)
-    return result
+    return np.add(density, [0, density[0] * mean]) / (1 + density[0] * variance)
 
 
 def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Array]:
     """Return what the comparisons of neighbours in the ranking say of each performance.
 
-    Args:
-        performances: before the game, best rank first.
-        draws: whether each of them drew with the next one.
+    Performances are those before the game, best rank first; `draws`: with the next one.
     """
     there = range(len(draws))
     # What each comparison says of the better and of the worse of its two; a last one says nothing,
     # so that those at both ends of the ranking hear it from their missing neighbours.
-    better, worse = ([FLAT] * (len(draws) + 1) for _ in range(2))
+    better, worse = ([np.zeros(2)] * (len(draws) + 1) for _ in range(2))
     for _ in range(SWEEPS):
         change = 0.0
         for k in [*there, *reversed(there)]:

@@ -14,10 +14,9 @@ from llm_games.rulebook import Array
 
 
 class Correlation(NamedTuple):
-    """Spearman's rho of so many pairs.
+    """Spearman's rho of so many pairs; `p` is two-sided, by Student's t distribution.
 
-    `p` is two-sided, by Student's t distribution with ``size - 2`` degrees of freedom; None for two
-    pairs, which leave none.
+    It has ``size - 2`` degrees of freedom; of two pairs, which leave none, `p` is None.
     """
 
     rho: float
@@ -28,15 +27,13 @@ class Correlation(NamedTuple):
 def average_ranks(values: Sequence[float]) -> Array:
     """Return ranks from 1, float64; equal values share the mean of their ranks."""
     _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[where]
-    return ranks
+    return (np.cumsum(counts) - (counts - 1) / 2)[where]
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation | None:
     """Return Pearson's correlation of the average ranks; None where either side is constant.
 
-    Raises:
-        BadParameter: not as many of one as of the other.
+    There is a `BadParameter` for not as many of one as of the other.
     """
     if len(xs) != len(ys):
         raise BadParameter(f"a correlation needs pairs, got {len(xs)} and {len(ys)} values")
@@ -56,9 +53,6 @@ _quadrature = cache(np.polynomial.legendre.leggauss)  # it takes milliseconds
 def _p(left: float, power: int) -> float:
     """Return the share of the integral of sinᵏ from 0 to π/2 that lies below arcsin √left."""
     nodes, weights = _quadrature(200)
-
-    def integral(end: float) -> float:
-        return float(weights @ np.sin((nodes + 1) / 2 * end) ** power) * end
-
-    end = math.asin(math.sqrt(left))
-    return integral(end) / integral(math.pi / 2)
+    ends = (math.asin(math.sqrt(left)), math.pi / 2)
+    below, all_ = (float(weights @ np.sin((nodes + 1) / 2 * end) ** power) * end for end in ends)
+    return below / all_

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from itertools import chain, product, zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import Record, printed
+from llm_games.benchmarks.runs.reader import Episode
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
-from llm_games.rulebook import Rulebook
 
 MEASURES = ("scaled", "ratio", "absolute")
 """Deviation in the beauty contest: ``scaled``, the distance from the equilibrium number as a share
@@ -31,64 +31,38 @@ of the range; ``ratio``, the paper's equation 3, which is not defined where that
 ``absolute``, the distance."""
 
 
-class Session(Protocol):
-    """One session as it was recorded: the rules, the players' names by seat, a record a run."""
-
-    @property
-    def rules(self) -> Rulebook: ...  # noqa: D102
-
-    @property
-    def seats(self) -> Sequence[str]: ...  # noqa: D102
-
-    @property
-    def records(self) -> Sequence[Record]: ...  # noqa: D102
-
-
-@dataclass(frozen=True)
-class PlayerRun:
+class PlayerRun(NamedTuple):
     """One player in one run. None is what is not defined, or needs a legal action.
 
-    Attributes:
-        payoff: u, the share of the prize or the gain, fee included.
-        reference: u in equilibrium.
-        ratio: payoff to equilibrium payoff; of an auction, final to equilibrium assets.
-        asset_ratio: final assets to assets; auctions only.
-        deviation: d of equation 3, see `MEASURES`; of an auction, how far `ratio` is from 1.
-        misbid: ``|bid - valuation| / valuation``; auctions only.
-        place: the normalised action: within the range, 0 to 1; of an auction, bid to valuation.
-        won: whether it won, alone or with others.
-        broke: "", "format" or "range".
+    `payoff`: the share of the prize or the gain, fee included; `advantage`: what it is more than in
+    equilibrium; `ratio`: to that in equilibrium, of an auction final assets to those; `deviation`:
+    d of equation 3, see `MEASURES`, of an auction how far `ratio` is from 1; `place`: the action
+    within its range, 0 to 1, of an auction bid to valuation; `won`: alone or with others; `broke`:
+    "", "format" or "range". Auctions only: final assets to assets, and |bid - value| / value.
     """
 
     payoff: Fraction
-    reference: Fraction | None
+    advantage: Fraction | None
     ratio: Fraction | None
-    asset_ratio: Fraction | None
     deviation: Fraction | None
-    misbid: Fraction | None
     place: Fraction | None
     won: bool
     broke: str
-
-    @property
-    def advantage(self) -> Fraction | None:
-        """The payoff less that in equilibrium."""
-        return None if self.reference is None else self.payoff - self.reference
+    asset_ratio: Fraction | None = None
+    misbid: Fraction | None = None
 
 
-def is_contest(rules: Rulebook) -> bool:
+def is_contest(rules: Any) -> bool:
     """Return whether a game is a beauty contest; the arena's others are auctions."""
-    return rules.name == "beauty_contest"
+    return bool(rules.name == "beauty_contest")
 
 
 def owns(rules: Any) -> bool:
     """Return whether a game is of the arena: a shared prize, or an auction with assets."""
-    if is_contest(rules):
-        return bool(rules.prize_rule == "split")
-    return bool(rules.name == "budget_auction")
+    return rules.prize_rule == "split" if is_contest(rules) else rules.name == "budget_auction"
 
 
-def player_runs(session: Session, measure: str = "scaled") -> list[list[PlayerRun]]:
+def player_runs(session: Episode, measure: str = "scaled") -> list[list[PlayerRun]]:
     """Return what every seat did and got, a list by seat for each run.
 
     Raises:
@@ -96,89 +70,68 @@ def player_runs(session: Session, measure: str = "scaled") -> list[list[PlayerRu
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
-    game: Any = session.rules
-    if game.name not in _RUNS:
-        raise unknown("game of the arena", game.name, _RUNS)
+    game, kinds = session.rules, {"beauty_contest": _contest, "budget_auction": _auction}
+    if game.name not in kinds:
+        raise unknown("game of the arena", game.name, kinds)
     plain = [{key: np.asarray(x).tolist() for key, x in r.items()} for r in session.records]
-    return [_RUNS[game.name](game, record, measure) for record in plain]
+    return [list(kinds[game.name](game, record, measure)) for record in plain]
 
 
-def _contest(game: Any, record: Record, measure: str) -> list[PlayerRun]:
+def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
     low, prize = Fraction(game.min), Fraction(game.prize)
     high = Fraction(record.get("limit", int(game.max * game.unit)), game.unit)
     goal = {-1: low, 0: None, 1: high}[(game.ratio > 1) - (game.ratio < 1)]
-    pays: dict[str, Callable[[int], Fraction]] = {
-        "split": lambda k: prize / k,
-        "exclusive": lambda k: prize * (k == 1),
-        "amplified": lambda k: prize * k,
-    }
-    pay = pays.get(game.prize_rule, lambda k: prize)
-    reference = pay(game.players)
-    share = pay(max(sum(record["winners"]), 1))
-    found = []
-    for action, legal, won in zip(
-        record["actions"], record["legal"], record["winners"], strict=True
-    ):
+
+    def pay(winners: int) -> Fraction:
+        alone = prize * (winners == 1)
+        pays = {"split": prize / winners, "exclusive": alone, "amplified": prize * winners}
+        return pays.get(game.prize_rule, prize)
+
+    def deviation(number: Fraction | None) -> Fraction | None:
+        if number is None or goal is None or (measure == "ratio" and not goal):
+            return None
+        width = {"scaled": high - low, "ratio": goal, "absolute": Fraction(1)}[measure]
+        return abs((number - goal) / width)
+
+    reference, share = pay(game.players), pay(max(sum(record["winners"]), 1))
+    columns = (record[key] for key in ("actions", "legal", "winners"))
+    for action, legal, won in zip(*columns, strict=True):
         number = Fraction(action, game.unit) if legal else None
         payoff = share if won else Fraction(0) if legal else -Fraction(game.foul_fee)
-        one = PlayerRun(
-            payoff=payoff,
-            reference=reference,
+        yield PlayerRun(
+            payoff,
+            advantage=payoff - reference,
             ratio=payoff / reference if reference else None,
-            asset_ratio=None,
-            deviation=_distance(number, goal, high - low, measure),
-            misbid=None,
+            deviation=deviation(number),
             place=None if number is None else (number - low) / (high - low),
             won=won,
             broke=_broke(action, legal),
         )
-        found.append(one)
-    return found
 
 
-def _distance(
-    number: Fraction | None, goal: Fraction | None, width: Fraction, measure: str
-) -> Fraction | None:
-    if number is None or goal is None:
-        return None
-    if measure == "ratio":
-        return abs(number / goal - 1) if goal else None
-    return abs(number - goal) / (width if measure == "scaled" else 1)
-
-
-def _auction(game: Any, record: Record, measure: str) -> list[PlayerRun]:
+def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
     best = equilibrium_assets(record) if game.price == "second" else [None] * game.players
     columns = (record[key] for key in ("actions", "legal", "valuations", "assets", "final"))
-    found = []
     for seat, (bid, legal, value, assets, final) in enumerate(zip(*columns, strict=True)):
         stable = best[seat]
         ratio = None if stable is None else Fraction(final, stable)
-        one = PlayerRun(
+        yield PlayerRun(
             payoff=Fraction(final - assets, game.unit),
-            reference=None if stable is None else Fraction(stable - assets, game.unit),
+            advantage=None if stable is None else Fraction(final - stable, game.unit),
             ratio=ratio,
-            asset_ratio=Fraction(final, assets),
             deviation=abs(ratio - 1) if legal and ratio is not None else None,
-            misbid=Fraction(abs(bid - value), value) if legal and value else None,
             place=Fraction(bid, value) if legal and value else None,
             won=record["winner"] == seat,
             broke=_broke(bid, legal),
+            asset_ratio=Fraction(final, assets),
+            misbid=Fraction(abs(bid - value), value) if legal and value else None,
         )
-        found.append(one)
-    return found
-
-
-_RUNS: dict[str, Callable[[Any, Record, str], list[PlayerRun]]] = {
-    "beauty_contest": _contest,
-    "budget_auction": _auction,
-}
 
 
 def equilibrium_assets(record: Record) -> list[int]:
-    """Return each seat's final assets if all had bid truthfully in a second-price run.
+    """Return each seat's final assets, in the record's units, if all had bid truthfully.
 
-    Everybody bids its valuation, at most its assets; the lowest of tied seats wins. Amounts are in
-    the units of the record.
+    In a second-price run everybody bids its valuation, at most its assets; of ties the lowest wins.
     """
     bids = [min(v, a) for v, a in zip(record["valuations"], record["assets"], strict=True)]
     winner = bids.index(max(bids))
@@ -190,25 +143,12 @@ def _broke(action: int, legal: bool) -> str:
     return "" if legal else "format" if action == MISSING else "range"
 
 
-# -- from runs to figures ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """One player over some sessions; a name that sits on several seats counts once for each.
 
-    Attributes:
-        player: its name.
-        runs: played, over all sessions and seats.
-        payoff: u, mean over the runs of a session, then over sessions.
-        advantage: u minus u in equilibrium, likewise.
-        ratio: r of equations 1 and 4, likewise; 1 is as in equilibrium.
-        asset_ratio: final assets to assets, likewise; auctions only.
-        deviation: d of equation 2, over all runs in which it is defined.
-        left_out: runs in which it is not.
-        misbid: mean of ``|bid - valuation| / valuation``; auctions only.
-        won: runs won, alone or with others.
-        bad_format, bad_range: runs with a rule break, by kind.
+    Payoff, payoff less that in equilibrium, and ratios (equations 1 and 4) are means over the runs
+    of a session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which
+    they are defined. `left_out`: runs without a deviation. The rest counts runs, all or such.
     """
 
     player: str
@@ -229,18 +169,9 @@ class Standing:
         """Return the share of the runs that it won."""
         return self.won / self.runs
 
-    @property
-    def rule_breaks(self) -> float:
-        """Return the percentage of the runs with a rule break."""
-        return 100 * (self.bad_format + self.bad_range) / self.runs
 
-
-def standings(sessions: Sequence[Session], measure: str = "scaled") -> list[Standing]:
-    """Return the results of every player, in the order in which they first appear.
-
-    Raises:
-        UnknownName: see `player_runs`.
-    """
+def standings(sessions: Sequence[Episode], measure: str = "scaled") -> list[Standing]:
+    """Return the results of every player, in the order in which they first appear."""
     played: dict[str, list[list[PlayerRun]]] = {}
     for session in sessions:
         runs = player_runs(session, measure)
@@ -258,62 +189,63 @@ def _standing(name: str, sessions: list[list[PlayerRun]]) -> Standing:
     broke = Counter(run.broke for run in runs)
 
     def over(name: str) -> Any:
-        means = [_mean([getattr(run, name) for run in session]) for session in sessions]
+        means = [_mean(getattr(run, name) for run in session) for session in sessions]
         known = [mean for mean in means if mean is not None]
-        return _cell(known) if known else None
+        std = float(statistics.stdev(known)) if len(known) > 1 else None
+        return Cell(float(sum(known) / len(known)), std, len(known)) if known else None
 
     return Standing(
-        player=name,
-        runs=len(runs),
+        name,
+        len(runs),
         payoff=over("payoff"),
         advantage=over("advantage"),
         ratio=over("ratio"),
         asset_ratio=over("asset_ratio"),
         deviation=_float(_mean(deviations)),
         left_out=deviations.count(None),
-        misbid=_float(_mean([run.misbid for run in runs])),
+        misbid=_float(_mean(run.misbid for run in runs)),
         won=sum(run.won for run in runs),
         bad_format=broke["format"],
         bad_range=broke["range"],
     )
 
 
-def path(sessions: Sequence[Session], player: str | None = None) -> list[float | None]:
+def _mean(values: Iterable[Fraction | None]) -> Fraction | None:
+    known = [value for value in values if value is not None]
+    return Fraction(sum(known), len(known)) if known else None
+
+
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def path(sessions: Sequence[Episode], player: str | None = None) -> list[float | None]:
     """Return the mean normalised action of each run over sessions, of one player or of all.
 
     None where nobody acted legally.
     """
-    places: list[list[Fraction | None]] = []
-    for session in sessions:
-        for k, run in enumerate(player_runs(session)):
-            if k == len(places):
-                places.append([])
-            pairs = zip(session.seats, run, strict=True)
-            places[k] += [turn.place for name, turn in pairs if player in (None, name)]
-    return [_float(_mean(values)) for values in places]
+
+    def of(session: Episode, run: Sequence[PlayerRun]) -> list[Fraction | None]:
+        turns = zip(session.seats, run, strict=True)
+        return [turn.place for name, turn in turns if player in (None, name)]
+
+    places = ([of(session, run) for run in player_runs(session)] for session in sessions)
+    return [_float(_mean(chain(*run))) for run in zip_longest(*places, fillvalue=())]
 
 
-def goal(game: Rulebook) -> int:
+def goal(game: Any) -> int:
     """Return where a path ends up in equilibrium: 0 or 1."""
-    above: bool = game.name != "beauty_contest" or game.ratio > 1  # type: ignore[attr-defined]
-    return int(above)
+    return int(not is_contest(game) or game.ratio > 1)
 
 
-def convergence_run(
-    places: Sequence[float | None], goal: float, tolerance: float = 0.05
-) -> int | None:
-    """Return the first run, from 1, from which on a path stays within `tolerance` of `goal`."""
+def convergence_run(places: Sequence[float | None], goal: int) -> int | None:
+    """Return the first run, from 1, from which on a path stays within 0.05 of `goal`."""
     first = None
     for run, place in enumerate(places, 1):
         # As the numbers are written: 0.95 is 0.05 from 1, though not in doubles.
-        far = None if place is None else abs(_as_written(place) - _as_written(goal))
-        near = far is not None and far <= _as_written(tolerance)
+        near = place is not None and abs(Fraction(str(place)) - goal) <= Fraction("0.05")
         first = (first or run) if near else None
     return first
-
-
-def _as_written(number: float) -> Fraction:
-    return Fraction(repr(float(number)))
 
 
 def convergence_rate(places: Sequence[float | None], goal: float) -> float | None:
@@ -325,20 +257,6 @@ def convergence_rate(places: Sequence[float | None], goal: float) -> float | Non
         return None
     left = abs(places[-1] - goal) / abs(places[0] - goal)
     return float(1 - left ** (1 / (len(places) - 1)))
-
-
-def _mean(values: Sequence[Fraction | None]) -> Fraction | None:
-    known = [value for value in values if value is not None]
-    return Fraction(sum(known), len(known)) if known else None
-
-
-def _cell(values: Sequence[Fraction]) -> Cell:
-    std = float(statistics.stdev(values)) if len(values) > 1 else None
-    return Cell(float(Fraction(sum(values), len(values))), std, len(values))
-
-
-def _float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
 
 
 # -- the paper's tables --------------------------------------------------------------------------
@@ -361,20 +279,14 @@ class BreakRow(NamedTuple):
         return 100 * self.broken_runs / self.runs
 
 
-def break_table(sessions: Sequence[Session]) -> list[BreakRow]:
-    """Return the rows of Table 2: by game, with and without history shown, and player.
-
-    Raises:
-        UnknownName: see `player_runs`.
-    """
-    rows = []
-    for game, played in _by_game(sessions).items():
-        for history in (False, True):
-            alike = [session for session in played if shows_history(session.rules) == history]
-            for found in standings(alike):
-                kinds = found.bad_format, found.bad_range
-                row = BreakRow(game, history, found.player, found.runs, sum(kinds), *kinds)
-                rows.append(row)
+def break_table(sessions: Sequence[Episode]) -> list[BreakRow]:
+    """Return the rows of Table 2: by game, with and without history shown, and player."""
+    rows, kinds = [], [(title(session.rules), shows_history(session.rules)) for session in sessions]
+    for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
+        pairs = zip(sessions, kinds, strict=True)
+        for found in standings([session for session, kind in pairs if kind == (game, history)]):
+            broken = found.bad_format, found.bad_range
+            rows.append(BreakRow(game, history, found.player, found.runs, sum(broken), *broken))
     return rows
 
 
@@ -385,22 +297,11 @@ def shows_history(game: Any) -> bool:
 
 def title(game: Any) -> str:
     """Return a game's name in the tables, such as ``second_price_auction``."""
-    return game.name if game.name == "beauty_contest" else f"{game.price}_price_auction"
-
-
-def _by_game(sessions: Sequence[Session]) -> dict[str, list[Session]]:
-    found: dict[str, list[Session]] = {}
-    for session in sessions:
-        found.setdefault(title(session.rules), []).append(session)
-    return found
+    return game.name if is_contest(game) else f"{game.price}_price_auction"
 
 
 class PublishedPayoff(NamedTuple):
-    """A cell of the published Table 1.
-
-    In the beauty contest it is u. The unit of the auction is not stated and fits no definition:
-    do not compare with it.
-    """
+    """A cell of the published Table 1; its auction's unit is not stated and fits no definition."""
 
     game: str
     sessions: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
-from llm_games.benchmarks.papers.econ_arena.metrics import Standing
+from llm_games.benchmarks.papers.econ_arena.metrics import Standing, standings
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
@@ -24,8 +24,6 @@ TITLES = {"beauty_contest": "beauty contest", "second_price_auction": "auction"}
 """The games as the published tables call them, in words."""
 FIRST = (20, 60)
 """The published Table 1 has means over so many first sessions, and over all 100."""
-PRINTED = 9
-"""Models in the published Table 2."""
 
 
 def room(run: Run, game: Game) -> str:
@@ -47,10 +45,6 @@ def history(game: Game) -> str:
 def _title(game: Game) -> str:
     name = econ_arena.title(game.rules)
     return TITLES.get(name, name.replace("_", " "))
-
-
-def _standings(game: Game) -> list[Standing]:
-    return econ_arena.standings(game.done)
 
 
 # -- result tables ---------------------------------------------------------------------------------
@@ -90,58 +84,42 @@ DISTANCE = columns(
 SHOWN = [f"{game}, {shown}" for game, shown in product(TITLES.values(), ("no history", "history"))]
 BREAK = columns("player, source", "runs") | dict.fromkeys([*SHOWN, "format", "range"], ".1f")
 
+Played = Mapping[tuple[str, str, str], Game]
+"""Games by label, room and history."""
+
 
 def sections(run: Run) -> list[Section]:
     """Return Tables 1 and 2 with one's own rows, distances from equilibrium, paths, and figures."""
     games = [game for game in run.games if game.done]
     if not games:
         return [Section(PAPER.title, ABOUT)]
-    who = {game.label: (game.label, room(run, game), history(game)) for game in games}
-    payoffs = [*_payoffs(games, who), *_published_payoffs()]
-    breaks = [*_breaks(games), *_published_breaks()]
-    distances, places = [*_distances(games, who)], [*_places(games, who)]
+    played = {(game.label, room(run, game), history(game)): game for game in games}
+    breaks, distances = [*_breaks(games)], [*_distances(played)]
+    path = columns(f"{WHO}, run of session, action, goal")
     grids = [
-        Grid(PAYOFF, payoffs, "Payoffs", "econ_arena_table1", PAYOFFS),
+        Grid(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
         Grid(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
         Grid(DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES),
-        Grid(columns(f"{WHO}, run of session, action, goal"), places, name="econ_arena_paths"),
+        Grid(path, [*_places(played)], name="econ_arena_paths"),
     ]
     return [Section(PAPER.title, ABOUT, grids, [*_figures(run, games, breaks)])]
 
 
-Who = dict[str, tuple[str, str, str]]
-
-
-def _payoffs(games: Sequence[Game], who: Who) -> Iterator[list[Value]]:
-    for game in games:
-        sessions = game.done
-        first = [
-            {s.player: s.payoff.mean for s in econ_arena.standings(sessions[:count])}
-            if len(sessions) >= count
-            else {}
-            for count in FIRST
-        ]
-        for found in _standings(game):
+def _payoffs(played: Played) -> Iterator[list[Value]]:
+    for who, game in played.items():
+        sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
+        first = [{s.player: s.payoff.mean for s in standings(some)} for some in sessions]
+        for found in standings(game.done):
             yield [
-                *who[game.label],
-                found.player,
-                OWN,
-                len(sessions),
+                *(*who, found.player, OWN, len(game.done)),
                 *(means.get(found.player) for means in first),
-                found.payoff.mean,
-                found.payoff.error,
-                found.ratio and found.ratio.mean,
-                found.asset_ratio and found.asset_ratio.mean,
-                found.winning_rate,
+                *(found.payoff.mean, found.payoff.error, found.ratio and found.ratio.mean),
+                *(found.asset_ratio and found.asset_ratio.mean, found.winning_rate),
             ]
-
-
-def _published_payoffs() -> Iterator[list[Value]]:
     rows = {(r.game, r.model, r.sessions): r.payoff for r in econ_arena.published_payoffs()}
-    for game, model in dict.fromkeys((game, model) for game, model, _ in rows):
-        means = [rows[game, model, count] for count in (*FIRST, 100)]
-        who = (TITLES.get(game, game), "senior", "0", model)
-        yield [*who, PUBLISHED, 100, *means, *[None] * 4]
+    for name, model in dict.fromkeys((name, model) for name, model, _ in rows):
+        means = [rows[name, model, count] for count in (*FIRST, 100)]
+        yield [TITLES[name], "senior", "0", model, PUBLISHED, 100, *means, *[None] * 4]
 
 
 def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
@@ -149,41 +127,39 @@ def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
     for name in dict.fromkeys(row.player for row in rows):
         own = [row for row in rows if row.player == name]
         runs = sum(row.runs for row in own)
-        shares = {(row.game, row.history): row.percent for row in own}
         kinds = [sum(row.bad_format for row in own), sum(row.bad_range for row in own)]
-        cells = [shares.get(key) for key in product(TITLES, (False, True))]
-        yield [name, OWN, runs, *cells, *(100 * count / runs for count in kinds)]
+        yield [name, OWN, runs, *_shares(own), *(100 * count / runs for count in kinds)]
+    printed = econ_arena.published_rule_breaks()
+    for model in dict.fromkeys(row.model for row in printed):
+        cells = [row for row in printed if row.model == model]
+        yield [model, PUBLISHED, sum(row.runs for row in cells), *_shares(cells), None, None]
 
 
-def _published_breaks() -> Iterator[list[Value]]:
-    rows = econ_arena.published_rule_breaks()
-    for model in dict.fromkeys(row.model for row in rows):
-        own = {(row.game, row.history): row for row in rows if row.model == model}
-        cells = [own[key].percent for key in product(TITLES, (False, True))]
-        yield [model, PUBLISHED, sum(row.runs for row in own.values()), *cells, None, None]
+def _shares(rows: Sequence[Any]) -> list[float | None]:
+    shares = {(row.game, row.history): row.percent for row in rows}
+    return [shares.get(key) for key in product(TITLES, (False, True))]
 
 
-def _distances(games: Sequence[Game], who: Who) -> Iterator[list[Value]]:
+def _distances(played: Played) -> Iterator[list[Value]]:
     """Yield how far each player is from equilibrium, and how its path gets there."""
-    for game in games:
+    for who, game in played.items():
         goal = econ_arena.goal(game.rules)
-        for found in _standings(game):
+        for found in standings(game.done):
             path = econ_arena.path(game.done, found.player)
             yield [
-                *(*who[game.label], found.player, found.deviation, found.left_out, found.misbid),
+                *(*who, found.player, found.deviation, found.left_out, found.misbid),
                 found.advantage and found.advantage.mean,
                 econ_arena.convergence_run(path, goal) if len(path) > 1 else None,
                 econ_arena.convergence_rate(path, goal),
             ]
 
 
-def _places(games: Sequence[Game], who: Who) -> Iterator[list[Value]]:
+def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
-    for game in games:
-        goal = econ_arena.goal(game.rules)
+    for who, game in played.items():
         for name in game.players:
             for k, place in enumerate(econ_arena.path(game.done, name), start=1):
-                yield [*who[game.label], name, k, place, goal]
+                yield [*who, name, k, place, econ_arena.goal(game.rules)]
 
 
 # -- figures over all games ------------------------------------------------------------------------
@@ -196,38 +172,37 @@ def _figures(run: Run, games: Sequence[Game], breaks: Sequence[Any]) -> Iterator
         size = canvas.tall(len(own), len(_players(own)))
         yield Sketch(f"Payoffs: {title}", partial(_payoff, games=own), size)
         yield Sketch(f"Deviation: {title}", partial(_deviation, games=own), size)
-    size = canvas.tall(len(_players(games)) + PRINTED)
-    yield Sketch("Rule breaks", partial(_rule_breaks, rows=breaks), size)
+    yield Sketch("Rule breaks", partial(_rule_breaks, rows=breaks), canvas.tall(len(breaks)))
     for name, own in _levels(games).items():
         yield Sketch(f"History: {name}", partial(_by_history, run=run, games=own))
 
 
-def _players(games: Sequence[Game]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a marker for each player."""
-    names = list(dict.fromkeys(name for game in games for name in game.seats))
-    return dict(zip(names, canvas.looks(len(names)), strict=True))
+def _players(games: Sequence[Game]) -> list[str]:
+    return list(dict.fromkeys(name for game in games for name in game.seats))
 
 
-def _series(
-    games: Sequence[Game], value: Callable[[Standing], tuple[float, float] | None]
-) -> dict[str, list[tuple[float, float] | None]]:
-    """Return a value of each player in each game; None where it has none."""
-    found = [{s.player: value(s) for s in _standings(game)} for game in games]
-    return {name: [row.get(name) for row in found] for name in _players(games)}
+def _dots(
+    axes: Axes, games: Sequence[Game], value: Callable[[Standing], tuple[float, float] | None]
+) -> dict[str, float]:
+    """Draw a value of each player in each game; return how far below a row's middle they are."""
+    found = [{s.player: value(s) for s in standings(game.done)} for game in games]
+    series = {name: [row.get(name) for row in found] for name in _players(games)}
+    shifts = canvas.dots(axes, [game.label for game in games], series)
+    canvas.zero(axes)
+    return shifts
 
 
 def _payoff(axes: Axes, games: Sequence[Game]) -> str:
-    def value(found: Standing) -> tuple[float, float] | None:
+    def value(found: Standing) -> tuple[float, float]:
         cell, less = (found.asset_ratio, 1) if found.asset_ratio else (found.payoff, 0)
         return cell.mean - less, cell.error or 0.0
 
-    shifts = canvas.dots(axes, [game.label for game in games], _series(games, value))
-    canvas.zero(axes)
+    shifts = _dots(axes, games, value)
     if not econ_arena.is_contest(games[0].rules):
         axes.set_xlabel("gain as a share of the assets")
         return "Mean gain of a run as a share of the assets, ± 1 standard error over sessions."
     for row, game in enumerate(games):
-        for found in _standings(game):
+        for found in standings(game.done):
             if found.advantage:
                 stable = found.payoff.mean - found.advantage.mean
                 axes.plot(stable, row + shifts[found.player], "|", color=canvas.INK, ms=9)
@@ -239,51 +214,42 @@ def _payoff(axes: Axes, games: Sequence[Game]) -> str:
 
 
 def _deviation(axes: Axes, games: Sequence[Game]) -> str:
-    def value(found: Standing) -> tuple[float, float] | None:
-        return None if found.deviation is None else (found.deviation, 0.0)
-
-    canvas.dots(axes, [game.label for game in games], _series(games, value))
-    canvas.zero(axes)
+    _dots(axes, games, lambda s: None if s.deviation is None else (s.deviation, 0.0))
     axes.set_xlabel("deviation d")
     return "Mean distance from equilibrium over all legal actions; 0: as in equilibrium."
 
 
 def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
-    looks = zip((BLUE, BLUE, ORANGE, ORANGE), "osos", (-0.24, -0.08, 0.08, 0.24), strict=True)
-    shares = {name: (3 + k, *look) for k, (name, look) in enumerate(zip(SHOWN, looks, strict=True))}
-    canvas.beside_published(axes, rows, shares, filled=lambda column: column % 2 == 0)
-    axes.set_xlim(-3, 103)
-    axes.set_xlabel("% of the runs")
+    colours, below = (BLUE, BLUE, ORANGE, ORANGE), (-0.24, -0.08, 0.08, 0.24)
+    looks = zip((3, 4, 5, 6), colours, "osos", below, strict=True)
+    series = dict(zip(SHOWN, looks, strict=True))
+    canvas.beside_published(axes, rows, series, filled=lambda column: column % 2 == 0)
+    axes.set(xlim=(-3, 103), xlabel="% of the runs")
     return "Share of the runs in which a player broke a rule; below the line as published."
 
 
 def _levels(games: Sequence[Game]) -> dict[str, list[Game]]:
     """Return games of one kind, with one kind of what is shown, at several lengths of history."""
     sessions = [game for game in games if game.rules.rounds > 1]
+    blank = [game for game in sessions if history(game) == "0"]
     found: dict[str, list[Game]] = {}
     for game in sessions:
         if history(game) != "0":
-            found.setdefault(f"{_title(game)}, {_told(game.rules)}", []).append(game)
-    blank = [game for game in sessions if history(game) == "0"]
-    both = {
-        name: [g for g in blank if _title(g) == _title(own[0])] + own for name, own in found.items()
-    }
-    return {name: own for name, own in both.items() if len(set(map(history, own))) > 1}
-
-
-def _told(rules: Any) -> str:
-    told = rules.reveal if isinstance(rules.reveal, str) else "numbers"
-    return {"bids_and_private": "bids and values"}.get(told, told)
+            told = game.rules.reveal if isinstance(game.rules.reveal, str) else "numbers"
+            told = told.replace("bids_and_private", "bids and values")
+            alike = [other for other in blank if _title(other) == _title(game)]
+            found.setdefault(f"{_title(game)}, {told}", alike).append(game)
+    return {name: own for name, own in found.items() if len(set(map(history, own))) > 1}
 
 
 def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
-    for game, (colour, mark) in zip(games, canvas.looks(len(games)), strict=True):
-        names = game.players
-        tried = [name for name in names if run.players[name].kind != "rational"] or names
-        paths = canvas.padded([econ_arena.path(game.done, name) for name in tried])
-        shown = f"last {history(game)}".replace("last 0", "none").replace("last all", "all")
-        _path(axes, np.nanmean(paths, axis=0), shown, colour, mark)
-    _goal(axes, games[0])
+    curves = []
+    for game in games:
+        tried = [name for name in game.players if run.players[name].kind != "rational"]
+        paths = [econ_arena.path(game.done, name) for name in tried or game.players]
+        shown = {"0": "none", "all": "all"}.get(history(game), f"last {history(game)}")
+        curves.append((shown, np.nanmean(canvas.padded(paths), axis=0)))
+    _curves(axes, games[0], curves)
     return (
         "Mean normalised action in each run of a session, by how many past runs are shown; "
         "without the rational players."
@@ -302,16 +268,14 @@ def moves(run: Run, game: Game) -> list[Sketch]:
     return [Sketch("Actions", partial(_actions, game=game), canvas.tall(len(game.players)))]
 
 
-def _path(axes: Axes, places: Any, label: str, colour: str, mark: str) -> None:
-    at = np.arange(1, len(places) + 1)
-    axes.plot(at, places, color=colour, marker=mark, ms=5.5, label=label)
-
-
-def _goal(axes: Axes, game: Game) -> None:
+def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Any]]) -> None:
+    """Draw normalised actions in each run of a session, and where they end up in equilibrium."""
+    for (name, places), (colour, mark) in zip(curves, canvas.looks(len(curves)), strict=True):
+        at, heights = np.arange(1, len(places) + 1), np.array(places, np.float64)
+        axes.plot(at, heights, color=colour, marker=mark, ms=5.5, label=name[:24])
     canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
     canvas.over_rounds(axes, "run of a session")
-    axes.set_ylim(bottom=-0.03)
-    axes.set_ylabel(_action(game))
+    axes.set(ylim=(-0.03, None), ylabel=_action(game))
 
 
 def _action(game: Game) -> str:
@@ -319,23 +283,18 @@ def _action(game: Game) -> str:
 
 
 def _paths(axes: Axes, game: Game) -> str:
-    for name, (colour, mark) in _players([game]).items():
-        [places] = canvas.padded([econ_arena.path(game.done, name)])
-        _path(axes, places, name[:24], colour, mark)
-    _goal(axes, game)
+    _curves(axes, game, [(name, econ_arena.path(game.done, name)) for name in game.players])
     return f"Mean normalised action in each run, over {len(game.done)} sessions, by player."
 
 
 def _actions(axes: Axes, game: Game) -> str:
-    played = [
-        (name, float(turn.place))
-        for session in game.done
-        for [run] in [econ_arena.player_runs(session)]
-        for name, turn in zip(session.seats, run, strict=True)
-        if turn.place is not None
-    ]
     for row, name in enumerate(game.players):
-        own = [place for who, place in played if who == name]
+        own = [
+            float(turn.place)
+            for session in game.done
+            for who, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True)
+            if who == name and turn.place is not None
+        ]
         shift = np.linspace(-0.22, 0.22, len(own)) if len(own) > 1 else np.zeros(len(own))
         axes.plot(own, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
         if own:

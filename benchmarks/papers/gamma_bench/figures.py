@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _per_round(game: Game, value: Callable[[dict[str, Any]], float | None]) -> list[list[float]]:
-    rows = [[value(record) for record in e.records] for e in game.played]
-    return [[np.nan if x is None else float(x) for x in row] for row in rows]
+def _per_round(game: Game, value: Callable[[dict[str, Any]], Any]) -> list[list[Any]]:
+    return [[value(record) for record in e.records] for e in game.played]
 
 
 def _beauty_contest(axes: Axes, game: Game) -> str:
@@ -46,14 +45,12 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
 
 
 def _el_farol_bar(axes: Axes, game: Game) -> str:
-    rules = game.rules
-    place = bar.Bar.of(rules)
+    place, players = bar.Bar.of(game.rules), game.rules.players
     mixed = bar.mixed_equilibrium(place)
     paths(axes, _per_round(game, lambda r: r["goers"]), "goers")
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
-    line(axes, mixed * rules.players, f"mixed equilibrium {mixed * rules.players:.2f}")
-    axes.set_ylabel("players at the bar")
-    axes.set_ylim(-0.3, rules.players + 0.3)
+    line(axes, mixed * players, f"mixed equilibrium {mixed * players:.2f}")
+    axes.set(ylabel="players at the bar", ylim=(-0.3, players + 0.3))
     return (
         "How many went in each round; any profile with exactly as many as the capacity is an "
         f"equilibrium, and everybody going with probability {mixed:.3f} is another{thin(game)}."
@@ -61,12 +58,10 @@ def _el_farol_bar(axes: Axes, game: Game) -> str:
 
 
 def _divide_dollar(axes: Axes, game: Game) -> str:
-    rules = game.rules
-    golds = rules.golds
+    golds = game.rules.golds
     paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids")
     line(axes, golds, f"equilibrium: sum {golds}")
-    axes.set_ylabel("golds")
-    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    axes.set(ylabel="golds", ylim=(min(0, axes.get_ylim()[0]), None))
     return f"Sum of the bids in each round; above {golds} nobody is paid{thin(game)}."
 
 
@@ -91,23 +86,20 @@ def _diners_dilemma(axes: Axes, game: Game) -> str:
     if gain:
         line(axes, float(gain > 0), f"equilibrium: all {'costly' if gain > 0 else 'cheap'}")
     line(axes, 0, "best for all: all cheap", GREEN, ":")
-    axes.set_ylabel("share")
-    axes.set_ylim(-0.05, 1.05)
+    axes.set(ylabel="share", ylim=(-0.05, 1.05))
     return f"Share of players who ordered the costly dish in each round{thin(game)}."
 
 
 def _sealed_bid_auction(axes: Axes, game: Game) -> str:
     rules = game.rules
-    pairs = Counter(
-        zip(game.stack("valuations").ravel(), game.stack("actions").ravel(), strict=True)
-    )
+    columns = (game.stack(key).ravel() for key in ("valuations", "actions"))
+    pairs = Counter(zip(*columns, strict=True))
     values, bids = np.array(list(pairs)).T
     sizes = 10 * np.sqrt(list(pairs.values()))
     axes.scatter(values, bids, s=sizes, color=BLUE, alpha=0.45, linewidths=0, label="bid")
     ends = np.array([rules.valuation_min, rules.valuation_max])
     axes.plot(ends, ends, color=GREEN, linestyle=":", label="own valuation")
-    axes.set_xlabel("valuation")
-    axes.set_ylabel("bid")
+    axes.set(xlabel="valuation", ylabel="bid")
     sentence = "Every bid against its valuation, larger dots for more of them; "
     if rules.price == "second":
         return sentence + "bidding one's valuation is weakly dominant."
@@ -133,8 +125,7 @@ def _shading(axes: Axes, game: Game) -> str:
     elif solution is not None:
         best = _per_round(game, lambda r: _share(solution.mean_bid(r["valuations"]), r))
         paths(axes, best, "equilibrium", ORANGE)
-    axes.set_ylabel("share of valuation")
-    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    axes.set(ylabel="share of valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
     return (
         "Bid as a share of the valuation in each round; the item went to the highest valuation "
@@ -152,27 +143,28 @@ def _records(game: Game) -> list[dict[str, Any]]:
 
 
 def _battle_royale(axes: Axes, game: Game) -> str:
-    kinds: dict[str, list[tuple[int, int]]] = {"hit": [], "missed": [], "missed on purpose": []}
-    high = []
-    for row, episode in enumerate(game.played, start=1):
-        for shot, record in enumerate(episode.records, start=1):
-            missed = "missed on purpose" if record["target"] < 0 else "missed"
-            kinds["hit" if record["hit"] else missed].append((shot, row))
-            if aims_high(shot_of(record), record["rates"]):
-                high.append((shot, row + 0.3))
-    looks = {"hit": (ORANGE, "s"), "missed": (BLUE, "o"), "missed on purpose": (PURPLE, "x")}
-    for kind, (colour, marker) in looks.items():
-        if kinds[kind]:
-            axes.plot(*zip(*kinds[kind], strict=True), marker, color=colour, label=kind, ms=6)
+    shots = [
+        (number, run, record)
+        for run, episode in enumerate(game.played, start=1)
+        for number, record in enumerate(episode.records, start=1)
+    ]
+    kinds = [
+        "hit" if r["hit"] else "missed" if r["target"] >= 0 else "missed on purpose"
+        for _, _, r in shots
+    ]
+    looks = (("hit", ORANGE, "s"), ("missed", BLUE, "o"), ("missed on purpose", PURPLE, "x"))
+    for kind, colour, marker in looks:
+        at = [shot[:2] for shot, own in zip(shots, kinds, strict=True) if own == kind]
+        if at:
+            axes.plot(*zip(*at, strict=True), marker, color=colour, label=kind, ms=6)
+    high = [(number, run + 0.3) for number, run, r in shots if aims_high(shot_of(r), r["rates"])]
     if high:
-        axes.plot(
-            *zip(*high, strict=True), "_", color=GREEN, ms=9, mew=2.2, label="at the strongest"
-        )
+        marks = zip(*high, strict=True)
+        axes.plot(*marks, "_", color=GREEN, ms=9, mew=2.2, label="at the strongest")
     canvas.over_rounds(axes, "shot")
-    axes.set_ylabel("run")
     canvas.whole(axes.yaxis)
-    axes.set_ylim(len(game.played) + 0.7, 0.4)
-    share = len(high) / len(_records(game))
+    axes.set(ylabel="run", ylim=(len(game.played) + 0.7, 0.4))
+    share = len(high) / len(shots)
     return f"Every shot of every run, underlined if aimed at the strongest other ({share:.0%})."
 
 
@@ -190,8 +182,7 @@ def _pirate_plans(axes: Axes, game: Game) -> str:
     ticks = [t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if t < rules.gold]
     axes.set_yticks([*ticks, rules.gold], [str(t) for t in (*ticks, rules.gold)])
     axes.minorticks_off()
-    axes.set_ylim(-0.4, rules.gold * 1.4)
-    axes.set_ylabel("coins")
+    axes.set(ylim=(-0.4, rules.gold * 1.4), ylabel="coins")
     canvas.over_rounds(axes, "rank")
     return "What the first proposer of each run offers to each rank, against the optimal plan."
 
@@ -200,7 +191,13 @@ OFFERS = ((0, 0), (1, 1), (2, 4), (5, 9), (10, 19), (20, None))
 
 
 def _pirate_votes(axes: Axes, game: Game) -> str:
-    offers, votes = _offers(game)
+    pairs = [
+        (record["plan"][seat], record["votes"][seat])
+        for record in _records(game)
+        if record["phase"] == VOTE
+        for seat in np.flatnonzero(record["alive"])[1:]
+    ]
+    offers, votes = np.array(pairs).reshape(-1, 2).T
     names, shares = [], []
     for low, high in OFFERS:
         chosen = (offers >= low) & (offers <= (np.inf if high is None else high))
@@ -210,21 +207,8 @@ def _pirate_votes(axes: Axes, game: Game) -> str:
     axes.bar(range(len(OFFERS)), np.nan_to_num(shares), color=BLUE, width=0.6)
     axes.set_xticks(range(len(OFFERS)), names)
     axes.set_xlabel("coins offered (number of votes)")
-    axes.set_ylabel("share of votes for it")
-    axes.set_ylim(0, 1.05)
+    axes.set(ylabel="share of votes for it", ylim=(0, 1.05))
     return "How often pirates accepted, by the share they were offered, over all votes of all runs."
-
-
-def _offers(game: Game) -> tuple[Array, Array]:
-    """Return what each voter was offered and whether it accepted, one axis."""
-    pairs = [
-        (record["plan"][seat], record["votes"][seat])
-        for record in _records(game)
-        if record["phase"] == VOTE
-        for seat in np.flatnonzero(record["alive"])[1:]
-    ]
-    offers, votes = np.array(pairs).reshape(-1, 2).T
-    return offers, votes
 
 
 ACTIONS: Mapping[str, str] = {

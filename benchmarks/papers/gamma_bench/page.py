@@ -17,7 +17,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, GAMES, over
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.grid import Grid, Label, Value, written
+from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
 from llm_games.benchmarks.runs.paper import THIRD, Paper, Scoring, Section, Sketch, scores
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell
@@ -61,19 +61,11 @@ AGAINST = Markup(
 )
 
 
-def sections(run: Run) -> list[Section]:
-    """Return games at several settings beside published runs, and play against fixed players."""
-    return [*_varied(run), *_against(run)]
-
-
 # -- games at several settings ---------------------------------------------------------------------
 
 
 class Setting(NamedTuple):
-    """One setting of a game: scores of the run's edition, by v4, and the published one.
-
-    `kind` is what is varied.
-    """
+    """One setting of a game: what is varied, scores of the run's edition, by v4, and published."""
 
     name: str
     kind: str
@@ -85,14 +77,9 @@ class Setting(NamedTuple):
 
 def _setting(game: Game, edition: str) -> Setting:
     own, comparable = scores(game, edition), scores(game, PRINTED)
-    return Setting(
-        game.setting,
-        ", ".join(game.change),
-        len(own),
-        _mean(own),
-        _mean(comparable),
-        published.gpt35(game.rules, game.change),
-    )
+    printed = published.gpt35(game.rules, game.change)
+    kind = ", ".join(game.change)
+    return Setting(game.setting, kind, len(own), _mean(own), _mean(comparable), printed)
 
 
 def _mean(values: Sequence[float]) -> Cell | None:
@@ -101,30 +88,25 @@ def _mean(values: Sequence[float]) -> Cell | None:
 
 def _varied(run: Run) -> list[Section]:
     """Return the games that are there at several settings and have a score."""
-    found = {
-        TITLES[name]: [_setting(game, run.edition) for game in games]
-        for name, games in run.by_game().items()
-        if len(games) > 1
-    }
-    found = {title: rows for title, rows in found.items() if any(s.own is not None for s in rows)}
+    found = {}
+    for name, games in run.by_game().items():
+        rows = [_setting(game, run.edition) for game in games if len(games) > 1]
+        if any(row.own for row in rows):
+            found[TITLES[name]] = rows
     if not found:
         return []
     matrix = _matrix(run)
-    pairs = [
-        (
-            Sketch(title, partial(_beside, settings=rows), THIRD),
-            None if matrix else _settings(rows, run.edition),
-        )
-        for title, rows in found.items()
-    ]
+    pairs = []
+    for title, rows in found.items():
+        sketch = Sketch(title, partial(_beside, settings=rows), THIRD)
+        pairs.append((sketch, None if matrix else _settings(rows, run.edition)))
     return [Section("Settings", grids=[matrix] if matrix else [], pairs=pairs, end=VARIED)]
 
 
 def _settings(rows: Sequence[Setting], edition: str) -> Grid:
-    forms = {edition: ".1f", "by v4": ".1f", "GPT-3.5, v4": ".1f"}
     sides = zip(*((s.own, s.comparable, s.printed) for s in rows), strict=True)
     return Grid(
-        {"setting": "", "runs": "d"} | forms,
+        {"setting": "", "runs": "d", edition: ".1f", "by v4": ".1f", "GPT-3.5, v4": ".1f"},
         [(s.name, s.runs, s.own, s.comparable, s.printed) for s in rows],
         foot=[("mean ± std over settings", "", *map(_spread, sides))],
     )
@@ -145,22 +127,20 @@ def _matrix(run: Run) -> Grid | None:
         found.setdefault(name, {})[game.name] = _setting(game, run.edition)
     if len(found) < 2 or any(list(row) != games for row in found.values()):
         return None
-    values = {name: _with_overall(list(row.values())) for name, row in found.items()}
+    values = {}
+    for name, row in found.items():
+        pairs = [(setting.comparable, setting.printed) for setting in row.values()]
+        spreads = map(_spread, zip(*pairs, strict=True))
+        means = [spread and spread._replace(std=None) for spread in spreads]
+        values[name] = [*pairs, means if len(pairs) == len(GAMES) else (None, None)]
     sides = [zip(*column, strict=True) for column in zip(*values.values(), strict=True)]
-    spreads = [tuple(map(_spread, side)) for side in sides]
+    foot = [tuple(map(_spread, side)) for side in sides]
     return Grid(
         {"setting": ""} | {TITLES[game]: ">" for game in games} | {"Overall": ">"},
         [(name, *map(_two, row)) for name, row in values.items()],
         note=MATRIX,
-        foot=[("over settings", *map(_two, spreads))],
+        foot=[("over settings", *map(_two, foot))],
     )
-
-
-def _with_overall(row: Sequence[Setting]) -> list[tuple[Value, Value]]:
-    pairs = [(setting.comparable, setting.printed) for setting in row]
-    both = map(_spread, zip(*pairs, strict=True))
-    means = [mean and mean._replace(std=None) if len(row) == len(GAMES) else None for mean in both]
-    return [*pairs, (means[0], means[1])]
 
 
 def _two(pair: Sequence[Value]) -> Label:
@@ -179,7 +159,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
         ("GPT-3.5-0125, published", [s.printed for s in settings], ORANGE, "D--"),
     )
     for label, values, colour, look in looks:
-        heights = np.array([np.nan if v is None else v for v in values], np.float64)
+        heights = np.array(values, np.float64)
         kinds = groupby(range(len(names)), key=lambda i: settings[i].kind)
         for number, (_, group) in enumerate(kinds):
             at = list(group)
@@ -189,8 +169,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     long = max(map(len, names)) * len(names) > 50
     turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
     axes.set_xticks(range(len(names)), names, **turned)
-    axes.set_ylim(-4, 104)
-    axes.set_ylabel("score")
+    axes.set(ylim=(-4, 104), ylabel="score")
     return "The score at each setting, by the formulas of the published runs (v4)."
 
 
@@ -198,8 +177,7 @@ def _short(name: str) -> str:
     """Return what is left of a setting's name under a plot."""
     for word in ("ratio", "temperature", "prompts", "persona", "valuations to", "rates", "menu"):
         name = name.removeprefix(word).strip()
-    plain = name.replace(" coins", "").replace(" golds", "")
-    return {"reasoning True": "reasoning"}.get(name, plain)
+    return name.replace(" coins", "").replace(" golds", "").replace("reasoning True", "reasoning")
 
 
 # -- play against fixed players --------------------------------------------------------------------
@@ -212,9 +190,8 @@ def _against(run: Run) -> list[Section]:
         fixed = {name for name in game.seats if run.players[name].kind == "fixed"}
         if fixed and fixed != set(game.seats) and game.name in ACTIONS and game.played:
             rows.append(_others(game, fixed))
-    columns = {"game": "", "one plays": "", "the others": ""}
-    columns |= {f"round {number}": ".1f" for number in ROUNDS} | {"change per round": "+.2f"}
-    grid = Grid(columns, rows, note=AGAINST)
+    head = columns("game, one plays, the others") | {f"round {n}": ".1f" for n in ROUNDS}
+    grid = Grid(head | {"change per round": "+.2f"}, rows, note=AGAINST)
     return [Section("Against fixed strategies", grids=[grid])] if rows else []
 
 
@@ -235,13 +212,13 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
     """Return the scores by game of those games that are played by the benchmark's settings.
 
     These are the defaults, or all of them those of the published program. A game that is played
-    at several settings has none.
+    at several settings has none, nor one with a fixed strategy beside other players.
     """
-    alone = {
-        name: found[0]
-        for name, found in run.by_game().items()
-        if len(found) == 1 and not _scripted(run, found[0])
-    }
+    alone = {}
+    for name, games in run.by_game().items():
+        kinds = {run.players[player].kind for player in games[0].seats}
+        if len(games) == 1 and ("fixed" not in kinds or len(kinds) == 1):
+            alone[name] = games[0]
     as_published = all(_plays(game, lenient()[name]) for name, game in alone.items())
     rules = lenient() if as_published else {name: rulebook(name) for name in GAMES}
     fits = [name for name in GAMES if name in alone and _plays(alone[name], rules[name])]
@@ -252,25 +229,11 @@ def _plays(game: Game, rules: Rulebook) -> bool:
     return bool(replace(game.rules, failed_reply=rules.failed_reply) == rules)
 
 
-def _scripted(run: Run, game: Game) -> bool:
-    """Return whether a fixed strategy has a seat beside other players."""
-    kinds = {run.players[name].kind for name in game.seats}
-    return "fixed" in kinds and len(kinds) > 1
-
-
 @cache
 def lenient() -> dict[str, Rulebook]:
     """Return the rules of each game with all leniencies of the published program."""
     games = parse(load("gamma-bench/published"), "gamma-bench/published").games
     return {game.game: rulebook(game.game, **game.params) for game in games}
-
-
-class _Row(NamedTuple):
-    """A row of the leaderboard, and its Overall or -1."""
-
-    overall: float
-    own: bool
-    row: Sequence[Value]
 
 
 def board(runs: Sequence[Run]) -> Section | None:
@@ -279,49 +242,42 @@ def board(runs: Sequence[Run]) -> Section | None:
     Runs are scored by the edition of the published table. Only a run of all eight games, with the
     benchmark's settings, on every seat the same language model, takes a rank.
     """
-    places = [place for run in runs if (place := _own(run))]
-    if not places:
+    own = [place for run in runs if (place := _own(run))]
+    if not own:
         return None
+    places = list(own)
     for one in published.leaderboard():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
-        places.append(_Row(one.overall.mean, False, row))
-    places.sort(key=lambda place: -place.overall)
-    columns = {"rank": ">", "model": "", "Overall": ".1f"} | dict.fromkeys(TITLES.values(), ".1f")
-    own = [number for number, place in enumerate(places) if place.own]
-    grid = Grid(columns, [p.row for p in places], note=BOARD, own=own, strong=["Overall"])
+        places.append((one.overall.mean, row))
+    places.sort(key=lambda place: -place[0])
+    head = {"rank": ">", "model": ""} | dict.fromkeys(["Overall", *TITLES.values()], ".1f")
+    mine = [number for number, place in enumerate(places) if place in own]
+    grid = Grid(head, [row for _, row in places], note=BOARD, own=mine, strong=["Overall"])
     return Section("Beside the published leaderboard", grids=[grid])
 
 
-def _own(run: Run) -> _Row | None:
+def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
+    """Return a run's Overall, -1 for none, and its row; None without any score."""
     found = counted(run, "published")
     if not any(found.values()):
         return None
-    mean, why = overall(found), _why_no_rank(run)
+    mean, names = overall(found), sorted({name for game in run.games for name in game.seats})
+    why = "" if run.players[names[0]].language_model else "not an LLM, for reference"
+    why = "mixed seats" if len(names) > 1 else why
     missing = "" if mean else f"{sum(map(bool, found.values()))} of 8 games"
     marked = any(game.filled > MARK for game in run.games)
     filled = f"more than {float(MARK):.0%} of a run filled in" if marked else ""
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
     rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
     cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
-    row = (rank, Label(" + ".join(sorted(_seated(run))), note), mean, *cells)
-    return _Row(mean.mean if mean else -1.0, True, row)
-
-
-def _seated(run: Run) -> set[str]:
-    return {name for game in run.games for name in game.seats}
-
-
-def _why_no_rank(run: Run) -> str:
-    players = [run.players[name] for name in _seated(run)]
-    if len(players) > 1:
-        return "mixed seats"
-    return "" if players[0].language_model else "not an LLM, for reference"
+    row = (rank, Label(" + ".join(names), note), mean, *cells)
+    return mean.mean if mean else -1.0, row
 
 
 PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
-    sections,
+    lambda run: [*_varied(run), *_against(run)],
     scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES),
     drawn=drawn,
     actions=ACTIONS,

@@ -18,19 +18,12 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
-RUNS = 5
-"""Independent runs behind each cell of the leaderboard."""
-
 
 class Listed(NamedTuple):
-    """One row of the leaderboard, rounded to one decimal as printed.
+    """One row of the leaderboard: mean ± sample standard deviation of five runs, as printed.
 
-    Attributes:
-        rank: 1 for the highest Overall.
-        model: its name in the paper.
-        overall: mean ± sample standard deviation over five runs, edition ``published``.
-        cells: the same for each game.
-        v4_auction, v4_overall: the values of edition ``v4``; None where it lacks the model.
+    `overall` and the games' `cells` are of edition ``published``; of ``v4`` are the auction and the
+    Overall, None where it lacks the model.
     """
 
     rank: int
@@ -53,17 +46,14 @@ class Single(NamedTuple):
 @cache
 def leaderboard() -> tuple[Listed, ...]:
     """Return the 13 published models, highest Overall first."""
-    return tuple(
-        Listed(
-            rank=int(row["rank"]),
-            model=row["model"],
-            overall=_required(row, "overall"),
-            cells={game: _required(row, game) for game in GAMES},
-            v4_auction=_pair(row, "v4_sealed_bid_auction"),
-            v4_overall=_pair(row, "v4_overall"),
-        )
-        for row in data(__package__, "leaderboard")
-    )
+    found = []
+    for row in data(__package__, "leaderboard"):
+        names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
+        cells = {n: Cell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
+        overall, games = cells["overall"], {game: cells[game] for game in GAMES}
+        v4 = cells.get("v4_sealed_bid_auction"), cells.get("v4_overall")
+        found.append(Listed(int(row["rank"]), row["model"], overall, games, *v4))
+    return tuple(found)
 
 
 @cache
@@ -96,25 +86,16 @@ MENUS = {
 
 
 def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
-    """Return the score that v4 prints for GPT-3.5-0125 at a setting (edition ``v4``).
+    """Return the score that v4 prints for GPT-3.5-0125 at a setting; None where it prints none.
 
-    Args:
-        game: the rules, at their defaults but for what `VARIED` names.
-        change: how its players are asked, where that is not the default: one of ``temperature``,
-            ``prompts``, ``reasoning``, ``persona``.
-
-    Returns:
-        None where nothing is printed for it.
+    The rules are at their defaults but for what `VARIED` names. `change` is how players are asked,
+    where that is not the default: one of ``temperature``, ``prompts``, ``reasoning``, ``persona``.
     """
     setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
     if setting is None:
         return None
-    found = [
-        run.score
-        for run in gpt35_runs()
-        if (run.experiment, run.game) == (setting[0], game.name) and _same(run.setting, setting[1])
-    ]
-    return found[0] if found else None
+    runs = (run for run in gpt35_runs() if (run.experiment, run.game) == (setting[0], game.name))
+    return next((run.score for run in runs if _same(run.setting, setting[1])), None)
 
 
 def _asked(change: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -129,11 +110,9 @@ def _asked(change: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _variant(game: Rulebook) -> tuple[str, str] | None:
-    names = VARIED.get(game.name)
-    if names is None:
-        return None
+    names = VARIED.get(game.name, ())
     defaults: dict[str, Any] = {f.name: f.default for f in fields(game) if f.name in names}
-    if MISSING in defaults.values() or replace(game, **defaults) != _default(game):
+    if not names or MISSING in defaults.values() or replace(game, **defaults) != _default(game):
         return None
     values = tuple(getattr(game, name) for name in names)
     if game.name == "diners_dilemma":
@@ -159,12 +138,3 @@ def _same(printed: str, setting: str) -> bool:
 def rank_of(overall: float) -> int:
     """Return the rank that an Overall would take on the published leaderboard."""
     return 1 + sum(listed.overall.mean > overall for listed in leaderboard())
-
-
-def _pair(row: dict[str, str], column: str) -> Cell | None:
-    mean, std = row[f"{column}_mean"], row[f"{column}_std"]
-    return Cell(float(mean), float(std), RUNS) if mean else None
-
-
-def _required(row: dict[str, str], column: str) -> Cell:
-    return Cell(float(row[f"{column}_mean"]), float(row[f"{column}_std"]), RUNS)

@@ -18,7 +18,6 @@ from llm_games.benchmarks.runs.paper import Record
 from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.pirate_game.rules import VOTE
-from llm_games.rulebook import Rulebook
 
 GAMES = (
     "beauty_contest",
@@ -37,40 +36,33 @@ EDITIONS = ("corrected", "published", "v4", "v2")
 ``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
 
 Numbers = Sequence[int]
+Rounds = Sequence[Numbers]
 
 
-class _Arithmetic(NamedTuple):
-    number: Callable[..., Any]
-    mean: Callable[[Sequence[Any]], Any]
-
-
-_EXACT = _Arithmetic(Fraction, lambda values: Fraction(sum(values), len(values)))
-_DOUBLE = _Arithmetic(float, np.mean)
-
-
-def _arithmetic(edition: str) -> _Arithmetic:
+def _arithmetic(edition: str) -> tuple[Callable[..., Any], Callable[[Sequence[Any]], Any]]:
+    """Return how numbers are made and averaged: exactly, or in doubles."""
     if edition not in EDITIONS:
         raise unknown("edition", edition, EDITIONS)
-    return _EXACT if edition == "corrected" else _DOUBLE
+    return (Fraction, _exact_mean) if edition == "corrected" else (float, np.mean)
+
+
+def _exact_mean(values: Sequence[Fraction]) -> Fraction:
+    return Fraction(sum(values), len(values))
 
 
 # -- the scores of one run, from plain numbers ---------------------------------------------------
 
 
 def beauty_contest(
-    rounds: Sequence[Numbers], low: int, high: int, ratio: Fraction, edition: str = "corrected"
+    rounds: Rounds, low: int, high: int, ratio: Fraction, edition: str = "corrected"
 ) -> float:
-    """S1: how far the choices are from the end to which the ratio pulls.
+    """S1: how far the choices that count are from the end to which the ratio on the mean pulls.
 
-    Args:
-        rounds: the choices that count, a list for each round, each list with at least one.
-        low: smallest legal choice, in the unit of the choices.
-        high: largest legal choice.
-        ratio: the factor on the mean.
-        edition: see `EDITIONS`. At ratio 1, where any common number is an equilibrium,
-            ``published`` rewards the centre of the range and the others its ends.
+    Each round has at least one choice; `low` and `high` are in their unit. At ratio 1, where any
+    common number is an equilibrium, ``published`` rewards the centre of the range and the others
+    its ends.
     """
-    number = _arithmetic(edition).number
+    number, _ = _arithmetic(edition)
     width = high - low
     means = [statistics.mean([number(choice) for choice in choices]) - low for choices in rounds]
     raw = statistics.mean(means)
@@ -112,7 +104,7 @@ def public_goods(
 
 
 def public_goods_shares(
-    contributions: Sequence[Sequence[int]], endowments: Sequence[Sequence[float]]
+    contributions: Rounds, endowments: Sequence[Sequence[float]]
 ) -> float | None:
     """S4 for endowments that differ or carry over: an extension, not part of the benchmark.
 
@@ -122,8 +114,8 @@ def public_goods_shares(
         [Fraction(c) / Fraction(e) for c, e in zip(given, had, strict=True) if e]
         for given, had in zip(contributions, endowments, strict=True)
     ]
-    means = [_EXACT.mean(shares) for shares in rounds if shares]
-    return float((1 - _EXACT.mean(means)) * 100) if means else None
+    means = [_exact_mean(shares) for shares in rounds if shares]
+    return float((1 - _exact_mean(means)) * 100) if means else None
 
 
 def diners_dilemma(cheap: Numbers, players: int, edition: str = "corrected") -> float:
@@ -134,16 +126,12 @@ def diners_dilemma(cheap: Numbers, players: int, edition: str = "corrected") -> 
 
 
 def sealed_bid_auction(
-    valuations: Sequence[Numbers],
-    bids: Sequence[Numbers],
-    price: str = "first",
-    edition: str = "corrected",
+    valuations: Rounds, bids: Rounds, price: str = "first", edition: str = "corrected"
 ) -> float | None:
     """S6: how far the bids are shaded below the valuations, a list of each for every round.
 
-    Returns:
-        None where the edition has no score for this price rule: ``v2`` scores the second-price
-        auction alone, all others the first-price one.
+    None where the edition has no score for this price rule: ``v2`` scores the second-price auction
+    alone, all others the first-price one.
     """
     number, mean = _arithmetic(edition)
     if price != ("second" if edition == "v2" else "first"):
@@ -159,9 +147,9 @@ def sealed_bid_auction(
 
 
 class Shot(NamedTuple):
-    """One turn of a battle royale; `alive` are the seats in the game before it.
+    """One turn of a battle royale; a negative target is a miss on purpose.
 
-    `target` is a seat, or a negative number for a deliberate miss.
+    `alive` are the seats in the game before it.
     """
 
     shooter: int
@@ -197,14 +185,10 @@ def optimal_plan(pirates: int, gold: int) -> list[int]:
 def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) -> bool | None:
     """Return whether to accept is correct for the pirate at this position; None: nothing is.
 
-    Args:
-        rule: ``paper``; ``published``, where one coin at a position of the other parity than
-            the proposer has no correct answer; ``equilibrium``, where one accepts exactly what is
-            more than one gets if the plan fails.
-        position: 1 to ``pirates - 1``; the proposer, at 0, does not vote.
-        share: coins offered to it.
-        pirates: pirates alive, the proposer included.
-        gold: coins to share, at least ``(pirates - 1) // 2``.
+    The proposer, at position 0, does not vote. `share`: coins offered; `pirates`: those alive;
+    `gold`: at least ``(pirates - 1) // 2``. Rules: ``paper``; ``published``, where one coin at a
+    position of the other parity than the proposer has no correct answer; ``equilibrium``, where one
+    accepts exactly what is more than one gets if the plan fails.
     """
     if rule == "equilibrium":
         return share > optimal_plan(pirates - 1, gold)[position - 1]
@@ -216,20 +200,13 @@ def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) ->
 
 
 def pirate_game(
-    plans: Sequence[Numbers],
-    votes: Sequence[Sequence[bool]],
-    gold: int,
-    edition: str = "corrected",
-    vote_rule: str = "paper",
+    plans: Rounds, votes: Rounds, gold: int, edition: str = "corrected", vote_rule: str = "paper"
 ) -> float:
     """S8: half for plans near the optimal one, half for correct votes.
 
-    Args:
-        plans: coins of each living pirate, proposer first, a list for each round.
-        votes: True for accept, in the same order, the proposer's own included.
-        gold: coins to share.
-        edition: all but ``corrected`` scale the plans to 100 coins.
-        vote_rule: see `right_vote`; the other editions always take ``published``.
+    Plans are the coins of each living pirate, proposer first, a list for each round; votes are in
+    the same order, the proposer's own included. All editions but ``corrected`` scale the plans to
+    100 coins, and take ``published`` as `vote_rule`, see `right_vote`.
     """
     number, mean = _arithmetic(edition)
     base, rule = (gold, vote_rule) if edition == "corrected" else (100, "published")
@@ -243,9 +220,7 @@ def pirate_game(
     return float(proposed + number(right) / asked * 50)
 
 
-def correct_votes(
-    plans: Sequence[Numbers], votes: Sequence[Sequence[bool]], gold: int, rule: str = "paper"
-) -> tuple[int, int]:
+def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") -> tuple[int, int]:
     """Count the correct votes of non-proposers and all their votes, over all rounds (S8V)."""
     cast = [
         bool(vote) is right_vote(rule, position, plan[position], len(plan), gold)
@@ -259,34 +234,51 @@ def correct_votes(
 # -- the scores of one recorded run --------------------------------------------------------------
 
 
-def score_episode(
-    game: Rulebook, records: Sequence[Record], edition: str = "corrected"
-) -> float | None:
-    """Return the score of one run from what happened in it.
+def score_episode(game: Any, records: Sequence[Record], edition: str = "corrected") -> float | None:
+    """Return the score of one run from its rules and the records of its steps, as plain values.
 
-    Args:
-        game: the rules it was played by.
-        records: the `Outcome.record` of each of its steps, in order, as plain Python values.
-        edition: see `EDITIONS`.
-
-    Returns:
-        None for a run that is not finished, a game outside the benchmark, and settings for which
-        no score is defined. Whether a finished run is void is not in its records.
+    None for a run that is not finished, a game outside the benchmark, and settings for which no
+    score is defined. Whether a finished run is void is not in its records.
     """
     _arithmetic(edition)
-    score = _SCORES.get(game.name)
-    return score(game, records, edition) if score and _complete(game, records) else None
+    if game.name not in GAMES or not records or not _complete(game, records):
+        return None
+
+    def each(key: str) -> list[Any]:
+        return [record[key] for record in records]
+
+    match game.name:
+        case "beauty_contest":
+            return _beauty_contest(game, records, edition)
+        case "el_farol_bar":
+            return el_farol_bar(each("goers"), game.players, game.ratio, edition)
+        case "divide_dollar":
+            return divide_dollar(each("sum"), game.players, game.golds, edition)
+        case "public_goods":
+            if (game.endowment, game.initial_tokens) == ("reset", "fixed"):
+                return public_goods(each("pot"), game.players, game.tokens, game.ratio, edition)
+            exact = edition == "corrected"
+            return public_goods_shares(each("actions"), each("endowment")) if exact else None
+        case "diners_dilemma":
+            cheap = [game.players - costly for costly in each("costly")]
+            return diners_dilemma(cheap, game.players, edition)
+        case "sealed_bid_auction":
+            return sealed_bid_auction(each("valuations"), each("actions"), game.price, edition)
+        case "battle_royale":
+            return battle_royale([shot_of(record) for record in records], game.rates, edition)
+        case "pirate_game" if game.quota == "half" and game.gold >= (game.players - 1) // 2:
+            rounds = [record for record in records if record["phase"] == VOTE]
+            plans = [record["plan"][seat:] for seat, record in enumerate(rounds)]
+            votes = [record["votes"][seat:] for seat, record in enumerate(rounds)]
+            return pirate_game(plans, votes, game.gold, edition)
+    return None
 
 
 def _complete(game: Any, records: Sequence[Record]) -> bool:
-    if not records:
-        return False
     last = records[-1]
     if game.name == "battle_royale":
         return len(records) == game.max_shots or sum(last["alive"]) - last["hit"] == 1
-    if game.name == "pirate_game":
-        return bool(last["passed"])
-    return len(records) == game.rounds
+    return bool(last["passed"]) if game.name == "pirate_game" else len(records) == game.rounds
 
 
 def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
@@ -300,75 +292,16 @@ def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float
     return beauty_contest(rounds, low, high, game.ratio, edition) if rounds else None
 
 
-def _el_farol_bar(game: Any, records: Sequence[Record], edition: str) -> float:
-    return el_farol_bar([r["goers"] for r in records], game.players, game.ratio, edition)
-
-
-def _divide_dollar(game: Any, records: Sequence[Record], edition: str) -> float:
-    return divide_dollar([r["sum"] for r in records], game.players, game.golds, edition)
-
-
-def _public_goods(game: Any, records: Sequence[Record], edition: str) -> float | None:
-    if (game.endowment, game.initial_tokens) == ("reset", "fixed"):
-        pots = [r["pot"] for r in records]
-        return public_goods(pots, game.players, game.tokens, game.ratio, edition)
-    if edition != "corrected":
-        return None
-    given, had = ([r[key] for r in records] for key in ("actions", "endowment"))
-    return public_goods_shares(given, had)
-
-
-def _diners_dilemma(game: Any, records: Sequence[Record], edition: str) -> float:
-    return diners_dilemma([game.players - r["costly"] for r in records], game.players, edition)
-
-
-def _sealed_bid_auction(game: Any, records: Sequence[Record], edition: str) -> float | None:
-    valuations, bids = ([r[key] for r in records] for key in ("valuations", "actions"))
-    return sealed_bid_auction(valuations, bids, game.price, edition)
-
-
-def _battle_royale(game: Any, records: Sequence[Record], edition: str) -> float:
-    return battle_royale([shot_of(r) for r in records], game.rates, edition)
-
-
 def shot_of(record: Record) -> Shot:
     """Return the turn that a battle royale's record tells of."""
     alive = [seat for seat, lives in enumerate(record["alive"]) if lives]
     return Shot(record["shooter"], record["target"], alive)
 
 
-def _pirate_game(game: Any, records: Sequence[Record], edition: str) -> float | None:
-    if game.quota != "half" or game.gold < (game.players - 1) // 2:
-        return None
-    rounds = [r for r in records if r["phase"] == VOTE]
-    plans = [r["plan"][seat:] for seat, r in enumerate(rounds)]
-    votes = [r["votes"][seat:] for seat, r in enumerate(rounds)]
-    return pirate_game(plans, votes, game.gold, edition)
-
-
-_SCORES: dict[str, Callable[[Any, Sequence[Record], str], float | None]] = {
-    "beauty_contest": _beauty_contest,
-    "el_farol_bar": _el_farol_bar,
-    "divide_dollar": _divide_dollar,
-    "public_goods": _public_goods,
-    "diners_dilemma": _diners_dilemma,
-    "sealed_bid_auction": _sealed_bid_auction,
-    "battle_royale": _battle_royale,
-    "pirate_game": _pirate_game,
-}
-
-
-# -- from runs to tables -------------------------------------------------------------------------
-
-
 def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
     """Return the mean of the cells, with ± over r of the mean over the games of run r.
 
-    Args:
-        scores: of the runs of each game, in the order of the runs.
-
-    Returns:
-        None unless every game of the benchmark has a run; no ± unless all have equally many.
+    None unless every game of the benchmark has a run; no ± unless all have equally many.
     """
     if not all(scores.get(game) for game in GAMES):
         return None
