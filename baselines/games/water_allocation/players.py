@@ -58,10 +58,7 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Bid nothing, a dollar a unit, the salary or everything, by how urgent it is.
-
-    The salary is always part of the balance, and is more than the need.
-    """
+    """Bid nothing, a dollar a unit, the salary (part of the balance) or all, by urgency."""
     told, me, unit = seen.told, seen.game.cast[seen.seat], seen.game.unit
     every, salary = seen.question.high, me.salary * unit
     need = min(me.requirement * unit, every)
