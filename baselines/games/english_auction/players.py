@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -73,14 +72,13 @@ def _gains(view: View) -> Array:
 
 def prudent(prices: Prices, view: View, noise: Noise) -> Array:
     """Bid while the item at its price beats what the money could buy later at these prices."""
-    game = view.game
-    items = range(len(game.catalogue))
+    game, items = view.game, np.arange(len(view.game.catalogue))
     starts, estimates = (
         np.stack([np.atleast_1d(money(view, f"{kind}_{i}")) for i in items], axis=-1)
         for kind in ("start", "estimate")
     )
     closed = len(items) - np.rint(np.atleast_1d(view.number("items_left")) * len(items))
-    later = np.arange(len(items)) > closed[..., None]
+    later = items > closed[..., None]
     starts, values = starts * later, worth(view, estimates * later)
     costs = prices(view, starts)
     floor, budget = np.atleast_1d(money(view, "floor")), np.atleast_1d(money(view, "budget"))
@@ -89,22 +87,18 @@ def prudent(prices: Prices, view: View, noise: Noise) -> Array:
     else:
         gain = worth(view, np.atleast_1d(money(view, "estimate"))) - floor
         gains = np.maximum(values - costs, 0)
-    borne = bears(budget, floor, gain, costs, gains, _step(game))
+    calls = np.array([item.start for item in game.catalogue])
+    raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
+    step = money_step(np.append(calls, raises), game.scale)
+    borne = bears(budget, floor, gain, costs, gains, step)
     return bid_while(view, _gains(view) & borne.reshape(np.shape(view.number("floor"))))
-
-
-def _step(game: Any) -> int:
-    starts = np.array([item.start for item in game.catalogue])
-    raises = np.maximum(game.increment_min, starts * game.increment_pct // 100)
-    return money_step(np.append(starts, raises), game.scale)
 
 
 def _by_money(view: View, starts: Array) -> Array:
     """Take others to have begun with as much money as oneself."""
-    own = int(view.game.purses[view.seat])
-    others = (np.maximum(own - money(view, f"spent_{i}"), 0)
-              for i in range(view.game.players) if i != view.seat)  # fmt: skip
-    room = np.atleast_1d(money(view, "budget") + sum(others))
+    own, others = int(view.game.purses[view.seat]), range(view.game.players)
+    left = [np.maximum(own - money(view, f"spent_{i}"), 0) for i in others if i != view.seat]
+    room = np.atleast_1d(money(view, "budget") + sum(left))
     return expected_prices(starts, np.atleast_1d(money(view, "start")), room)
 
 

@@ -1,10 +1,9 @@
 """Ascending auctions: bids that a budget bears, prices of price clocks, and hindsight.
 
-Money is in integers. No equilibrium price is singled out when bidders know their budgets
-(anything from the start price to the value may be one), so the reference here is a bidder who
-stays in as long as an item at its price is worth more than what the money could buy later.
-With private values and no budget that is to stay in up to the value. Background: AucArena
-(arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
+Money is in integers. Where bidders know their budgets anything from the start price to the value
+may be an equilibrium price, so the reference is a bidder who stays in as long as an item at its
+price is worth more than what the money could buy later; with private values and no budget, up to
+the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
 """
 
 from __future__ import annotations
@@ -51,13 +50,10 @@ def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, 
     """
     units = -(-costs // step)
     kinds, row = np.unique(np.concatenate([units, gains], axis=1), axis=0, return_inverse=True)
+    value = knapsack(*np.hsplit(kinds, 2), int(max(budget.max(), 0)) // step)
     row = row.reshape(-1)
-    many = units.shape[1]
-    value = knapsack(kinds[:, :many], kinds[:, many:], int(max(budget.max(), 0)) // step)
-    rest = np.maximum(budget - price, 0) // step
-    return (price <= budget) & (
-        gain + value[row, rest] >= value[row, np.maximum(budget, 0) // step]
-    )
+    now, rest = (np.maximum(money, 0) // step for money in (budget, budget - price))
+    return (price <= budget) & (gain + value[row, rest] >= value[row, now])
 
 
 def expected_prices(starts: Array, now: Array, money: Array) -> Array:
