@@ -1,7 +1,5 @@
 """Players of battle royale. Among equal hit rates the later seat counts as the stronger one."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -17,8 +17,6 @@ the probabilities with the smallest gain from deviating that a search finds, not
 `solve_capped` is plain backward induction for a game that stops after a number of shots.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Distances are exact for them whatever ``game.distance``.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

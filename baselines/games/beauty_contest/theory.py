@@ -10,13 +10,11 @@ full, all all-equal profiles and those of two numbers with the target exactly be
 Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -51,7 +49,7 @@ class Contest:
     first_number: bool = False
 
     @classmethod
-    def of(cls, game: Any) -> Contest:
+    def of(cls, game: Any) -> Self:
         """Return a game's contest in units of actions."""
         first = game.tie_rule == "first_number"
         bounds = (int(game.min * game.unit), int(game.max * game.unit))

@@ -1,7 +1,5 @@
 """Bidders in the sealed-bid auction with limited money (EconArena, section 3.1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.budget_auction import theory

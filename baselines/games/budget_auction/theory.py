@@ -4,8 +4,6 @@ The lowest of tied seats wins; bids may break rules. A second-price bidder bids 
 as its money goes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from math import erf, sqrt

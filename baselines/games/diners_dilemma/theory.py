@@ -3,12 +3,10 @@
 Orders are 1 (costly) or 0 (cheap). Background: Glance & Huberman 1994.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +25,7 @@ class Menu:
     costly_utility: float | Fraction = 20
 
     @classmethod
-    def of(cls, game: Any) -> Menu:
+    def of(cls, game: Any) -> Self:
         """Return a game's menu."""
         cheap, costly = game.cheap_price, game.costly_price
         return cls(game.players, cheap, game.cheap_utility, costly, game.costly_utility)

@@ -5,13 +5,11 @@ everybody indifferent: P(at most ``capacity - 1`` of the others go) = (home - cr
 (good - crowded). Background: Arthur 1994; market entry games, Selten & Güth 1982.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, lgamma, log, log1p
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,7 +28,7 @@ class Bar:
     good: float = 10
 
     @classmethod
-    def of(cls, game: Any) -> Bar:
+    def of(cls, game: Any) -> Self:
         """Return a game's bar."""
         capacity = sum(bool(game.good(goers)) for goers in range(1, game.players + 1))
         return cls(game.players, capacity, float(game.min), float(game.home), float(game.max))

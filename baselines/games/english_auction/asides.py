@@ -1,7 +1,5 @@
 """What a planning bidder is asked beside its bids: priorities of items, and what it believes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

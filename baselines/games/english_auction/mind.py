@@ -3,8 +3,6 @@
 Source: AucArena (arXiv 2310.05746), §3.2 and A.2.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -46,7 +44,7 @@ class AuctionLog:
     latest: Said = field(default_factory=dict)  # reply of each bidder on it
     closed: tuple[ClosedItem, ...] = ()  # before it
 
-    def after(self, told: dict[str, Any], names: Sequence[str]) -> AuctionLog:
+    def after(self, told: dict[str, Any], names: Sequence[str]) -> "AuctionLog":
         """Return the log after one more step, from what a seat is told then."""
         inside = [name for name in names if self.latest.get(name, 0) is not None]
         if told["number"] != self.told["number"]:

@@ -4,8 +4,6 @@ Pursuing items, ``knap`` and ``mc`` count each as a gain of 1. Private values ar
 there is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -6,8 +6,6 @@ price is worth more than what the money could buy later; with private values and
 the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Real auctions are played by planning bidders whose client is a script; every req
 that the tiny model is to learn become a sample.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Players of the pirate game. Where any plan will do, they propose equal shares."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.pirate_game.theory import stage

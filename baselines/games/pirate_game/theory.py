@@ -11,8 +11,6 @@ Several plans can be optimal where votes have the same price. What stages above 
 that pays the highest positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ at equality every profile is an equilibrium. Amounts are tokens. Background: Sam
 Ledyard 1995.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any

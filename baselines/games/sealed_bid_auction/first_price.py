@@ -6,8 +6,6 @@ play finds an approximate symmetric mixed one. Run as a module, this computes th
 anew (minutes).
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -1,7 +1,5 @@
 """Bidders in the sealed-bid auction."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

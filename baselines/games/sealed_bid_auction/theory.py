@@ -5,8 +5,6 @@ here are the means over that draw. The first-price equilibrium of values
 drawn without replacement is in `first_price`. Background: Vickrey 1961; Krishna, Auction Theory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ No equilibrium is known. ``best_response`` replies best to players who spread th
 (level 1), ``rational`` to such repliers (level 2), ``dp`` to the level below its own.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

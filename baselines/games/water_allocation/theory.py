@@ -6,13 +6,12 @@ who spread their money evenly over the days they can still go dry (`even`), leve
 best to everybody else at level ``n - 1``. Arrays are players-first, money is in the game's units.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from typing import Self
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class Situation:
     supply: PerTable  # water today
 
     @classmethod
-    def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Situation:
+    def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Self:
         """Return one seat's situation."""
         return cls(
             game.purse(state)[seat],
