@@ -16,16 +16,10 @@ VOTES = {"accept": 1, "reject": 0}
 def ballot(view: View, plan: Array, accepts: Array) -> Array:
     """Return a plan by seat where the seat proposes, and 0 but for its own vote where it votes.
 
-    Args:
-        view: of the seat.
-        plan: the plan that it would propose, ``(players, *batch)`` or ``(players,)``.
-        accepts: its vote, ``(*batch)``.
-
-    Returns:
-        ``(players, *batch)``; of one table, the vote alone.
+    From the plan that it would propose, ``(players[, *batch])``, and its vote ``(*batch)``, this
+    has shape ``(players, *batch)``; of one table that votes it is the vote alone.
     """
-    batch = shape(view)
-    voting = view.number("phase") > 0
+    batch, voting = shape(view), view.number("phase") > 0
     if not batch:
         return np.asarray(int(accepts)) if voting else plan
     mine = np.arange(len(plan)).reshape(-1, *(1 for _ in batch)) == view.seat
@@ -67,8 +61,7 @@ def any_legal(view: View, noise: Noise) -> Array:
     cuts = view.game.players - view.seat - 1
     slots, batch = view.game.gold + cuts, shape(view)
     bars = np.sort(noise.sample(slots, cuts), axis=0)
-    ends = np.full((1, *batch), -1), np.full((1, *batch), slots)
-    shares = np.diff(np.concatenate([ends[0], bars, ends[1]]), axis=0) - 1
+    shares = np.diff(bars, axis=0, prepend=-1, append=slots) - 1
     plan = np.concatenate([np.zeros((view.seat, *batch), np.int64), shares])
     return ballot(view, plan, noise.of("vote").random() < 0.5)
 
