@@ -47,8 +47,7 @@ class SymmetricBids:
 
     def nash_conv(self) -> float:
         """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
-        own = np.take_along_axis(self._payoff, self.bids, axis=1).mean(axis=1)
-        return float(self.players * (self._payoff.max(axis=1) - own).mean())
+        return float(self.players * (self._payoff.max(axis=1).mean() - self.profit()))
 
     def profit(self) -> float:
         """Return a bidder's mean profit if all bid like this."""
@@ -95,13 +94,15 @@ def win_probability(cdf: Array, players: int) -> Array:
     return np.einsum("s,ksb->kb", weights / 2, others) / comb(len(cdf) - 1, players - 1)
 
 
-def fictitious_play(values: Array, players: int, iterations: int) -> Array:
-    """Return the bid law of each value that had the lowest NashConv, ``(types, bids)``.
+def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
+    """Return the approximate equilibrium for values ``low, low + interval, ..., high``.
 
-    Starts from bids between 80 % of the value and the value; later rounds weigh more. Bids never
-    exceed the value; of equally good bids the highest counts, so that sure losers compete.
+    By fictitious play, the turn with the lowest NashConv. It starts from bids between 80 % of the
+    value and the value; later turns weigh more. Bids never exceed the value; of equally good bids
+    the highest counts, so that sure losers compete.
     """
-    bids = np.arange(int(values[-1]) + 1)
+    values = np.arange(low, high + 1, interval)
+    bids = np.arange(values[-1] + 1)
     legal = bids <= values[:, None]
     law = legal & (5 * bids >= 4 * values[:, None])
     law = law / law.sum(axis=1, keepdims=True)
@@ -116,15 +117,9 @@ def fictitious_play(values: Array, players: int, iterations: int) -> Array:
         law *= 1 - step
         reply = bids[-1] - payoff[:, ::-1].argmax(axis=1)
         law[np.arange(len(law)), reply] += step
-    return kept
-
-
-def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
-    """Return the approximate equilibrium for values ``low, low + interval, ..., high``."""
-    values = np.arange(low, high + 1, interval)
-    law = fictitious_play(values, players, iterations).cumsum(axis=1)
     marks = (np.arange(QUANTILES) + 0.5) / QUANTILES
-    return SymmetricBids(players, values, np.stack([np.searchsorted(row, marks) for row in law]))
+    found = np.stack([np.searchsorted(row, marks) for row in kept.cumsum(axis=1)])
+    return SymmetricBids(players, values, found)
 
 
 @lru_cache(maxsize=32)
@@ -133,8 +128,7 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
 
     Grids too large for that (some 20 million cells) get the bids of independent values.
     """
-    values = np.arange(low, high + 1, interval)
-    case = (players, low, high, interval)
+    values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
     key = "-".join(map(str, case))
     table = json.loads(files(__package__).joinpath(_TABLE).read_text())
     work = len(values) * (high + 1) * players * (players + 1)
