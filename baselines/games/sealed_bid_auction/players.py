@@ -72,9 +72,8 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
         return bid, "Nine tenths are best against nine others." if first else "The truth is best."
     if persona == "selfish":
         return own // 2, "I want a large gain, so I bid half of what it is worth to me."
-    below = draw(rng, (0, 2), (10, 8)) if persona == "cooperative" or not first else None
-    if below is None:
-        below = draw(rng, (10, 5), (20, 4), (30, 1))
+    careful = persona == "cooperative" or not first
+    below = draw(rng, *(((0, 2), (10, 8)) if careful else ((10, 5), (20, 4), (30, 1))))
     return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
 
 
