@@ -106,10 +106,7 @@ def solve(rates: Sequence[int]) -> Solution:
 
 
 def solve_capped(rates: Sequence[int], max_shots: int, share: bool = False) -> Solution:
-    """Subgame-perfect equilibrium of the game that stops after `max_shots` shots.
-
-    When the cap is reached with several alive each gets 0, or 1/(number alive) with `share`.
-    """
+    """Equilibrium of the game of `max_shots` shots; at its end the living get 0, or `share` 1."""
     checked = _checked(rates)
     everybody = np.ones(len(checked), bool)
     start = _with_miss(np.zeros((1 << len(checked), len(checked), len(checked))))
@@ -356,7 +353,7 @@ def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
 
     `decide(masks, members, after, aim)` gives the probability of each shot in sets of one size n.
     All are by position among the members (sets, n): shots and best targets (sets, n, n), and
-    values after each kill (sets, shooter, target, player).
+    values after each kill (sets, shooter, target, player), which mean nothing of oneself.
     """
     players = len(rates)
     rate, alive, value = np.array(rates) / 100, _alive(players), _ended(players)
@@ -365,23 +362,15 @@ def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
         large = np.flatnonzero(alive.sum(1) == size)
         for masks in np.split(large, range(BLOCK, len(large), BLOCK)):
             members = np.nonzero(alive[masks])[1].reshape(-1, size)
-            after = _after_kill(value, masks, members)
+            rest = (masks[:, None] ^ (1 << members))[:, None]
+            turn = _following(players)[rest, members[..., None]]
+            after = value[rest[..., None], turn[..., None], members[:, None, None]]
             own = np.einsum("skjk->skj", after).copy()
             own[:, range(size), range(size)] = -np.inf
             shot = decide(masks, members, after, _best_target(own, strength(rates)[members]))
             at = masks[:, None, None], members[:, :, None], members[:, None, :]
             shots[at], value[at] = shot, _value(shot, rate[members], after)
     return value, _with_miss(shots)
-
-
-def _after_kill(value: Array, masks: Array, members: Array) -> Array:
-    """Values after each kill by position; they mean nothing where shooter and target are one."""
-    size = members.shape[1]
-    shooter, target = np.indices((size, size))
-    step = np.where(target == (shooter + 1) % size, 2, 1)  # skip the one just hit
-    successor = members[:, (shooter + step) % size]
-    rest = masks[:, None] ^ (1 << members)
-    return value[rest[:, None, :, None], successor[..., None], members[:, None, None, :]]
 
 
 def _best_target(own: Array, strength: Array) -> Array:
@@ -529,9 +518,6 @@ def _legal(players: int) -> Array:
 @lru_cache(maxsize=MAX_PLAYERS)
 def _following(players: int) -> Array:
     """The first member of the set after a seat in cyclic order, [mask, seat]."""
-    alive, seats = _alive(players), np.arange(players)
-    after = np.broadcast_to(seats, alive.shape)
-    for step in reversed(range(1, players + 1)):
-        seat = (seats + step) % players
-        after = np.where(alive[:, seat], seat, after)
-    return after
+    seats = np.arange(players)
+    order = (seats[:, None] + seats + 1) % players
+    return order[seats, _alive(players)[:, order].argmax(-1)]

@@ -1,7 +1,4 @@
-"""Players of the beauty contest. Where any number is legal, they go by the game's `min` and `max`.
-
-Distances are exact for them whatever ``game.distance``.
-"""
+"""Players of the beauty contest: they mind `min` and `max` whatever is legal, distances exactly."""
 
 from dataclasses import replace
 from fractions import Fraction

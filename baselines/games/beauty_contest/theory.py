@@ -36,17 +36,14 @@ SHARED = ("each_winner", "independent", "amplified")
 
 @dataclass(frozen=True)
 class Contest:
-    """The contest: range, exact ratio, prize rule, and how two equally close numbers are treated.
-
-    `first_number`: the first seat at the smallest distance sets the winning number.
-    """
+    """A contest: range, exact ratio, prize rule, and how two equally close numbers are treated."""
 
     players: int
     ratio: Fraction
     low: int = 0
     high: int = 100
     prize_rule: str = "each_winner"
-    first_number: bool = False
+    first_number: bool = False  # the first seat at the smallest distance sets who wins
 
     @classmethod
     def of(cls, game: Any) -> Self:
@@ -64,10 +61,7 @@ class Contest:
 def winners(
     numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
 ) -> PerPlayer:
-    """Return who wins.
-
-    Only seats that are `valid` can. The mean is of those that are `counted`, else of the valid.
-    """
+    """Return which `valid` seats win; the mean is of those `counted`, by default of the valid."""
     valid = np.broadcast_to(valid, np.shape(numbers))
     counted = valid if counted is None else counted
     numbers = np.where(counted, numbers, 0)
@@ -140,17 +134,15 @@ def equal_equilibria(contest: Contest) -> tuple[range, ...]:
     low, high, n, ratio = contest.low, contest.high, contest.players, contest.ratio
     cost = 1 - 2 * ratio / n
     tie = Fraction(1, n * ratio.denominator) if contest.first_number else 0  # seat 0 wins it alone
-    if contest.prize_rule in SHARED or (ratio == 1 and cost >= tie):
-        return (range(low, high + 1),)
-    if ratio == 1:
-        return ()
+    if contest.prize_rule in SHARED or ratio == 1:
+        return (range(low, high + 1),) if contest.prize_rule in SHARED or cost >= tie else ()
     least = cost * (1 if cost >= 0 else high - low) - tie
-    pull = {k: 2 * k * (1 - ratio) for k in (low, high)}  # > 0: the target lies below k
-    ends = [k for k, towards in ((low, -pull[low]), (high, pull[high])) if towards <= least]
-    reach = floor(least / (2 * abs(1 - ratio))) if least >= 0 else -1
+    pull = 2 * (1 - ratio)  # of k, times this: > 0 where the target lies below k
+    reach = floor(least / abs(pull)) if least >= 0 else -1
+    bottom = range(low, low + (-low * pull <= least))
     middle = range(max(low + 1, -reach), min(high - 1, reach) + 1)
-    parts = range(low, low + (low in ends)), middle, range(high, high + (high in ends))
-    return tuple(filter(None, parts))
+    top = range(high, high + (high * pull <= least))
+    return tuple(filter(None, (bottom, middle, top)))
 
 
 def _to_equal(ordered: Array, allowed: range) -> Array:
@@ -242,10 +234,7 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
-    """Return regret and distance of a round.
-
-    Seats that broke a rule are treated as the game does; their regret includes the fee.
-    """
+    """Return regret, fees included, and distance of a round; offenders are treated as in it."""
     contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
     limit = record.get("limit", np.full(actions.shape[1:], contest.high))  # of each table
     numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))

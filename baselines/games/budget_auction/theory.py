@@ -28,10 +28,7 @@ def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
 
 
 def private_bid(game: Any, values: Array) -> Array:
-    """Return the first-price equilibrium bids of a game, in money.
-
-    Of bidders who know only that valuations are normal, cut at 0 and at the highest assets.
-    """
+    """Return equilibrium bids, valuations being known to be normal, cut at 0 and most assets."""
     if game.sigma == 0:
         return values
     assets = game.assets if isinstance(game.assets, int) else max(game.assets)

@@ -1,7 +1,4 @@
-"""Diner's dilemma: the bill is shared equally, so the costly dish is dominant if many share it.
-
-Orders are 1 (costly) or 0 (cheap). Background: Glance & Huberman 1994.
-"""
+"""Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill. Glance & Huberman 1994."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

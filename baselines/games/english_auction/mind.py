@@ -1,7 +1,4 @@
-"""What a planning bidder thinks about in the English auction: items, money, and who won what.
-
-Source: AucArena (arXiv 2310.05746), §3.2 and A.2.
-"""
+"""What a planning bidder thinks about in the English auction: AucArena (arXiv 2310.05746), A.2."""
 
 import dataclasses
 import json

@@ -50,10 +50,7 @@ def truthful(view: View, noise: Noise) -> Array:
 
 
 def debiased(view: View, noise: Noise) -> Array:
-    """Bid below the estimate without its known markup, or up to a private value.
-
-    That is the best response if the highest bid was the others' last.
-    """
+    """Bid below the estimate without its known markup, or up to a private value."""
     return bid_while(view, _profits(view))
 
 

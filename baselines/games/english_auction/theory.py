@@ -26,10 +26,7 @@ def money_step(amounts: Array, most: int) -> int:
 
 
 def knapsack(costs: Array, gains: Array, most: int) -> Array:
-    """Return the largest total gain for each amount of money, ``(rows, most + 1)``.
-
-    Costs and gains are of items, ``(rows, items)``; those without a gain are not bought.
-    """
+    """Return the most that items ``(rows, items)`` gain by money spent, ``(rows, most + 1)``."""
     money = np.arange(most + 1)
     best = np.zeros((len(costs), most + 1), np.int64)
     for cost, gain in zip(costs.T, gains.T, strict=True):
@@ -78,10 +75,7 @@ def regret(
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
-    """Return the regret of a reply, once an item is closed; no distance is defined.
-
-    It is what was paid above the value, or a gain left to the winner or to nobody.
-    """
+    """Return the regret of replies once an item is closed; no distance is defined."""
     least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
     lost = regret(record["value"], record["winner"], record["price"], least, record["purse"])
     return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)

@@ -133,10 +133,7 @@ def distance(plan: Array, quota: str = "half") -> Array:
 
 
 def votes(plan: Array, quota: str = "half") -> Array:
-    """Equilibrium votes on `plan` (n, *batch), True = accept; the proposer's is always True.
-
-    A voter accepts if it would be lost after a rejection or is offered more than it would then get.
-    """
+    """Equilibrium votes on `plan` (n, *batch), True = accept; the proposer's is always True."""
     plan, _, prices = _read(plan, quota)
     accepted = plan >= prices
     accepted[0] = True
@@ -144,10 +141,7 @@ def votes(plan: Array, quota: str = "half") -> Array:
 
 
 def proposer_regret(plan: Array, quota: str = "half", death: int = -1) -> Array:
-    """Coins lost by `plan` (n, *batch) against an optimal one when the others vote perfectly.
-
-    Being thrown overboard counts `death` coins.
-    """
+    """Coins lost by `plan` (n, *batch), a `death` at so many, if the others vote perfectly."""
     plan, now, _ = _read(plan, quota)
     passed = votes(plan, quota).sum(0) >= votes_needed(len(plan), quota)
     best = now.coins[0] if now.proposer_survives else death
@@ -155,10 +149,7 @@ def proposer_regret(plan: Array, quota: str = "half", death: int = -1) -> Array:
 
 
 def voter_regret(plan: Array, accepts: Array, quota: str = "half", death: int = -1) -> Array:
-    """Coins lost by each vote if it decides the ballot, 0 for the proposer, all (n, *batch).
-
-    Being thrown overboard in a later round counts `death` coins.
-    """
+    """Coins lost by each vote (n, *batch), a `death` at so many, if it decides; 0 for plan[0]."""
     plan, _, prices = _read(plan, quota)
     gain = plan - np.where(prices > 0, prices - 1, death)  # over what a rejection leads to
     regret = np.maximum(0, np.where(accepts, -gain, gain))

@@ -66,10 +66,7 @@ class SymmetricBids:
 
 
 def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
-    """Return the first-price equilibrium bid for independent uniform values from `low` up.
-
-    ``low + (v - low) (players - 1) / players``, rounded down: exact for a continuum only.
-    """
+    """Return first-price bids for independent uniform values from `low` up, rounded down."""
     return low + (np.asarray(values) - low) * (players - 1) // players
 
 

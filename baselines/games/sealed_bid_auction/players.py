@@ -19,10 +19,7 @@ def value_of(view: View) -> Array:
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Bid the valuation at the second price; at the first, the approximate symmetric equilibrium.
-
-    That is of the game's draw of valuations; of independent uniform ones if they are given.
-    """
+    """Bid the valuation at the second price; at the first, play the approximate equilibrium."""
     game = view.game
     bids = equilibrium(game) if game.price == "first" else None
     if bids is None:

@@ -339,9 +339,6 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
     return keep, survivors[keep]
 
 
-# -- how good play was -----------------------------------------------------------------------------
-
-
 def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
     """Return the regret of a day: 1 for who died on it with the money for its water.
 
