@@ -22,16 +22,14 @@ from llm_games.baselines.deviation import Measured
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-PRIZES: dict[str, Callable[[Array], Array]] = {
+PRIZES: dict[str, Callable[[Array], Array]] = {  # what each of k winners gets
     "each_winner": np.ones_like,
     "independent": np.ones_like,
     "split": lambda k: 1 / k,
     "exclusive": lambda k: (k == 1).astype(float),
     "amplified": lambda k: k,
 }
-"""What each of k winners gets, in prizes."""
-SHARED = ("each_winner", "independent", "amplified")
-"""Prize rules under which a shared win is worth at least a win alone."""
+SHARED = ("each_winner", "independent", "amplified")  # a shared win is worth a win alone or more
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,6 @@ class Contest:
 
     @classmethod
     def of(cls, game: Any) -> Self:
-        """Return a game's contest in units of actions."""
         first = game.tie_rule == "first_number"
         bounds = (int(game.min * game.unit), int(game.max * game.unit))
         low, high = bounds if game.bounds_check == "none" else game.bounds()

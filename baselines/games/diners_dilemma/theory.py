@@ -23,7 +23,6 @@ class Menu:
 
     @classmethod
     def of(cls, game: Any) -> Self:
-        """Return a game's menu."""
         return cls(*(getattr(game, field.name) for field in fields(cls)))
 
     def scaled_gain(self) -> float | Fraction:

@@ -29,7 +29,6 @@ class Bar:
 
     @classmethod
     def of(cls, game: Any) -> Self:
-        """Return a game's bar."""
         capacity = sum(bool(game.good(goers)) for goers in range(1, game.players + 1))
         return cls(game.players, capacity, float(game.min), float(game.home), float(game.max))
 

@@ -14,10 +14,8 @@ from llm_games.view import View
 from llm_games.wrappers.mind import Mind, PlanningMemory
 from llm_games.wrappers.policy import Attempt
 
-MIDDLE = 2
-"""The priority of an item that no plan has named."""
-Said = dict[str, int | None]
-"""What bidders replied: a bid, or None for a withdrawal."""
+MIDDLE = 2  # the priority of an item that no plan has named
+Said = dict[str, int | None]  # what bidders replied: a bid, or None for a withdrawal
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,7 @@ class AuctionMind(Mind):
         return AuctionLog(view.told) if log is None else log.after(view.told, view.game.names())
 
     def scene(self, view: View) -> Any:
-        assert view.told is not None
-        return view.told["number"]
+        return view.told and view.told["number"]
 
     def closed(self, memory: PlanningMemory) -> int:
         return len(memory.log.closed)
@@ -233,5 +230,4 @@ def _shown(belief: Belief) -> str:
     return json.dumps(shown)
 
 
-MIND = AuctionMind
-"""What a planning player in this game has for a mind."""
+MIND = AuctionMind  # of a planning player in this game

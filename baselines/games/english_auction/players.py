@@ -17,9 +17,6 @@ from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
 
-Prices = Callable[[View, Array], Array]
-"""Turns a view and later items' start prices ``(*batch, items)`` into expected prices."""
-
 
 def money(view: View, column: str) -> Array:
     """Return an amount that a view shows, int64 ``(*batch)``."""
@@ -65,8 +62,8 @@ def _gains(view: View) -> Array:
     return _profits(view) | (view.game.objectives[view.seat] == "items")
 
 
-def prudent(prices: Prices, view: View, noise: Noise) -> Array:
-    """Bid while the item at its price beats what the money could buy later at these prices."""
+def prudent(prices: Callable[[View, Array], Array], view: View, noise: Noise) -> Array:
+    """Bid while the item beats what the money could buy later, at prices from the start prices."""
     game, items = view.game, np.arange(len(view.game.catalogue))
     starts, estimates = (
         np.stack([np.atleast_1d(money(view, f"{kind}_{i}")) for i in items], axis=-1)
@@ -99,9 +96,7 @@ def _by_money(view: View, starts: Array) -> Array:
 
 knap = partial(prudent, lambda view, starts: starts)
 mc = partial(prudent, _by_money)
-"""Budgets leave the equilibrium price open, so that this is the rational bidder: it raises while
-an item is worth more to it than what its money can buy later; with a private value and one item,
-up to the value."""
+"""The rational bidder, since budgets leave the equilibrium price open, see `theory`."""
 
 
 def cooperative(view: View, noise: Noise) -> Array:

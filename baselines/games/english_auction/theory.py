@@ -15,8 +15,7 @@ import numpy as np
 from llm_games.baselines.deviation import Measured
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-MOST_STEPS = 400
-"""Budgets are cut into at most so many steps where money has no coarser common divisor."""
+MOST_STEPS = 400  # of a budget where money has no coarser common divisor
 
 
 def money_step(amounts: Array, most: int) -> int:

@@ -31,7 +31,6 @@ from llm_games.wrappers.seats import play_table
 
 ITEMS = [item.name for item in EnglishAuction(items="items_20").catalogue]
 DEAR = ("Equipment E", "Mechanism J", "Machine P", "Element R")
-"""AucArena's expensive items."""
 LESSONS = (
     "Keep some money for the expensive items.",
     "Do not pay more than the estimate.",
@@ -42,8 +41,7 @@ LESSONS = (
 )
 SLIPS = 0.25  # share of answers that are wrong on purpose, so that questions are asked again
 LONGEST = 5000  # characters of a prompt to learn from
-KEPT = {"move": 0.12, "belief": 0.4}
-"""Share of the requests of a kind that become samples; else all."""
+KEPT = {"move": 0.12, "belief": 0.4}  # share of requests that become samples, where it is not 1
 BECAUSE = {
     "plan": "Expensive items bring the most profit, so they come first.",
     "replan": "What is left and my money decide how much each item matters.",

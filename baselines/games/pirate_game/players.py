@@ -97,23 +97,18 @@ def _plan(question: Shares, persona: str | None, rng: np.random.Generator) -> An
         "selfish": (("all", 5), ("votes", 5)),
         "mathematician": (("votes", 1),),
     }
-    kind = draw(rng, *kinds[persona])
     m, total = len(question.ranks), question.total
-    shares = [0] * m
-    if kind == "equal":
-        shares = [total // m] * m
-    elif kind == "votes":
-        shares = [int(i > 0 and i % 2 == 0) for i in range(m)]
+    shares, why = {
+        "equal": ([total // m] * m, "An equal split will find the votes."),
+        "votes": (
+            [int(i > 0 and i % 2 == 0) for i in range(m)],
+            "One coin buys the vote of every second pirate, and I need no more.",
+        ),
+        "all": ([0] * m, "I am the one who decides, so I keep it all."),
+    }[draw(rng, *kinds[persona])]
     shares[0] += total - sum(shares)
-    plan = [0] * question.players
-    for rank, share in zip(question.ranks, shares, strict=True):
-        plan[rank - 1] = share
-    reasons = {
-        "equal": "An equal split will find the votes.",
-        "votes": "One coin buys the vote of every second pirate, and I need no more.",
-        "all": "I am the one who decides, so I keep it all.",
-    }
-    return tuple(plan), reasons[kind]
+    plan = dict(zip(question.ranks, shares, strict=True))
+    return tuple(plan.get(rank, 0) for rank in range(1, question.players + 1)), why
 
 
 PLAYERS = Players(

@@ -25,11 +25,10 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
 MOST_PLANS = 100_000
-QUOTAS: dict[str, Callable[[int], int]] = {
+QUOTAS: dict[str, Callable[[int], int]] = {  # votes needed, the proposer's own included
     "half": lambda pirates: (pirates + 1) // 2,
     "majority": lambda pirates: pirates // 2 + 1,
 }
-"""Votes needed, the proposer's own included, by name of the rule."""
 
 
 @dataclass(frozen=True)

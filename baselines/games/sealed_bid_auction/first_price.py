@@ -37,7 +37,6 @@ class SymmetricBids:
         return self.bids[self._row(values), (np.asarray(chance) * QUANTILES).astype(np.int64)]
 
     def mean_bid(self, values: Array) -> Array:
-        """Return the mean bid of each value."""
         return self.bids.mean(axis=1)[self._row(values)]
 
     def interim_regret(self, values: Array, bids: Array) -> Array:

@@ -22,8 +22,7 @@ from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-NEVER = int(np.iinfo(np.int64).max)
-"""The critical price of water that no bid can win."""
+NEVER = int(np.iinfo(np.int64).max)  # the critical price of water that no bid can win
 
 
 def endurance(hp: Array, dry: Array) -> Array:
@@ -51,7 +50,6 @@ class Situation:
 
     @classmethod
     def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Self:
-        """Return one seat's situation."""
         return cls(
             game.purse(state)[seat],
             game.salaries[seat],
@@ -86,7 +84,7 @@ def urgent(now: Situation, noise: Noise | None = None) -> Array:
     return now.needed(np.select([now.slack == 0, now.slack == 1], bids))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Rule] = {  # of thumb
     "zero": lambda now, noise: np.zeros_like(now.balance),
     "salary": lambda now, noise: np.minimum(now.balance, now.salary),
     "random": lambda now, noise: noise.integers(0, now.balance, endpoint=True),
@@ -95,7 +93,6 @@ RULES: dict[str, Rule] = {
     "even": even,
     "urgent": urgent,
 }
-"""Rules of thumb by name."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +185,7 @@ def win_chances(game: WaterAllocation, field: Play, seat: int) -> Array:
 
 # -- best responses --------------------------------------------------------------------------------
 
-MONEY = 1e-3
-"""What the most money is worth to a survivor, so that equal chances go to thrift."""
+MONEY = 1e-3  # what the most money is worth to a survivor, so that equal chances go to thrift
 
 
 @dataclass(frozen=True)
@@ -256,8 +252,7 @@ def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
     return picked, brings / len(chances)
 
 
-GAMES = 4000
-"""Simulated games from which a response learns the prices."""
+GAMES = 4000  # simulated games from which a response learns the prices
 
 
 @lru_cache(maxsize=32)
