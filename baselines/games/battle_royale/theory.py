@@ -130,8 +130,7 @@ def best_response(
     """Best reply of one player to the others' part of `policy`.
 
     Returns its expected payoff from the start, and `policy` with its own part replaced, best in
-    every state, reached or not. Against fixed others it faces a Markov decision process, where a
-    deterministic reply that looks at the state only is optimal.
+    every state, reached or not: a deterministic one, which a Markov decision process has.
     """
     wins, reply = _play_out(rates, policy, player, max_shots, share)
     return float(wins[player]), reply
@@ -180,9 +179,9 @@ def deviation(game: BattleRoyale, record: Mapping[str, Array]) -> Measured:
     players know it; distance the probability that equilibrium play does something else.
     """
     found, most, alive = solution(game), cap(game), record["alive"]
-    shooter, target = np.asarray(record["shooter"]), np.asarray(record["target"])
+    shooter, target, shots = (np.asarray(record[key]) for key in ("shooter", "target", "shots"))
     state = mask_of(np.moveaxis(alive, 0, -1)), shooter
-    left = () if most is None else (np.clip(most - np.asarray(record["shots"]) + 1, 1, most),)
+    left = () if most is None else (np.clip(most - shots + 1, 1, most),)
     values, chances = found._by_action(*state, *left), found.policy[(*left, *state)]
     at, seats = target.clip(0, len(alive) - 1)[None], np.arange(len(alive))
     hits = (target == at[0]) & np.take_along_axis(alive, at, 0)[0] & (target != shooter)
@@ -229,11 +228,7 @@ def _shoot_or_pass(rate: Array, kill: Array) -> tuple[Array, Array]:
     stable = _stable(vectors, rate[:, None], kill[:, None])
     choice, gap = vectors[stable.argmax(1)], np.zeros(len(rate))
     for s in np.flatnonzero(~stable.any(1)):
-        randomised = _randomised(rate[s], kill[s])
-        if randomised is None:
-            choice[s], gap[s] = _least_gap(rate[s], kill[s])
-        else:
-            choice[s] = randomised
+        choice[s], gap[s] = _randomised(rate[s], kill[s])
     return choice, gap
 
 
@@ -242,7 +237,7 @@ def _vectors(size: int, *levels: float) -> Array:
     return np.array(list(product(levels, repeat=size)))[:, ::-1]
 
 
-def _randomised(rate: Array, kill: Array) -> Array | None:
+def _randomised(rate: Array, kill: Array) -> tuple[Array, float]:
     """The same (n,) for one set without a pure equilibrium: as few randomisers as possible."""
     size = len(rate)
     vectors, bits = _vectors(size, 1.0, 0.5, 0.0), 1 << np.arange(size)
@@ -258,12 +253,12 @@ def _randomised(rate: Array, kill: Array) -> Array | None:
             good = inner & _stable(found, rate, kill)  # (starts, vectors)
             if good.any():
                 first = good.any(0).argmax()
-                return found[good[:, first].argmax(), first]
-    return None
+                return found[good[:, first].argmax(), first], 0.0
+    return _least_gap(rate, kill)
 
 
 def _least_gap(rate: Array, kill: Array) -> tuple[Array, float]:
-    """Shooting probabilities (n,) of one set with a small gap, and the gap: a random search."""
+    """The same for one set without an equilibrium: a random search for a small gap."""
     rng, size = np.random.default_rng(0), len(rate)
     pool = np.concatenate([_vectors(size, 1.0, 0.0), rng.random((SEARCH, size))])
     for spread in np.geomspace(0.3, 1e-4, SEARCH_STEPS):

@@ -9,8 +9,8 @@ anew (minutes).
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from llm_games.rulebook import Array
 
 QUANTILES = 64
 SHIPPED = ((10, 0, 100, 10), (10, 0, 200, 10), (10, 0, 400, 10), (10, 0, 800, 10))
-_TABLE = "first_price.json"
+TABLE = Path(__file__).with_name("first_price.json")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
     """
     values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
     key = "-".join(map(str, case))
-    table = json.loads(files(__package__).joinpath(_TABLE).read_text())
+    table = json.loads(TABLE.read_text())
     work = len(values) * (high + 1) * players * (players + 1)
     if key in table:
         bids = np.array(table[key], np.int64)
@@ -147,15 +147,13 @@ def equilibrium(game: Any) -> SymmetricBids | None:
 
 def main() -> None:
     """Compute the shipped tables and write them beside this file."""
-    import pathlib
-
     table = {}
     for case in SHIPPED:
         found = solve(*case, iterations=5_000_000 // case[2])
         table["-".join(map(str, case))] = found.bids.tolist()
         print(case, "NashConv", found.nash_conv(), "profit", found.profit())
     rows = (f'"{key}": {json.dumps(bids, separators=(",", ":"))}' for key, bids in table.items())
-    pathlib.Path(__file__).with_name(_TABLE).write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
 if __name__ == "__main__":

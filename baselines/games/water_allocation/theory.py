@@ -50,14 +50,8 @@ class Situation:
 
     @classmethod
     def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Self:
-        return cls(
-            game.purse(state)[seat],
-            game.salaries[seat],
-            state.hp[seat],
-            state.dry[seat],
-            game.days - state.round,
-            game.supply(state),
-        )
+        own = game.purse(state)[seat], game.salaries[seat], state.hp[seat], state.dry[seat]
+        return cls(*own, game.days - state.round, game.supply(state))
 
     @property
     def slack(self) -> PerTable:
@@ -290,12 +284,7 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
 
 
 def planned(
-    game: WaterAllocation,
-    slack: PerPlayer,
-    living: PerPlayer,
-    supply: PerTable,
-    days_left: PerTable,
-    keep: int,
+    game: WaterAllocation, slack: Array, living: Array, supply: Array, days_left: Array, keep: int
 ) -> PerPlayer:
     """Return whom the planner serves today.
 
