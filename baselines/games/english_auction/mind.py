@@ -159,16 +159,11 @@ class AuctionMind(Mind):
 
     def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
         log, known = memory.log, self._known(view)
-        names, purse = view.game.names(), int(view.game.purses[view.seat])
-        item: ClosedItem = log.closed[chapter]
-        question = Beliefs(
-            "remaining_budget",
-            known["me"],
-            log.truth(chapter, known["me"], purse, names),
-            tuple(closed.name for closed in log.closed[: chapter + 1]),
-            self.planning.correct_belief,
-            self.planning.bidder_names == "substring",
-        )
+        names, item = view.game.names(), log.closed[chapter]
+        truth = log.truth(chapter, known["me"], int(view.game.purses[view.seat]), names)
+        sold = tuple(closed.name for closed in log.closed[: chapter + 1])
+        correct, substring = self.planning.correct_belief, self.planning.bidder_names == "substring"
+        question = Beliefs("remaining_budget", known["me"], truth, sold, correct, substring)
         values = {
             "belief": _shown(memory.belief),
             "item": self.words.say("item", item=item, names=names),

@@ -129,7 +129,9 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     floor, estimate = question.floor, told["estimate"]
     if floor > question.budget:
         return WITHDRAW, "I cannot afford it."
-    if not question.limits and not (question.opening and _clearly(question.budget, floor)):
+    more, less = str(question.budget), str(floor)
+    clearly = (len(more), more[0]) > (len(less), less[0])  # at a glance, by digits
+    if not question.limits and not (question.opening and clearly):
         return WITHDRAW, "I do not know how much it takes, so I leave it."
     most = estimate * 3 // 2 if seen.game.objectives[seen.seat] == "items" else estimate
     most = most * 9 // 10 if persona == "mathematician" else most
@@ -140,12 +142,6 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     if rng.random() < {"cooperative": 0.6, None: 0.85}.get(persona, 0.95):
         return floor, f"The lowest bid is {floor}, and that is not too much."
     return WITHDRAW, "I leave it to the others."
-
-
-def _clearly(more: int, less: int) -> bool:
-    """Return whether a number has more digits than another, or begins with a larger one."""
-    a, b = str(more), str(less)
-    return (len(a), a[0]) > (len(b), b[0])
 
 
 PLAYERS = Players(

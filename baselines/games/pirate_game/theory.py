@@ -4,11 +4,9 @@ A stage is a number of living pirates. They are counted by position: 0 proposes,
 Preferences: survive, then gold, then others overboard, so a voter who is indifferent rejects.
 Votes are cast as if decisive. With the outcome of the stage below known, each vote has a price:
 0 if the voter would be lost for certain after a rejection, otherwise one coin more than it would
-then get. The proposer buys the cheapest votes it needs; if they cost more than the gold, no plan
-passes and it is lost.
-
-Several plans can be optimal where votes have the same price. What stages above expect is the one
-that pays the highest positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
+then get. The proposer buys the cheapest votes it needs, of equal ones any; if they cost more than
+the gold, no plan passes and it is lost. Stages above expect the plan that pays the highest
+positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
 """
 
 from collections.abc import Callable, Mapping
@@ -92,19 +90,17 @@ def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
     now = stage(pirates, gold, quota)
     if not now.proposer_survives:
         return np.zeros((0, pirates), int)
-    tied = np.flatnonzero(now.tied)
-    if comb(len(tied), now.ties) > MOST_PLANS:
+    tied = np.flatnonzero(now.tied).tolist()
+    if (count := comb(len(tied), now.ties)) > MOST_PLANS:
         raise BadParameter(
-            f"pirates={pirates!r}, gold={gold!r}: {comb(len(tied), now.ties)} optimal plans, more "
-            f"than {MOST_PLANS}; nearest_plan finds the one closest to a given plan"
+            f"pirates={pirates!r}, gold={gold!r}: {count} optimal plans, more than {MOST_PLANS}; "
+            "nearest_plan finds the one closest to a given plan"
         )
-    plans = []
-    for choice in combinations(tied.tolist(), now.ties):
-        plan = np.where(now.paid, now.prices, 0)
-        plan[list(choice)] = now.prices[list(choice)]
-        plan[0] = gold - plan.sum()
-        plans.append(plan)
-    return np.array(plans)
+    chosen = np.array(list(combinations(tied, now.ties)), int)
+    plans = np.tile(np.where(now.paid, now.prices, 0), (count, 1))
+    np.put_along_axis(plans, chosen, now.prices[chosen], axis=1)
+    plans[:, 0] = gold - plans.sum(axis=1)
+    return plans
 
 
 def nearest_plan(plan: Array, quota: str = "half") -> Array:
