@@ -320,9 +320,6 @@ def _advantage(hit: Array, kill: Array) -> Array:
     return np.einsum("...kk->...k", kill) - np.einsum("...kk->...k", missed)
 
 
-# --- inside a set of living players ------------------------------------------------------------
-
-
 def _play(hit: Array, reward: Array) -> Array:
     """Values by whose turn it is in a set where shots go round until somebody is hit, else 0.
 

@@ -21,11 +21,9 @@ class Priorities(Question):
     """
 
     items: tuple[str, ...]
-    low: int = 1
-    high: int = 3
 
     def value_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": self.low, "maximum": self.high}
+        number = {"type": "integer", "minimum": 1, "maximum": 3}
         return object_of(dict.fromkeys(self.items, number))
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
@@ -39,11 +37,11 @@ class Priorities(Question):
         if not isinstance(value, Mapping):
             raise BadReply("format", f'"{self.key}" is no object of items and numbers')
         read = {item: read_integer(value.get(item)) for item in self.items}
-        found = {i: n for i, n in read.items() if n is not None and self.low <= n <= self.high}
-        priority = f"has no priority from {self.low} to {self.high}"
+        found = {item: n for item, n in read.items() if n in (1, 2, 3)}
+        wrong = [name for name in read if name in value and name not in found]
         for kind, names, what in (
             ("range", [name for name in value if name not in read], "is no item that is left"),
-            ("range", [name for name in read if name in value and name not in found], priority),
+            ("range", wrong, "has no priority from 1 to 3"),
             ("format", [name for name in read if name not in value], "has no priority"),
         ):
             if names:
@@ -52,15 +50,13 @@ class Priorities(Question):
         return found
 
     def sample(self, noise: Noise) -> Any:
-        drawn = noise.integers(self.low, self.high + 1, len(self.items))
-        return dict(zip(self.items, drawn.tolist(), strict=True))
+        return dict(zip(self.items, noise.integers(1, 4, len(self.items)).tolist(), strict=True))
 
     def _value_form(self) -> str:
-        number = f"<{self.low} to {self.high}>"
-        return f"{{{', '.join(f'{json.dumps(item)}: {number}' for item in self.items)}}}"
+        return f"{{{', '.join(f'{json.dumps(item)}: <1 to 3>' for item in self.items)}}}"
 
     def wanted(self) -> str:
-        return f"a number from {self.low} to {self.high} for every item"
+        return "a number from 1 to 3 for every item"
 
 
 Belief = dict[str, Any]

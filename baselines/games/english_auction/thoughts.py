@@ -88,8 +88,7 @@ class Script:
             said = f"I had {left + paid} and paid {paid or 'nothing'}."
             belief = {"summary": said, "remaining_budget": left}
             return question.reply(belief | {"total_profits": {}, "winning_bids": {}})
-        count = int(rng.integers(1, 4))
-        return question.reply(rng.choice(LESSONS, count, replace=False).tolist())
+        return question.reply(rng.choice(LESSONS, int(rng.integers(1, 4)), replace=False).tolist())
 
     def _spoilt(self, reply: dict[str, Any]) -> dict[str, Any]:
         """Return a reply with one thing wrong, as the tiny model itself might."""

@@ -55,7 +55,6 @@ class Situation:
 
     @property
     def slack(self) -> PerTable:
-        """Further dry days that the resident survives, see `endurance`."""
         return endurance(self.hp, self.dry)
 
     def needed(self, bid: Array) -> Array:
@@ -63,8 +62,7 @@ class Situation:
         return np.where(self.slack >= self.days_left, 0, bid)
 
 
-Rule = Callable[[Situation, Noise], PerTable]
-"""Turns a situation, and chance, into a bid."""
+Rule = Callable[[Situation, Noise], PerTable]  # from a situation, and chance, to a bid
 
 
 def even(now: Situation, noise: Noise | None = None) -> Array:
