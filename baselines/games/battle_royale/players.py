@@ -29,8 +29,8 @@ def shoot(chances: Array, noise: Noise) -> Array:
 
 
 def shoot_any(others: Array, nobody: Array, noise: Noise) -> Array:
-    """Draw one of some seats, or also nobody where that is true ``(*batch)``, all alike."""
-    return shoot(np.concatenate([others, nobody[..., None]], axis=-1).astype(float), noise)
+    """Draw one of some seats, or also nobody where that is true ``(*batch, 1)``, all alike."""
+    return shoot(np.concatenate([others, nobody], axis=-1).astype(float), noise)
 
 
 def shoot_first(order: Array, others: Array) -> Array:
@@ -58,7 +58,8 @@ def level_k(level: int, view: View, noise: Noise) -> Array:
     """Level 0 shoots any living other, level 1 the strongest."""
     others = living_others(view)
     if level == 0:
-        return shoot_any(others, ~others.any(axis=-1), noise)
+        nobody = np.logical_not(others.any(axis=-1, keepdims=True))
+        return shoot_any(others, nobody, noise)
     if level == 1:
         return shoot_first(theory.strength(view.game.rates), others)
     return follow(theory.level_k(level, view.game), view, noise)
@@ -76,7 +77,7 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 def any_legal(view: View, noise: Noise) -> Array:
     """Shoot any living other or nobody."""
-    return shoot_any(living_others(view), np.ones(shape(view), bool), noise)
+    return shoot_any(living_others(view), np.ones((*shape(view), 1), bool), noise)
 
 
 def fixed(word: str, view: View, noise: Noise) -> Array:

@@ -162,7 +162,7 @@ def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
     far = np.full(ordered.shape[1:], np.iinfo(np.int64).max)
     if x == y == 0:  # ratio 1 and two halves: any two numbers
         legal = range(contest.low, contest.high + 1)
-        return sum(_to_equal(half, legal) for half in np.split(ordered, 2))
+        return np.sum([_to_equal(half, legal) for half in np.split(ordered, 2)], axis=0)
     x, y = x // gcd(x, y), y // gcd(x, y)
     low, high = -np.inf, np.inf  # of t
     for c in (x, y):

@@ -154,8 +154,7 @@ class Beliefs(Question):
         return {"summary": "", **self.truth, "total_profits": profits}
 
     def reply(self, action: Any) -> str:
-        keys = ("summary", *self.KEYS)
-        return json.dumps({key: action[key] for key in keys})
+        return json.dumps({key: action[key] for key in ("summary", *self.KEYS)})
 
     def _form(self, reasoning: bool) -> str:
         explanation = '"explanation": <your reasoning>, ' if reasoning else ""

@@ -221,8 +221,7 @@ class AuctionMind(Mind):
 def _shown(belief: Belief) -> str:
     """Write a belief as a reply has it, without the summary and what is unknown."""
     profits = {name: n for name, n in belief["total_profits"].items() if n is not None}
-    shown = {key: belief[key] for key in Beliefs.KEYS} | {"total_profits": profits}
-    return json.dumps(shown)
+    return json.dumps({key: belief[key] for key in Beliefs.KEYS} | {"total_profits": profits})
 
 
 MIND = AuctionMind  # of a planning player in this game

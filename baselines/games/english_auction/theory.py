@@ -44,8 +44,8 @@ def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, 
     """
     units = -(-costs // step)
     kinds, row = np.unique(np.concatenate([units, gains], axis=1), axis=0, return_inverse=True)
-    value = knapsack(*np.hsplit(kinds, 2), int(max(budget.max(), 0)) // step)
-    row = row.reshape(-1)
+    row, (cost, gained) = row.reshape(-1), np.hsplit(kinds, 2)
+    value = knapsack(cost, gained, int(max(budget.max(), 0)) // step)
     now, rest = (np.maximum(money, 0) // step for money in (budget, budget - price))
     return (price <= budget) & (gain + value[row, rest] >= value[row, now])
 

@@ -103,10 +103,7 @@ def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0
     state = game.reset(noise, (games,))
     supplies, living, bids = state.supplies, [], []
     for day in range(game.days):
-        now = [
-            rule(Situation.of(game, state, seat), noise.of(day, seat))
-            for seat, rule in enumerate(rules)
-        ]
+        now = [rule(Situation.of(game, state, i), noise.of(day, i)) for i, rule in enumerate(rules)]
         living.append(state.living)
         bids.append(np.where(state.living, np.stack(now), NO_BID))
         state, _ = game.step(state, bids[-1])
@@ -192,10 +189,8 @@ class Response:
     def __call__(self, now: Situation, noise: Noise | None = None) -> Array:
         """Return the bid in a situation: a `Rule`."""
         day, money = len(self.choice) - now.days_left, now.balance // self.unit
-        wanted = (day, now.supply - self.supply_low, now.hp, now.dry, money)
-        place = tuple(
-            np.clip(at, 0, size - 1) for at, size in zip(wanted, self.choice.shape, strict=True)
-        )
+        exact = day, now.supply - self.supply_low, now.hp, now.dry, money
+        place = tuple(np.clip(at, 0, n - 1) for at, n in zip(exact, self.choice.shape, strict=True))
         return LEVELS[self.choice[place]] * self.unit
 
 
@@ -273,9 +268,8 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
     """Return the game without what only its players' words or one run's supplies depend on."""
     plain = WaterAllocation(players=game.players, residents=game.cast)
     words = ("persona", "shown_dry_counter", "failed_reply", "supplies", "reset_balance_on_death")
-    return dataclasses.replace(
-        game, residents=game.cast, **{word: getattr(plain, word) for word in words}
-    )
+    same = {word: getattr(plain, word) for word in words}
+    return dataclasses.replace(game, residents=game.cast, **same)
 
 
 # -- the social optimum ----------------------------------------------------------------------------
