@@ -14,9 +14,9 @@ from llm_games.baselines.deviation import deviation
 from llm_games.baselines.games.water_allocation import theory as solution
 from llm_games.baselines.games.water_allocation.players import situation
 from llm_games.baselines.games.water_allocation.theory import (
+    LEVELS,
     NEVER,
     RULES,
-    Grid,
     Situation,
     best_plan,
     best_response,
@@ -175,11 +175,9 @@ def test_the_critical_price_is_the_lowest_bid_that_wins(seed, seat, allocation, 
 
 
 def test_levels_of_the_grid():
-    levels = Grid.of(LOW).levels
-    assert len(levels) == 131
-    assert levels[[0, 40, 41, 70, 95, 130]].tolist() == [0, 40, 42, 100, 200, 480]
-    cents = WaterAllocation(money_decimals=2)
-    assert Grid.of(cents).unit == 100
+    assert len(LEVELS) == 131
+    assert LEVELS[[0, 40, 41, 70, 95, 130]].tolist() == [0, 40, 42, 100, 200, 480]
+    assert solution.unit(WaterAllocation(money_decimals=2)) == 100
 
 
 # -- best responses --------------------------------------------------------------------------------
@@ -246,21 +244,20 @@ def test_backward_induction_by_hand():
         players=1, residents=[("A", 1, 10)], days=2, supply_low=1, supply_high=1,
         hp_start=1, hp_max=1, hp_gain=0,
     )  # fmt: skip
-    grid = Grid(1)
-    chances = np.minimum(grid.levels / 20, 1).astype(np.float32)
+    chances = np.minimum(LEVELS / 20, 1).astype(np.float32)
     best = 0.0
     for first in range(11):
         second = 20 - first
         best = max(best, min(first / 20, 1) * min(second / 20, 1))
     value = np.zeros(481)
     for money in range(481):
-        value[money] = max(chances[: np.searchsorted(grid.levels, money, "right")])
+        value[money] = max(chances[: np.searchsorted(LEVELS, money, "right")])
     two_days = max(chances[b] * value[10 - b + 10] for b in range(11))
     assert two_days == pytest.approx(best)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solution, "MONEY", 0)
         patch.setattr(solution, "win_chances", lambda *_: np.tile(chances, (2, 1, 1)))
-        patch.setattr(Grid, "of", classmethod(lambda cls, game: grid))
+        patch.setattr(solution, "unit", lambda game: 1)
         found = best_response(game, None, 0)
     assert found.value == pytest.approx(best)
     now = Situation(*map(np.array, (10, 10, 1, 0, 2, 1)))

@@ -1,7 +1,5 @@
 """Players of battle royale. Among equal hit rates the later seat counts as the stronger one."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -24,20 +22,19 @@ def living_others(view: View) -> Array:
     return (view.numbers[..., first + seats] > 0) & (seats != view.seat)
 
 
-def strength(view: View) -> Array:
-    """Return the seats' rank by hit rate."""
-    return theory.strength(view.game.rates)
-
-
 def shoot(chances: Array, noise: Noise) -> Array:
     """Draw a target from chances by seat, the last one for missing on purpose."""
     target = pick(chances, noise)
     return np.where(target == chances.shape[-1] - 1, MISS, target)
 
 
-def shoot_first(order: Array, view: View) -> Array:
-    """Return the living other who comes first in `order` (largest number), or a miss if none."""
-    others = living_others(view)
+def shoot_any(others: Array, nobody: Array, noise: Noise) -> Array:
+    """Draw one of some seats, or also nobody where that is true ``(*batch, 1)``, all alike."""
+    return shoot(np.concatenate([others, nobody], axis=-1).astype(float), noise)
+
+
+def shoot_first(order: Array, others: Array) -> Array:
+    """Return who of some seats comes first in `order` (largest number), or a miss if none."""
     best = np.where(others, order, np.iinfo(np.int64).min).argmax(axis=-1)
     return np.where(others.any(axis=-1), best, MISS)
 
@@ -59,12 +56,12 @@ def rational(view: View, noise: Noise) -> Array:
 
 def level_k(level: int, view: View, noise: Noise) -> Array:
     """Level 0 shoots any living other, level 1 the strongest."""
+    others = living_others(view)
     if level == 0:
-        others = living_others(view)
-        nobody = ~others.any(axis=-1, keepdims=True)
-        return shoot(np.concatenate([others, nobody], axis=-1).astype(float), noise)
+        nobody = np.logical_not(others.any(axis=-1, keepdims=True))
+        return shoot_any(others, nobody, noise)
     if level == 1:
-        return shoot_first(strength(view), view)
+        return shoot_first(theory.strength(view.game.rates), others)
     return follow(theory.level_k(level, view.game), view, noise)
 
 
@@ -75,28 +72,24 @@ def cooperative(view: View, noise: Noise) -> Array:
         for i in range(view.game.players)
     ]
     enemies = np.stack(aimed, axis=-1) & living_others(view)
-    order = np.where(enemies, strength(view), np.iinfo(np.int64).min)
-    return np.where(enemies.any(axis=-1), shoot_first(order, view), MISS)
+    return shoot_first(theory.strength(view.game.rates), enemies)
 
 
 def any_legal(view: View, noise: Noise) -> Array:
     """Shoot any living other or nobody."""
-    nobody = np.ones((*shape(view), 1), bool)
-    return shoot(np.concatenate([living_others(view), nobody], axis=-1).astype(float), noise)
+    return shoot_any(living_others(view), np.ones((*shape(view), 1), bool), noise)
 
 
 def fixed(word: str, view: View, noise: Noise) -> Array:
-    """Shoot at the living other with the highest or lowest hit rate, at nobody, or at a player.
-
-    Once that player is dead, or if it is oneself, at the strongest.
-    """
+    """Shoot at the strongest, weakest, nobody, or a player (the strongest if dead or oneself)."""
     if word == "nobody":
         return np.full(shape(view), MISS)
-    best = shoot_first(-strength(view) if word == "weakest" else strength(view), view)
+    others, order = living_others(view), theory.strength(view.game.rates)
+    best = shoot_first(-order if word == "weakest" else order, others)
     if word in WORDS:
         return best
     wanted = view.game.names().index(word)
-    return np.where(living_others(view)[..., wanted], wanted, best)
+    return np.where(others[..., wanted], wanted, best)
 
 
 def meaning(game: Rulebook, value: str) -> str:

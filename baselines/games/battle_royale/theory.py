@@ -1,9 +1,9 @@
 """Equilibrium and best responses of the sequential shooting game (Battle Royale).
 
 A state is the set of living players, a bit mask (bit i = seat i), and whose shot it is; with a cap,
-also the shots left. Actions are the seats 0 .. N-1 and -1, the miss on purpose. Payoff 1 for the
-sole survivor, otherwise 0. A policy has action probabilities, ([shots left,] sets, seats, N + 1),
-the last one for the miss.
+also the shots left. Actions are the seats 0 .. N-1 and -1, the miss on purpose, which comes last in
+a policy: probabilities ([shots left,] sets, seats, N + 1). The sole survivor gets 1, others 0.
+Ties between targets go to the highest rate, then to the highest seat; shooting wins over missing.
 
 `solve` finds a stationary subgame-perfect equilibrium of the game without a cap, after Kilgour
 (1975, 1977) for three players. A hit leads to a smaller set, so sets are solved by size: the best
@@ -15,24 +15,19 @@ Nor need one exist: none is found with rates 62, 65, 68, 76, 92, for example. Su
 the probabilities with the smallest gain from deviating that a search finds, noted as its gap.
 
 `solve_capped` is plain backward induction for a game that stops after a number of shots.
-
-Ties between targets go to the highest rate, then to the highest seat; shooting wins over missing.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
 from llm_games.baselines.deviation import Measured
 from llm_games.errors import BadParameter, IllegalAction
-from llm_games.games.battle_royale.rules import MISS
+from llm_games.games.battle_royale.rules import MISS, BattleRoyale
 from llm_games.rulebook import Array
 
 VERSION = 1  # part of the name in the cache: raise it when a result can change
@@ -46,30 +41,28 @@ NEWTON_STARTS, NEWTON_STEPS = 8, 12
 SEARCH, ELITE, SEARCH_STEPS = 2048, 64, 60  # random search: size, survivors and rounds
 
 Rates = tuple[int, ...]
-Decide = Callable[[Array, Array, Array], Array]
+Decide = Callable[[Array, Array, Array, Array], Array]
 
 
 @dataclass(frozen=True)
 class Solution:
     """An equilibrium. Entries whose shooter is not in the set mean nothing.
 
-    value[mask, shooter, player]: expected payoff of each player when it is the shooter's turn.
-    policy[mask, shooter, action]: action probabilities, the last of N + 1 for the miss.
-    gap[mask]: most that one player can gain inside the set by shooting more or less; 0 unless the
-    set has no equilibrium. None with a cap on the shots: then value and policy have a leading axis
-    for the number of shots left, from 0 (where policy is never played) to the cap.
+    With a cap, value and policy have a leading axis for the shots left, from 0 (where no policy is
+    played) to the cap.
     """
 
     rates: Rates
-    value: Array
-    policy: Array
-    gap: Array | None = None
+    value: Array  # expected payoffs at a shooter's turn, [mask, shooter, player]
+    policy: Array  # action probabilities, [mask, shooter, action]
+    gap: Array | None = None  # [mask]: most that one player can gain in a set by shooting more or
+    # less, 0 unless the set has no equilibrium; None with a cap
 
     def q_values(self, mask: int, shooter: int, left: int | None = None) -> Array:
-        """Expected payoff of the shooter by action, (N + 1,), the last one for the miss.
+        """Expected payoff of the shooter by action, (N + 1,); NaN for seats that are no target.
 
-        NaN for seats that are no legal target. Everybody follows the equilibrium afterwards. With
-        a cap, `left` is the number of shots left, this one included.
+        Everybody follows the equilibrium afterwards. With a cap, `left` is the number of shots
+        left, this one included.
         """
         players = len(self.rates)
         inside = 0 <= mask < 1 << players and 0 <= shooter < players
@@ -105,21 +98,15 @@ class Solution:
 def solve(rates: Sequence[int]) -> Solution:
     """Stationary subgame-perfect equilibrium for hit rates in percent, in shooting order.
 
-    Kept in memory and on disk (`llm_games.baselines.cache`). For the default rates
-    35, 40, .., 80 the equilibrium is not unique; the rule of this module gives win probabilities
-    .153 .129 .201 .117 .129 .080 .081 .065 .032 .012. Look at `gap` for other rates.
-
-    Raises:
-        BadParameter: rates out of range or too many players.
+    Kept in memory and on disk. For the default rates 35, 40, .., 80 it is not unique; the rule of
+    this module gives win probabilities .153 .129 .201 .117 .129 .080 .081 .065 .032 .012. Look at
+    `gap` for other rates. A BadParameter if rates are out of range or players too many.
     """
     return _solve(_checked(rates))
 
 
 def solve_capped(rates: Sequence[int], max_shots: int, share: bool = False) -> Solution:
-    """Subgame-perfect equilibrium of the game that stops after `max_shots` shots.
-
-    When the cap is reached with several alive each gets 0, or 1/(number alive) with `share`.
-    """
+    """Equilibrium of the game of `max_shots` shots; at its end the living get 0, or `share` 1."""
     checked = _checked(rates)
     everybody = np.ones(len(checked), bool)
     start = _with_miss(np.zeros((1 << len(checked), len(checked), len(checked))))
@@ -143,8 +130,7 @@ def best_response(
     """Best reply of one player to the others' part of `policy`.
 
     Returns its expected payoff from the start, and `policy` with its own part replaced, best in
-    every state, reached or not. Against fixed others it faces a Markov decision process, where a
-    deterministic reply that looks at the state only is optimal.
+    every state, reached or not: a deterministic one, which a Markov decision process has.
     """
     wins, reply = _play_out(rates, policy, player, max_shots, share)
     return float(wins[player]), reply
@@ -153,41 +139,31 @@ def best_response(
 # --- a game and its records --------------------------------------------------------------------
 
 
-def cap(game: Any) -> int | None:
+def cap(game: BattleRoyale) -> int | None:
     """Return the most shots that the players know of: `max_shots` where it is announced."""
-    most: int | None = game.max_shots
-    return most if game.announce_cap else None
+    return game.max_shots if game.announce_cap else None
 
 
-def solution(game: Any) -> Solution:
-    """Return equilibrium play of the game as its players know it.
-
-    With an announced cap, backward induction from it; else the stationary equilibrium.
-    """
+@lru_cache(maxsize=4)
+def solution(game: BattleRoyale) -> Solution:
+    """Return equilibrium play as the players know the game: with an announced cap, or without."""
     most = cap(game)
     if most is None:
         return solve(game.rates)
-    return _solve_capped(game.rates, most, game.cap_outcome == "share")
-
-
-_solve_capped = lru_cache(maxsize=4)(solve_capped)
-
-
-def level_k(level: int, game: Any) -> Array:
-    """Return the policy of all seats at a level; level 1 shoots the strongest."""
-    return _level_k(level, game.rates, cap(game), game.cap_outcome == "share")
+    return solve_capped(game.rates, most, game.cap_outcome == "share")
 
 
 @lru_cache(maxsize=8)
-def _level_k(level: int, rates: Rates, most: int | None, share: bool) -> Array:
+def level_k(level: int, game: BattleRoyale) -> Array:
+    """Return the policy of all seats at a level; level 1 shoots the strongest."""
+    rates, most = game.rates, cap(game)
     if level == 1:
         policy = shoot_strongest(rates)
         return policy if most is None else np.broadcast_to(policy, (most + 1, *policy.shape))
-    before = _level_k(level - 1, rates, most, share)
+    before, share = level_k(level - 1, game), game.cap_outcome == "share"
     policy = before.copy()
     for seat in range(len(rates)):
-        reply = best_response(rates, before, seat, most, share)[1]
-        policy[..., seat, :] = reply[..., seat, :]
+        policy[..., seat, :] = best_response(rates, before, seat, most, share)[1][..., seat, :]
     return policy
 
 
@@ -196,16 +172,16 @@ def mask_of(alive: Array) -> Array:
     return (alive << np.arange(alive.shape[-1])).sum(axis=-1)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: BattleRoyale, record: Mapping[str, Array]) -> Measured:
     """Return regret and distance of a shot.
 
     Regret is the chance to win that it forgoes if all play on in equilibrium, of the game as its
     players know it; distance the probability that equilibrium play does something else.
     """
     found, most, alive = solution(game), cap(game), record["alive"]
-    shooter, target = np.asarray(record["shooter"]), np.asarray(record["target"])
+    shooter, target, shots = (np.asarray(record[key]) for key in ("shooter", "target", "shots"))
     state = mask_of(np.moveaxis(alive, 0, -1)), shooter
-    left = () if most is None else (np.clip(most - np.asarray(record["shots"]) + 1, 1, most),)
+    left = () if most is None else (np.clip(most - shots + 1, 1, most),)
     values, chances = found._by_action(*state, *left), found.policy[(*left, *state)]
     at, seats = target.clip(0, len(alive) - 1)[None], np.arange(len(alive))
     hits = (target == at[0]) & np.take_along_axis(alive, at, 0)[0] & (target != shooter)
@@ -232,11 +208,9 @@ def _solve(rates: Rates) -> Solution:
 
 
 def _equilibrium(rates: Rates) -> Arrays:
-    rate, rank = np.array(rates) / 100, strength(rates)
-    gap = np.zeros(1 << len(rates))
+    rate, gap = np.array(rates) / 100, np.zeros(1 << len(rates))
 
-    def decide(masks: Array, members: Array, after: Array) -> Array:
-        aim = _best_target(_own(after), rank[members])
+    def decide(masks: Array, members: Array, after: Array, aim: Array) -> Array:
         kill = np.einsum("skj,skjp->skp", aim, after)
         shoot, gap[masks] = _shoot_or_pass(rate[members], kill)
         return shoot[..., None] * aim
@@ -250,28 +224,23 @@ def _shoot_or_pass(rate: Array, kill: Array) -> tuple[Array, Array]:
 
     rate: (sets, n); kill[s, k]: value vector (n,) after the player at position k has hit.
     """
-    vectors = _pure(rate.shape[1])
+    vectors = _vectors(rate.shape[1], 1.0, 0.0)
     stable = _stable(vectors, rate[:, None], kill[:, None])
     choice, gap = vectors[stable.argmax(1)], np.zeros(len(rate))
     for s in np.flatnonzero(~stable.any(1)):
-        randomised = _randomised(rate[s], kill[s])
-        if randomised is None:
-            choice[s], gap[s] = _least_gap(rate[s], kill[s])
-        else:
-            choice[s] = randomised
+        choice[s], gap[s] = _randomised(rate[s], kill[s])
     return choice, gap
 
 
-def _pure(size: int) -> Array:
-    """All 0/1 vectors, (2^n, n), the largest bit mask first."""
-    return np.array(list(product((1.0, 0.0), repeat=size)))[:, ::-1]
+def _vectors(size: int, *levels: float) -> Array:
+    """All vectors of these levels, (.., size); with 1 before 0, the largest bit mask first."""
+    return np.array(list(product(levels, repeat=size)))[:, ::-1]
 
 
-def _randomised(rate: Array, kill: Array) -> Array | None:
+def _randomised(rate: Array, kill: Array) -> tuple[Array, float]:
     """The same (n,) for one set without a pure equilibrium: as few randomisers as possible."""
     size = len(rate)
-    vectors = np.array(list(product((1.0, 0.5, 0.0), repeat=size)))[:, ::-1]
-    bits = 1 << np.arange(size)
+    vectors, bits = _vectors(size, 1.0, 0.5, 0.0), 1 << np.arange(size)
     vectors = vectors[np.lexsort((-((vectors == 0.5) @ bits), -((vectors == 1) @ bits)))]
     starts = np.random.default_rng(0).random((NEWTON_STARTS, 1, size))
     for mixers in range(1, min(size, RANDOMISERS) + 1):
@@ -284,14 +253,14 @@ def _randomised(rate: Array, kill: Array) -> Array | None:
             good = inner & _stable(found, rate, kill)  # (starts, vectors)
             if good.any():
                 first = good.any(0).argmax()
-                return found[good[:, first].argmax(), first]
-    return None
+                return found[good[:, first].argmax(), first], 0.0
+    return _least_gap(rate, kill)
 
 
 def _least_gap(rate: Array, kill: Array) -> tuple[Array, float]:
-    """Shooting probabilities (n,) of one set with a small gap, and the gap: a random search."""
+    """The same for one set without an equilibrium: a random search for a small gap."""
     rng, size = np.random.default_rng(0), len(rate)
-    pool = np.concatenate([_pure(size), rng.random((SEARCH, size))])
+    pool = np.concatenate([_vectors(size, 1.0, 0.0), rng.random((SEARCH, size))])
     for spread in np.geomspace(0.3, 1e-4, SEARCH_STEPS):
         best = pool[np.argsort(_gap(pool, rate, kill), kind="stable")[:ELITE]]
         steps = spread * rng.standard_normal((SEARCH // ELITE, *best.shape))
@@ -302,14 +271,12 @@ def _least_gap(rate: Array, kill: Array) -> tuple[Array, float]:
 
 def _gap(x: Array, rate: Array, kill: Array) -> Array:
     """Most that one player gains by always shooting or always passing instead, x (vectors, n)."""
-    hit = x * rate
-    value, gap = _play(hit, hit[..., None] * kill), np.zeros(len(x))
-    for k in range(x.shape[1]):
-        for other in (0, rate[k]):
-            hit[:, k] = other
-            gain = _play(hit, hit[..., None] * kill)[..., k] - value[..., k]
-            gap = np.maximum(gap, gain.max(-1))
-        hit[:, k] = x[:, k] * rate[k]
+    hit, gap = x * rate, np.zeros(len(x))
+    value = _play(hit, hit[..., None] * kill)
+    for k, other in product(range(len(rate)), (0.0, 1.0)):
+        hit = np.where(np.arange(len(rate)) == k, other, x) * rate
+        gain = _play(hit, hit[..., None] * kill)[..., k] - value[..., k]
+        gap = np.maximum(gap, gain.max(-1))
     return gap
 
 
@@ -323,11 +290,9 @@ def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
     for _ in range(NEWTON_STEPS if at.shape[-1] > 2 else 2):
         slopes = np.empty((*at.shape, at.shape[-1]))
         for column in range(at.shape[-1]):
-            low, high = x.copy(), x.copy()
-            np.put_along_axis(low, at[..., [column]], 0, axis=-1)
-            np.put_along_axis(high, at[..., [column]], 1, axis=-1)
-            change = _margin(high, rate, kill) - _margin(low, rate, kill)
-            slopes[..., column] = np.take_along_axis(change, at, axis=-1)
+            mixer = np.arange(x.shape[-1]) == at[..., [column]]
+            high, low = (_margin(np.where(mixer, end, x), rate, kill) for end in (1.0, 0.0))
+            slopes[..., column] = np.take_along_axis(high - low, at, axis=-1)
         margin = np.take_along_axis(_margin(x, rate, kill), at, axis=-1)
         step = (np.linalg.pinv(slopes) @ margin[..., None])[..., 0]
         np.put_along_axis(x, at, np.clip(np.take_along_axis(x, at, axis=-1) - step, 0, 1), axis=-1)
@@ -336,8 +301,7 @@ def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
 
 def _stable(x: Array, rate: Array, kill: Array) -> Array:
     """Whether nobody gains by shooting more or less, given x (..., n)."""
-    hit = x * rate
-    gain = rate * (_diagonal(kill) - _missed(_play(hit, hit[..., None] * kill)))
+    gain = rate * _advantage(x * rate, kill)
     return np.all(((gain >= -TOLERANCE) | (x == 0)) & ((gain <= TOLERANCE) | (x == 1)), axis=-1)
 
 
@@ -347,11 +311,13 @@ def _margin(x: Array, rate: Array, kill: Array) -> Array:
     This factor clears the denominator: margin k is affine in every probability, x_k not included.
     """
     hit = x * rate
-    ends = 1 - np.prod(1 - hit, axis=-1, keepdims=True)
-    return ends * (_diagonal(kill) - _missed(_play(hit, hit[..., None] * kill)))
+    return (1 - np.prod(1 - hit, axis=-1, keepdims=True)) * _advantage(hit, kill)
 
 
-# --- inside a set of living players ------------------------------------------------------------
+def _advantage(hit: Array, kill: Array) -> Array:
+    """What each shooter gains for itself by a hit, rather than leaving the next one to shoot."""
+    missed = np.roll(_play(hit, hit[..., None] * kill), -1, axis=-2)
+    return np.einsum("...kk->...k", kill) - np.einsum("...kk->...k", missed)
 
 
 def _play(hit: Array, reward: Array) -> Array:
@@ -374,43 +340,29 @@ def _play(hit: Array, reward: Array) -> Array:
     return value
 
 
-def _diagonal(table: Array) -> Array:
-    return np.diagonal(table, axis1=-2, axis2=-1)
+def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
+    """Values (2^N, N, N) and policy (2^N, N, N + 1) of stationary play, smaller sets first.
 
-
-def _missed(value: Array) -> Array:
-    """Each shooter's own value once it has missed and the next position is to shoot."""
-    return _diagonal(np.roll(value, -1, axis=-2))
-
-
-def _sets_by_size(players: int) -> Iterator[tuple[Array, Array]]:
-    """Blocks of masks (sets,) of one size n >= 2 with their members (sets, n) in seat order."""
-    alive = _alive(players)
-    for size in range(2, players + 1):
-        masks = np.flatnonzero(alive.sum(1) == size)
-        for start in range(0, len(masks), BLOCK):
-            block = masks[start : start + BLOCK]
-            yield block, np.nonzero(alive[block])[1].reshape(-1, size)
-
-
-def _after_kill(value: Array, masks: Array, members: Array) -> Array:
-    """Values after each kill, (sets, shooter, target, player), all by position in the set.
-
-    Where target and shooter are the same the numbers mean nothing.
+    `decide(masks, members, after, aim)` gives the probability of each shot in sets of one size n.
+    All are by position among the members (sets, n): shots and best targets (sets, n, n), and
+    values after each kill (sets, shooter, target, player), which mean nothing of oneself.
     """
-    size = members.shape[1]
-    shooter, target = np.indices((size, size))
-    step = np.where(target == (shooter + 1) % size, 2, 1)  # skip the one just hit
-    successor = members[:, (shooter + step) % size]
-    rest = masks[:, None] ^ (1 << members)
-    return value[rest[:, None, :, None], successor[..., None], members[:, None, None, :]]
-
-
-def _own(after: Array) -> Array:
-    """The shooter's own values of `_after_kill`, (sets, shooter, target), -inf for itself."""
-    own = np.einsum("skjk->skj", after).copy()
-    own[:, range(own.shape[1]), range(own.shape[1])] = -np.inf
-    return own
+    players = len(rates)
+    rate, alive, value = np.array(rates) / 100, _alive(players), _ended(players)
+    shots = np.zeros(value.shape)
+    for size in range(2, players + 1):
+        large = np.flatnonzero(alive.sum(1) == size)
+        for masks in np.split(large, range(BLOCK, len(large), BLOCK)):
+            members = np.nonzero(alive[masks])[1].reshape(-1, size)
+            rest = (masks[:, None] ^ (1 << members))[:, None]
+            turn = _following(players)[rest, members[..., None]]
+            after = value[rest[..., None], turn[..., None], members[:, None, None]]
+            own = np.einsum("skjk->skj", after).copy()
+            own[:, range(size), range(size)] = -np.inf
+            shot = decide(masks, members, after, _best_target(own, strength(rates)[members]))
+            at = masks[:, None, None], members[:, :, None], members[:, None, :]
+            shots[at], value[at] = shot, _value(shot, rate[members], after)
+    return value, _with_miss(shots)
 
 
 def _best_target(own: Array, strength: Array) -> Array:
@@ -421,22 +373,6 @@ def _best_target(own: Array, strength: Array) -> Array:
     tied = (own >= own.max(-1, keepdims=True) - TOLERANCE) & np.isfinite(own)
     best = np.where(tied, strength[..., None, :], -1).argmax(-1)
     return tied & (np.arange(own.shape[-1]) == best[..., None])
-
-
-def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
-    """Values (2^N, N, N) and policy (2^N, N, N + 1) of stationary play, smaller sets first.
-
-    `decide(masks, members, after)` gives the probability (sets, n, n) of each shot by position.
-    """
-    players = len(rates)
-    rate, value = np.array(rates) / 100, _ended(players)
-    shots = np.zeros((1 << players, players, players))
-    for masks, members in _sets_by_size(players):
-        after = _after_kill(value, masks, members)
-        shot = decide(masks, members, after)
-        at = masks[:, None, None], members[:, :, None], members[:, None, :]
-        shots[at], value[at] = shot, _value(shot, rate[members], after)
-    return value, _with_miss(shots)
 
 
 def _value(shot: Array, rate: Array, after: Array) -> Array:
@@ -456,31 +392,23 @@ def _play_out(
     policy = _checked_policy(policy, len(checked), max_shots)
     if player is not None and not 0 <= player < len(checked):
         raise BadParameter(f"player={player!r}: must lie in 0..{len(checked) - 1}")
-    if max_shots is None:
-        value, played = _by_size(checked, _following_policy(checked, policy, player))
-        return value[-1, 0], played
-    replying = np.arange(len(checked)) == player
-    value, played = _capped(checked, policy, replying, max_shots, share)
-    return value[-1, -1, 0], played
+    if max_shots is not None:
+        replying = np.arange(len(checked)) == player
+        value, played = _capped(checked, policy, replying, max_shots, share)
+        return value[-1, -1, 0], played
+    rate = np.array(checked) / 100
 
-
-def _following_policy(rates: Rates, policy: Array, player: int | None) -> Decide:
-    """All follow the policy, but for a player that shoots at its best target or passes."""
-    rate, rank = np.array(rates) / 100, strength(rates)
-
-    def decide(masks: Array, members: Array, after: Array) -> Array:
+    def decide(masks: Array, members: Array, after: Array, aim: Array) -> Array:
         given = policy[masks[:, None, None], members[:, :, None], members[:, None, :]]
-        if player is None:
-            return given
-        mine = members == player
-        aim = _best_target(_own(after), rank[members])
+        mine = members == player  # who shoots at the best target or passes
         passing = np.where(mine[..., None], 0.0, given)
         shooting = np.where(mine[..., None], aim, given)
         gain = _value(shooting, rate[members], after) - _value(passing, rate[members], after)
         better = (gain * (mine[:, :, None] & mine[:, None, :])).sum((1, 2)) >= -TOLERANCE
         return np.where(better[:, None, None], shooting, passing)
 
-    return decide
+    value, played = _by_size(checked, decide)
+    return value[-1, 0], played
 
 
 def _capped(
@@ -488,44 +416,32 @@ def _capped(
 ) -> tuple[Array, Array]:
     """Values and policy by shots left (0 .. max_shots); replying (N,) marks who replies best."""
     players = len(rates)
-    shape = _shape(players)
-    most = MAX_CELLS // int(np.prod(shape)) - 1
+    most = MAX_CELLS // (players * (players + 1) << players) - 1
     if not 1 <= max_shots <= most:
         raise BadParameter(
             f"max_shots={max_shots!r}: must lie in 1..{most} for {players} players "
             "(the table grows with it); without a cap use solve"
         )
-    value = np.empty((max_shots + 1, *shape[:2], players))
-    value[0] = _ended(players)
-    if share:
-        alive = _alive(players)
-        value[0] = (alive / np.maximum(alive.sum(1, keepdims=True), 1))[:, None]
-    played = np.empty((max_shots + 1, *shape))
-    played[:] = policy
-    for left in range(1, max_shots + 1):
-        value[left], played[left] = _one_shot(rates, value[left - 1], played[left], replying)
-    return value, played
-
-
-def _one_shot(rates: Rates, later: Array, policy: Array, replying: Array) -> tuple[Array, Array]:
-    """Values (2^N, N, N) with one more shot than `later`, and the policy (2^N, N, N + 1) of it."""
-    players = len(rates)
+    sets = (max_shots + 1, 1 << players, players)
+    value, played = np.empty((*sets, players)), np.empty((*sets, players + 1))
+    value[0], played[:] = _ended(players, share), policy
     rate, legal, following = np.array(rates) / 100, _legal(players), _following(players)
     masks, shooters = np.arange(1 << players)[:, None], np.arange(players)
-    missed = later[masks, following]
     rest = [masks & ~(1 << target) for target in range(players)]
-    killed = [later[left, following[left[:, 0]]] for left in rest]  # one per target
-    own = np.stack([values[:, shooters, shooters] for values in killed], axis=-1)
-    own = np.where(legal, own, -np.inf)
-    aim = _best_target(own, strength(rates))
-    gain = rate * (own.max(-1, initial=-1) - missed[:, shooters, shooters])
-    best = _with_miss(aim & (gain >= -TOLERANCE)[..., None])
-    policy = np.where(replying[:, None], best, policy)
-    hit = policy[..., :-1] * rate[:, None]
-    value = (1 - hit.sum(-1, keepdims=True)) * missed
-    for target, values in enumerate(killed):
-        value += hit[..., target, None] * values
-    return np.where(legal.any(-1, keepdims=True), value, later), policy
+    for left, later in enumerate(value[:-1], start=1):
+        missed = later[masks, following]
+        killed = [later[others, following[others[:, 0]]] for others in rest]  # one per target
+        own = np.stack([values[:, shooters, shooters] for values in killed], axis=-1)
+        own = np.where(legal, own, -np.inf)
+        gain = rate * (own.max(-1, initial=-1) - missed[:, shooters, shooters])
+        shots = _best_target(own, strength(rates)) & (gain >= -TOLERANCE)[..., None]
+        played[left] = np.where(replying[:, None], _with_miss(shots), played[left])
+        hit = played[left, ..., :-1] * rate[:, None]
+        now = (1 - hit.sum(-1, keepdims=True)) * missed
+        for target, values in enumerate(killed):
+            now += hit[..., target, None] * values
+        value[left] = np.where(legal.any(-1, keepdims=True), now, later)
+    return value, played
 
 
 # --- tables and checks -------------------------------------------------------------------------
@@ -538,15 +454,13 @@ def _checked(rates: Sequence[int]) -> Rates:
             "with each player); simulate larger games instead"
         )
     checked = tuple(int(rate) for rate in rates)
-    if any(
-        rate != given or not 0 <= rate <= 100 for rate, given in zip(checked, rates, strict=True)
-    ):
+    if checked != tuple(rates) or not 0 <= min(checked) <= max(checked) <= 100:
         raise BadParameter(f"hit rates {list(rates)!r}: must be integers 0..100 (percent)")
     return checked
 
 
 def _checked_policy(policy: Array, players: int, max_shots: int | None) -> Array:
-    policy, shape = np.asarray(policy, float), _shape(players)
+    policy, shape = np.asarray(policy, float), (1 << players, players, players + 1)
     allowed = [shape] if max_shots is None else [shape, (max_shots + 1, *shape)]
     if policy.shape not in allowed:
         raise BadParameter(
@@ -563,11 +477,6 @@ def _checked_policy(policy: Array, players: int, max_shots: int | None) -> Array
     return policy
 
 
-def _shape(players: int) -> tuple[int, int, int]:
-    """Shape of a stationary policy."""
-    return 1 << players, players, players + 1
-
-
 def strength(rates: Sequence[int]) -> Array:
     """Rank by rate, then by seat, (N,)."""
     return np.array(rates) * len(rates) + np.arange(len(rates))
@@ -578,11 +487,12 @@ def _with_miss(shots: Array) -> Array:
     return np.concatenate([shots, 1 - shots.sum(-1, keepdims=True)], axis=-1)
 
 
-def _ended(players: int) -> Array:
-    """Values (2^N, N, N) of the sole survivors, 0 everywhere else."""
-    value = np.zeros((1 << players, players, players))
-    value[1 << np.arange(players), :, np.arange(players)] = 1
-    return value
+def _ended(players: int, share: bool = False) -> Array:
+    """Values (2^N, N, N) where nobody shoots any more: of sole survivors, or to `share`."""
+    alive = _alive(players)
+    many = alive.sum(1, keepdims=True)
+    paid = alive * (share | (many == 1)) / np.maximum(many, 1)
+    return np.repeat(paid[:, None], players, axis=1)
 
 
 def _alive(players: int) -> Array:
@@ -600,9 +510,6 @@ def _legal(players: int) -> Array:
 @lru_cache(maxsize=MAX_PLAYERS)
 def _following(players: int) -> Array:
     """The first member of the set after a seat in cyclic order, [mask, seat]."""
-    alive, seats = _alive(players), np.arange(players)
-    after = np.broadcast_to(seats, alive.shape)
-    for step in reversed(range(1, players + 1)):
-        seat = (seats + step) % players
-        after = np.where(alive[:, seat], seat, after)
-    return after
+    seats = np.arange(players)
+    order = (seats[:, None] + seats + 1) % players
+    return order[seats, _alive(players)[:, order].argmax(-1)]

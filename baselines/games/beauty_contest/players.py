@@ -1,9 +1,4 @@
-"""Players of the beauty contest. Where any number is legal, they go by the game's `min` and `max`.
-
-Distances are exact for them whatever ``game.distance``.
-"""
-
-from __future__ import annotations
+"""Players of the beauty contest: they mind `min` and `max` whatever is legal, distances exactly."""
 
 from dataclasses import replace
 from fractions import Fraction

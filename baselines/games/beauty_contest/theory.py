@@ -10,13 +10,11 @@ full, all all-equal profiles and those of two numbers with the target exactly be
 Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,35 +22,29 @@ from llm_games.baselines.deviation import Measured
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-PRIZES: dict[str, Callable[[Array], Array]] = {
+PRIZES: dict[str, Callable[[Array], Array]] = {  # what each of k winners gets
     "each_winner": np.ones_like,
     "independent": np.ones_like,
     "split": lambda k: 1 / k,
     "exclusive": lambda k: (k == 1).astype(float),
     "amplified": lambda k: k,
 }
-"""What each of k winners gets, in prizes."""
-SHARED = ("each_winner", "independent", "amplified")
-"""Prize rules under which a shared win is worth at least a win alone."""
+SHARED = ("each_winner", "independent", "amplified")  # a shared win is worth a win alone or more
 
 
 @dataclass(frozen=True)
 class Contest:
-    """The contest: range, exact ratio, prize rule, and how two equally close numbers are treated.
-
-    `first_number`: the first seat at the smallest distance sets the winning number.
-    """
+    """A contest: range, exact ratio, prize rule, and how two equally close numbers are treated."""
 
     players: int
     ratio: Fraction
     low: int = 0
     high: int = 100
     prize_rule: str = "each_winner"
-    first_number: bool = False
+    first_number: bool = False  # the first seat at the smallest distance sets who wins
 
     @classmethod
-    def of(cls, game: Any) -> Contest:
-        """Return a game's contest in units of actions."""
+    def of(cls, game: Any) -> Self:
         first = game.tie_rule == "first_number"
         bounds = (int(game.min * game.unit), int(game.max * game.unit))
         low, high = bounds if game.bounds_check == "none" else game.bounds()
@@ -64,16 +56,10 @@ class Contest:
 
 
 def winners(
-    numbers: PerPlayer,
-    contest: Contest,
-    valid: PerPlayer | None = None,
-    counted: PerPlayer | None = None,
+    numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
 ) -> PerPlayer:
-    """Return who wins.
-
-    Only seats that are `valid` can. The mean is of those that are `counted`, else of the valid.
-    """
-    valid = np.ones(np.shape(numbers), bool) if valid is None else valid
+    """Return which `valid` seats win; the mean is of those `counted`, by default of the valid."""
+    valid = np.broadcast_to(valid, np.shape(numbers))
     counted = valid if counted is None else counted
     numbers = np.where(counted, numbers, 0)
     scaled = contest.ratio.denominator * counted.sum(axis=0) * numbers
@@ -96,30 +82,24 @@ def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
     total = np.where(counted, others, 0).sum(axis=0)
     mirror = (scale * others - 2 * p * total) // np.where(slope == 0, 1, slope)
     points = np.concatenate([others, np.where(slope == 0, others, mirror)])
-    ends = np.broadcast_to(np.reshape([contest.low, contest.high], (2,) + (1,) * total.ndim),
-                           (2, *total.shape))  # fmt: skip
-    return np.clip(
-        np.concatenate([points - 1, points, points + 1, ends]), contest.low, contest.high
-    )
+    ends = [np.full((1, *total.shape), end) for end in (contest.low, contest.high)]
+    tried = np.concatenate([points - 1, points, points + 1, *ends])
+    return np.clip(tried, contest.low, contest.high)
 
 
 def best_response(
-    numbers: PerPlayer,
-    contest: Contest,
-    valid: PerPlayer | None = None,
-    counted: PerPlayer | None = None,
+    numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
 ) -> tuple[PerPlayer, PerPlayer]:
     """Return each seat's best reply and its payoff in prizes, exact for all rules and ratios."""
     numbers = np.asarray(numbers)
-    valid = np.ones(numbers.shape, bool) if valid is None else valid
+    valid = np.broadcast_to(valid, numbers.shape)
     counted = valid if counted is None else counted
     replies, values = np.empty(numbers.shape, np.int64), np.empty(numbers.shape)
     for seat in range(len(numbers)):
         tried = _candidates(np.delete(numbers, seat, 0), np.delete(counted, seat, 0), contest)
-        shape = (len(numbers), *tried.shape)
-        profile = np.broadcast_to(numbers[:, None], shape).copy()
-        allowed = np.broadcast_to(valid[:, None], shape).copy()
-        taken = np.broadcast_to(counted[:, None], shape).copy()
+        profile, allowed, taken = (
+            np.repeat(given[:, None], len(tried), axis=1) for given in (numbers, valid, counted)
+        )
         profile[seat], allowed[seat], taken[seat] = tried, True, True
         paid = contest.pay(winners(profile, contest, allowed, taken))[seat]
         best = paid.argmax(axis=0)[None]
@@ -129,10 +109,7 @@ def best_response(
 
 
 def regret(
-    numbers: PerPlayer,
-    contest: Contest,
-    valid: PerPlayer | None = None,
-    counted: PerPlayer | None = None,
+    numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
 ) -> PerPlayer:
     """Return what each seat could have gained by another number, in prizes."""
     _, best = best_response(numbers, contest, valid, counted)
@@ -154,18 +131,15 @@ def equal_equilibria(contest: Contest) -> tuple[range, ...]:
     low, high, n, ratio = contest.low, contest.high, contest.players, contest.ratio
     cost = 1 - 2 * ratio / n
     tie = Fraction(1, n * ratio.denominator) if contest.first_number else 0  # seat 0 wins it alone
-    if contest.prize_rule in SHARED or (ratio == 1 and cost >= tie):
-        return (range(low, high + 1),)
-    if ratio == 1:
-        return ()
+    if contest.prize_rule in SHARED or ratio == 1:
+        return (range(low, high + 1),) if contest.prize_rule in SHARED or cost >= tie else ()
     least = cost * (1 if cost >= 0 else high - low) - tie
-    pull = {k: 2 * k * (1 - ratio) for k in (low, high)}  # > 0: the target lies below k
-    ends = [k for k, towards in ((low, -pull[low]), (high, pull[high])) if towards <= least]
-    reach = floor(least / (2 * abs(1 - ratio))) if least >= 0 else -1
+    pull = 2 * (1 - ratio)  # of k, times this: > 0 where the target lies below k
+    reach = floor(least / abs(pull)) if least >= 0 else -1
+    bottom = range(low, low + (-low * pull <= least))
     middle = range(max(low + 1, -reach), min(high - 1, reach) + 1)
-    below = (range(low, low + 1),) if low in ends else ()
-    above = (range(high, high + 1),) if high in ends else ()
-    return below + ((middle,) if middle else ()) + above
+    top = range(high, high + (high * pull <= least))
+    return tuple(filter(None, (bottom, middle, top)))
 
 
 def _to_equal(ordered: Array, allowed: range) -> Array:
@@ -187,9 +161,8 @@ def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
     x, y = 2 * p * upper - n * q, n * q - 2 * p * (n - upper)
     far = np.full(ordered.shape[1:], np.iinfo(np.int64).max)
     if x == y == 0:  # ratio 1 and two halves: any two numbers
-        halves = [_to_equal(part, range(contest.low, contest.high + 1))
-                  for part in (ordered[: n - upper], ordered[n - upper :])]  # fmt: skip
-        return halves[0] + halves[1]
+        legal = range(contest.low, contest.high + 1)
+        return np.sum([_to_equal(half, legal) for half in np.split(ordered, 2)], axis=0)
     x, y = x // gcd(x, y), y // gcd(x, y)
     low, high = -np.inf, np.inf  # of t
     for c in (x, y):
@@ -258,30 +231,21 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
-    """Return regret and distance of a round.
-
-    Seats that broke a rule are treated as the game does; their regret includes the fee.
-    """
+    """Return regret, fees included, and distance of a round; offenders are treated as in it."""
     contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
-    if "limit" not in record:
-        return _deviation(game, contest, actions, legal)
-    limit = record["limit"]  # drawn for each table
-    found, far = np.zeros(actions.shape), np.zeros(np.shape(limit))
-    for high in np.unique(limit):
-        at, table = limit == high, replace(contest, high=int(high))
-        found[:, at], far[at] = _deviation(game, table, actions[:, at], legal[:, at])
-    return found, far
-
-
-def _deviation(game: Any, contest: Contest, actions: PerPlayer, legal: PerPlayer) -> Measured:
-    low, high = (contest.low, contest.high) if game.bounds_check != "none" else game.bounds()
+    limit = record.get("limit", np.full(actions.shape[1:], contest.high))  # of each table
     numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))
     counted = actions != MISSING if game.rule_breaker == "include" else legal
-    lost = regret(numbers, replace(contest, low=low, high=high), legal, counted)
+    lost, far = np.zeros(actions.shape), np.zeros(np.shape(limit))
+    for high in np.unique(limit):
+        at, table = limit == high, replace(contest, high=int(high))
+        low, top = (table.low, table.high) if game.bounds_check != "none" else game.bounds()
+        free = replace(table, low=low, high=top)
+        lost[:, at] = regret(numbers[:, at], free, legal[:, at], counted[:, at])
+        far[at] = distance(np.where(legal, actions, table.low)[:, at], table)
     lost = lost * float(game.prize)
     if game.rule_breaker == "void_round":  # whatever one does, nobody wins where others broke one
         lost = lost * ((~legal).sum(axis=0) == ~legal)
-    far = distance(np.where(legal, actions, contest.low), contest)
-    share = far / (contest.players * (contest.high - contest.low))
+    share = far / (contest.players * (limit - contest.low))
     defined = (far >= 0) & legal.all(axis=0)
     return lost + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)

@@ -4,8 +4,6 @@ The lowest of tied seats wins; bids may break rules. A second-price bidder bids 
 as its money goes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from math import erf, sqrt
@@ -14,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.deviation import Measured
-from llm_games.baselines.games.sealed_bid_auction.theory import Price
 from llm_games.questions import MISSING
-from llm_games.rulebook import Array, PerPlayer
+from llm_games.rulebook import Array
 
 
 def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
@@ -31,10 +28,7 @@ def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
 
 
 def private_bid(game: Any, values: Array) -> Array:
-    """Return the first-price equilibrium bids of a game, in money.
-
-    Of bidders who know only that valuations are normal, cut at 0 and at the highest assets.
-    """
+    """Return equilibrium bids, valuations being known to be normal, cut at 0 and most assets."""
     if game.sigma == 0:
         return values
     assets = game.assets if isinstance(game.assets, int) else max(game.assets)
@@ -48,38 +42,23 @@ def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Arr
     return grid, iid_bid(grid, (law - law[0]) / (law[-1] - law[0]), players)
 
 
-def best_payoff(
-    values: PerPlayer,
-    bids: PerPlayer,
-    most: PerPlayer,
-    part: PerPlayer,
-    legal: PerPlayer,
-    price: Price,
-    least: int,
-) -> PerPlayer:
-    """Return the most each seat could have got against the others' bids (at least 0).
+def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+    """Return regret and distance of a round; no distance where somebody broke a rule.
 
-    Legal are bids from 0 to `most`; `part` says whose take part. With fewer than `least` legal ones
-    there is no sale.
+    Regret is against the best legal bid, from 0 to the assets, which brings at least 0.
     """
+    bids, values, assets, legal = (record[k] for k in ("actions", "valuations", "assets", "legal"))
+    part = legal if game.rule_breaker == "exclude" else bids != MISSING
     standing, best = np.where(part, bids, MISSING), np.zeros(bids.shape, np.int64)
     for seat in range(len(bids)):
         others = np.delete(standing, seat, 0)
         highest = others.max(axis=0)
         alone, before = highest == MISSING, others.argmax(axis=0) < seat
         enough = np.where(alone, 0, np.maximum(highest + before, 0))
-        paid = enough if price == "first" else np.where(alone, 0, highest)
-        sold = np.delete(legal, seat, 0).sum(axis=0) + 1 >= least
+        paid = enough if game.price == "first" else np.where(alone, 0, highest)
+        sold = np.delete(legal, seat, 0).sum(axis=0) + 1 >= game.min_valid_bids
         gain = np.maximum(values[seat] - paid, 0)
-        best[seat] = np.where(sold & (enough <= most[seat]), gain, 0)
-    return best
-
-
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
-    """Return regret and distance of a round; no distance where somebody broke a rule."""
-    bids, values, assets, legal = (record[k] for k in ("actions", "valuations", "assets", "legal"))
-    part = legal if game.rule_breaker == "exclude" else bids != MISSING
-    best = best_payoff(values, bids, assets, part, legal, game.price, game.min_valid_bids)
+        best[seat] = np.where(sold & (enough <= assets[seat]), gain, 0)
     wanted = values
     if game.price == "first":
         wanted = private_bid(game, values / game.unit) * game.unit

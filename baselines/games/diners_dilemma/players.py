@@ -1,7 +1,5 @@
 """Players of the diner's dilemma."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.diners_dilemma import theory

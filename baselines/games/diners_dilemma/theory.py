@@ -1,14 +1,9 @@
-"""Diner's dilemma: the bill is shared equally, so the costly dish is dominant if many share it.
-
-Orders are 1 (costly) or 0 (cheap). Background: Glance & Huberman 1994.
-"""
-
-from __future__ import annotations
+"""Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill. Glance & Huberman 1994."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,19 +22,13 @@ class Menu:
     costly_utility: float | Fraction = 20
 
     @classmethod
-    def of(cls, game: Any) -> Menu:
-        """Return a game's menu."""
-        cheap, costly = game.cheap_price, game.costly_price
-        return cls(game.players, cheap, game.cheap_utility, costly, game.costly_utility)
+    def of(cls, game: Any) -> Self:
+        return cls(*(getattr(game, field.name) for field in fields(cls)))
 
     def scaled_gain(self) -> float | Fraction:
-        """Return `players` times the gain of costly over cheap: exact for exact prices."""
+        """Return `players` times the gain of costly over cheap, whatever the others order."""
         taste = self.costly_utility - self.cheap_utility
         return self.players * taste - (self.costly_price - self.cheap_price)
-
-    def gain(self) -> float:
-        """Return what ordering costly instead of cheap brings, whatever the others order."""
-        return float(self.scaled_gain() / self.players)
 
 
 def best_response(menu: Menu) -> int:
@@ -50,7 +39,7 @@ def best_response(menu: Menu) -> int:
 def regret(orders: PerPlayer, menu: Menu) -> PerPlayer:
     """Return what each seat lost by its order."""
     wrong = np.asarray(orders) != best_response(menu)
-    return wrong * abs(menu.gain())
+    return wrong * abs(float(menu.scaled_gain() / menu.players))
 
 
 def distance(orders: PerPlayer, menu: Menu) -> PerTable:

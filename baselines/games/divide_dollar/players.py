@@ -1,7 +1,5 @@
 """Players of divide the dollar."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.divide_dollar import theory

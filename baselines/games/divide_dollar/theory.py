@@ -5,8 +5,6 @@ least `golds` without anyone, so that nobody alone can repair it. Bids are integ
 `golds`. Background: Nash 1953; Ashlock & Greenwood 2016.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

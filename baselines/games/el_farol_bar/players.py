@@ -1,7 +1,5 @@
 """Players of the El Farol bar."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.el_farol_bar import theory

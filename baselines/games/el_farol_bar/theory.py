@@ -1,17 +1,15 @@
 """El Farol bar: going pays if at most `capacity` go. Pure equilibria: exactly `capacity` goers.
 
-Decisions are 1 (go) or 0 (stay). The symmetric mixed equilibrium makes
-everybody indifferent: P(at most ``capacity - 1`` of the others go) = (home - crowded) /
-(good - crowded). Background: Arthur 1994; market entry games, Selten & Güth 1982.
+Decisions are 1 (go) or 0 (stay). In the symmetric mixed equilibrium all are indifferent: P(at most
+``capacity - 1`` of the others go) = (home - crowded) / (good - crowded). Background: Arthur 1994;
+market entry games, Selten & Güth 1982.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, lgamma, log, log1p
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,18 +28,13 @@ class Bar:
     good: float = 10
 
     @classmethod
-    def of(cls, game: Any) -> Bar:
-        """Return a game's bar."""
+    def of(cls, game: Any) -> Self:
         capacity = sum(bool(game.good(goers)) for goers in range(1, game.players + 1))
         return cls(game.players, capacity, float(game.min), float(game.home), float(game.max))
 
     def if_i_go(self, others: Array) -> Array:
         """Return what going is worth if so many others go."""
         return np.where(others < self.capacity, self.good, self.crowded)
-
-    def threshold(self) -> float:
-        """Return the probability of a good bar at which going and staying are equally good."""
-        return (self.home - self.crowded) / (self.good - self.crowded)
 
 
 def best_response(going: PerPlayer, bar: Bar) -> PerPlayer:
@@ -83,13 +76,11 @@ def mixed_equilibrium(bar: Bar) -> float:
         return 0.0
     if bar.capacity >= bar.players or bar.home <= bar.crowded:
         return 1.0
-    low, high = 0.0, 1.0
+    low, high, enough = 0.0, 1.0, (bar.home - bar.crowded) / (bar.good - bar.crowded)
     for _ in range(60):
         middle = (low + high) / 2
-        if good_if_i_go(middle, bar) > bar.threshold():
-            low = middle
-        else:
-            high = middle
+        good = good_if_i_go(middle, bar) > enough
+        low, high = (middle, high) if good else (low, middle)
     return (low + high) / 2
 
 

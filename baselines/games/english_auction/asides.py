@@ -1,9 +1,7 @@
 """What a planning bidder is asked beside its bids: priorities of items, and what it believes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
@@ -23,11 +21,9 @@ class Priorities(Question):
     """
 
     items: tuple[str, ...]
-    low: int = 1
-    high: int = 3
 
     def value_schema(self) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": self.low, "maximum": self.high}
+        number = {"type": "integer", "minimum": 1, "maximum": 3}
         return object_of(dict.fromkeys(self.items, number))
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
@@ -40,36 +36,27 @@ class Priorities(Question):
     def read(self, value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise BadReply("format", f'"{self.key}" is no object of items and numbers')
-        found: dict[str, int] = {}
-        for item in self.items:
-            number = read_integer(value.get(item))
-            if number is not None and self.low <= number <= self.high:
-                found[item] = number
-        unknown = [name for name in value if name not in self.items]
-        wrong = [name for name in self.items if name in value and name not in found]
-        missing = [name for name in self.items if name not in value]
-        for names, what in (
-            (unknown, "is no item that is left"),
-            (wrong, f"has no priority from {self.low} to {self.high}"),
-            (missing, "has no priority"),
+        read = {item: read_integer(value.get(item)) for item in self.items}
+        found = {item: n for item, n in read.items() if n in (1, 2, 3)}
+        wrong = [name for name in read if name in value and name not in found]
+        for kind, names, what in (
+            ("range", [name for name in value if name not in read], "is no item that is left"),
+            ("range", wrong, "has no priority from 1 to 3"),
+            ("format", [name for name in read if name not in value], "has no priority"),
         ):
             if names:
-                kind = "format" if what == "has no priority" else "range"
-                raise BadReply(
-                    kind, f"{', '.join(map(json.dumps, names))} {what}", found or MISSING
-                )
+                said = f"{', '.join(map(json.dumps, names))} {what}"
+                raise BadReply(kind, said, found or MISSING)
         return found
 
     def sample(self, noise: Noise) -> Any:
-        drawn = noise.integers(self.low, self.high + 1, len(self.items))
-        return dict(zip(self.items, drawn.tolist(), strict=True))
+        return dict(zip(self.items, noise.integers(1, 4, len(self.items)).tolist(), strict=True))
 
     def _value_form(self) -> str:
-        number = f"<{self.low} to {self.high}>"
-        return f"{{{', '.join(f'{json.dumps(item)}: {number}' for item in self.items)}}}"
+        return f"{{{', '.join(f'{json.dumps(item)}: <1 to 3>' for item in self.items)}}}"
 
     def wanted(self) -> str:
-        return f"a number from {self.low} to {self.high} for every item"
+        return "a number from 1 to 3 for every item"
 
 
 Belief = dict[str, Any]
@@ -91,22 +78,15 @@ class Beliefs(Question):
 
     Source: AucArena (arXiv 2310.05746), A.2. A reply in which a field is wrong is out of range,
     has the belief as its action, and `why` tells the truth; if `correct` is false it is legal.
-
-    Attributes:
-        me: the bidder who is asked.
-        truth: what a belief is compared with; a profit that nobody can know is None.
-        items: those that were sold so far.
-        correct: wrong fields are sent back.
-        substring: a bidder's name also matches longer names that hold it.
     """
 
-    me: str
-    truth: Mapping[str, Any]
-    items: tuple[str, ...]
-    correct: bool = True
-    substring: bool = False
-
     KEYS: ClassVar = ("remaining_budget", "total_profits", "winning_bids")
+
+    me: str  # who is asked
+    truth: Mapping[str, Any]  # a profit that nobody can know is None
+    items: tuple[str, ...]  # sold so far
+    correct: bool = True
+    substring: bool = False  # a bidder's name also matches longer names that hold it
 
     def value_schema(self) -> dict[str, Any]:
         return {"type": "integer"}
@@ -156,33 +136,25 @@ class Beliefs(Question):
 
     def checks(self, belief: Belief) -> list[Compared]:
         """Return all fields that are compared: those that the belief mentions."""
-        truth = self.truth
-        budget = truth["remaining_budget"]
+        budget = self.truth["remaining_budget"]
         right = belief["remaining_budget"] == budget
-        return [
-            Compared("self", '"remaining_budget"', right, str(budget)),
-            *self._compared(belief, "total_profits", lambda told: told),
-            *self._compared(belief, "winning_bids", set),
-        ]
-
-    def _compared(self, belief: Belief, key: str, part: Any) -> Iterator[Compared]:
-        for bidder, fact in self.truth[key].items():
-            said = next((name for name in belief[key] if self._means(name, bidder)), None)
-            if said is not None and fact is not None:
-                group = "self" if bidder == self.me else "others"
-                right = part(belief[key][said]) == part(fact)
-                yield Compared(group, f'"{key}" of {bidder}', right, json.dumps(fact))
-
-    def _means(self, name: str, bidder: str) -> bool:
-        return name == bidder or (self.substring and bidder in name)
+        found = [Compared("self", '"remaining_budget"', right, str(budget))]
+        for key, compared in (("total_profits", lambda told: told), ("winning_bids", set)):
+            for bidder, fact in self.truth[key].items():
+                known = (n for n in belief[key] if n == bidder or (self.substring and bidder in n))
+                said = next(known, None)
+                if said is not None and fact is not None:
+                    group = "self" if bidder == self.me else "others"
+                    right = compared(belief[key][said]) == compared(fact)
+                    found.append(Compared(group, f'"{key}" of {bidder}', right, json.dumps(fact)))
+        return found
 
     def sample(self, noise: Noise) -> Belief:
         profits = {name: n for name, n in self.truth["total_profits"].items() if n is not None}
         return {"summary": "", **self.truth, "total_profits": profits}
 
     def reply(self, action: Any) -> str:
-        keys = ("summary", *self.KEYS)
-        return json.dumps({key: action[key] for key in keys})
+        return json.dumps({key: action[key] for key in ("summary", *self.KEYS)})
 
     def form(self, reasoning: bool = False) -> str:
         explanation = '"explanation": <your reasoning>, ' if reasoning else ""

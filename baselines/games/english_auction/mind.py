@@ -1,9 +1,4 @@
-"""What a planning bidder thinks about in the English auction: items, money, and who won what.
-
-Source: AucArena (arXiv 2310.05746), §3.2 and A.2.
-"""
-
-from __future__ import annotations
+"""What a planning bidder thinks about in the English auction: AucArena (arXiv 2310.05746), A.2."""
 
 import dataclasses
 import json
@@ -12,56 +7,46 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llm_games.asides import Aside, Lessons
-from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Compared, Priorities
+from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Priorities
 from llm_games.questions import Bid
 from llm_games.replies import Reply
 from llm_games.view import View
 from llm_games.wrappers.mind import Mind, PlanningMemory
 from llm_games.wrappers.policy import Attempt
 
-MIDDLE = 2
-"""The priority of an item that no plan has named."""
-Said = dict[str, int | None]
-"""What bidders replied: a bid, or None for a withdrawal."""
+MIDDLE = 2  # the priority of an item that no plan has named
+Said = dict[str, int | None]  # what bidders replied: a bid, or None for a withdrawal
 
 
 @dataclass(frozen=True)
 class ClosedItem:
-    """An item that was sold or not, with every reply of every round.
-
-    `value` is None where it is not announced, `winner` and `price` where nobody bought it.
-    """
+    """An item that was sold or not, with every reply of every round."""
 
     name: str
     start: int
-    rounds: tuple[Said, ...]
-    winner: str | None
-    price: int | None
-    value: int | None
+    rounds: tuple[Said, ...] = ()
+    winner: str | None = None  # nobody
+    price: int | None = None
+    value: int | None = None  # not announced
 
 
 @dataclass(frozen=True)
 class AuctionLog:
-    """All that was said in an auction, as any bidder hears it.
+    """All that was said in an auction, as any bidder hears it."""
 
-    Attributes:
-        told: what was told last.
-        rounds: of the item on sale.
-        latest: the latest reply of each bidder on it.
-        closed: the items before it.
-    """
+    told: dict[str, Any]  # last
+    rounds: tuple[Said, ...] = ()  # of the item on sale
+    latest: Said = field(default_factory=dict)  # reply of each bidder on it
+    closed: tuple[ClosedItem, ...] = ()  # before it
 
-    told: dict[str, Any]
-    rounds: tuple[Said, ...] = ()
-    latest: Said = field(default_factory=dict)
-    closed: tuple[ClosedItem, ...] = ()
-
-    def after(self, told: dict[str, Any], names: Sequence[str]) -> AuctionLog:
+    def after(self, told: dict[str, Any], names: Sequence[str]) -> "AuctionLog":
         """Return the log after one more step, from what a seat is told then."""
         inside = [name for name in names if self.latest.get(name, 0) is not None]
         if told["number"] != self.told["number"]:
-            closed = (*self.closed, self._sold(told, inside), *self._skipped(told))
-            return AuctionLog(told, closed=closed)
+            # Items after it that nobody was asked about, since nobody could pay, are gone as well.
+            ahead, left = self.told["ahead"], len(told["ahead"]) + (told["item"] is not None)
+            skipped = [ClosedItem(a["name"], a["start"]) for a in ahead[: len(ahead) - left]]
+            return AuctionLog(told, closed=(*self.closed, self._sold(told, inside), *skipped))
         latest = {reply["name"]: reply["bid"] for reply in told["replies"]}
         if latest:
             said = {n: bid for n, bid in latest.items() if self.latest.get(n, -1) != bid}
@@ -87,12 +72,6 @@ class AuctionLog:
         rounds = (*self.rounds, last) if last else self.rounds
         return ClosedItem(self.told["item"], self.told["start"], rounds, winner, price, value)
 
-    def _skipped(self, told: dict[str, Any]) -> list[ClosedItem]:
-        """Return the items after it that nobody was asked about, since nobody could pay."""
-        ahead, left = self.told["ahead"], len(told["ahead"]) + (told["item"] is not None)
-        gone = ahead[: len(ahead) - left]
-        return [ClosedItem(a["name"], a["start"], (), None, None, None) for a in gone]
-
     def truth(self, chapter: int, me: str, purse: int, names: Sequence[str]) -> dict[str, Any]:
         """Return the state of things when the item of a chapter was closed."""
         won: dict[str, dict[str, int]] = {name: {} for name in names}
@@ -115,32 +94,25 @@ class AuctionMind(Mind):
 
     def begin(self, game: Any, seat: int) -> tuple[None, Belief]:
         names = game.names()
-        return None, {
-            "remaining_budget": int(game.purses[seat]),
-            "total_profits": dict.fromkeys(names, 0),
-            "winning_bids": {name: {} for name in names},
-        }
+        return None, AuctionLog({}).truth(0, names[seat], int(game.purses[seat]), names)
 
     def hear(self, view: View, log: AuctionLog | None) -> AuctionLog:
         assert view.told is not None
         return AuctionLog(view.told) if log is None else log.after(view.told, view.game.names())
 
     def scene(self, view: View) -> Any:
-        assert view.told is not None
-        return view.told["number"]
+        return view.told and view.told["number"]
 
     def closed(self, memory: PlanningMemory) -> int:
         return len(memory.log.closed)
 
     def status(self, view: View, memory: PlanningMemory) -> str:
-        return self.words.say("status", **_known(view), belief=_shown(memory.belief))
+        return self.words.say("status", **self._known(view), belief=_shown(memory.belief))
 
     def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str]:
-        told, known, question = view.told, _known(view), view.question
+        told, known, question = view.told, self._known(view), view.question
         assert told is not None
         assert isinstance(question, Bid)
-        # The limits of a bid would tell the true budget, which the bidder has to keep track of.
-        form = dataclasses.replace(question, limits=False).form(reasoning)
         unplanned = self.planning.strategy == "none"
         sees = not unplanned or self.planning.none_sees_estimates or known["private"]
         listed = unplanned and sees  # the others have this list in the request for their plan
@@ -156,8 +128,8 @@ class AuctionMind(Mind):
             "listed": listed,
             "money": memory.belief["remaining_budget"],
             "status": self.status(view, memory),
-            "goal": self._goal(view),
-            "form": form,
+            # Limits of the bid would tell the true budget, which the bidder has to keep track of.
+            "form": dataclasses.replace(question, limits=False).form(reasoning),
         }  # fmt: skip
         return self.words.say("report", **values), self.words.say("request", **values)
 
@@ -173,9 +145,8 @@ class AuctionMind(Mind):
             "items": items,
             "money": memory.belief["remaining_budget"],
             "plan": json.dumps(old) if old else "",
-            "goal": self._goal(view),
-        }
-        return Aside(memory.next_plan, Priorities("priorities", names), _known(view) | values)
+        } | self._known(view)
+        return Aside(memory.next_plan, Priorities("priorities", names), values)
 
     def planned(
         self, view: View, memory: PlanningMemory, question: Any, reply: Reply
@@ -187,22 +158,16 @@ class AuctionMind(Mind):
         return plan, {"item": view.told["number"] - 1, "priorities": plan}
 
     def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
-        log, known = memory.log, _known(view)
-        names, purse = view.game.names(), int(view.game.purses[view.seat])
-        item: ClosedItem = log.closed[chapter]
-        question = Beliefs(
-            "remaining_budget",
-            known["me"],
-            log.truth(chapter, known["me"], purse, names),
-            tuple(closed.name for closed in log.closed[: chapter + 1]),
-            self.planning.correct_belief,
-            self.planning.bidder_names == "substring",
-        )
+        log, known = memory.log, self._known(view)
+        names, item = view.game.names(), log.closed[chapter]
+        truth = log.truth(chapter, known["me"], int(view.game.purses[view.seat]), names)
+        sold = tuple(closed.name for closed in log.closed[: chapter + 1])
+        correct, substring = self.planning.correct_belief, self.planning.bidder_names == "substring"
+        question = Beliefs("remaining_budget", known["me"], truth, sold, correct, substring)
         values = {
             "belief": _shown(memory.belief),
             "item": self.words.say("item", item=item, names=names),
             "won": item.winner == known["me"],
-            "goal": self._goal(view),
         }
         return Aside("belief", question, known | values)
 
@@ -216,13 +181,15 @@ class AuctionMind(Mind):
         for attempt in answered[: self.planning.belief_checks]:
             if isinstance(attempt.action, dict):
                 said = attempt.action
-                checks.append(_counts(question.checks(said)))
+                compared = question.checks(said)
+                every = [check.group for check in compared]
+                wrong = [check.group for check in compared if not check.right]
+                checks.append({g: [every.count(g), wrong.count(g)] for g in ("self", "others")})
             else:
                 unusable.append(attempt.why)
         if isinstance(reply.action, dict):
             said = reply.action
-        planning = self.planning
-        corrects = planning.correct_belief and planning.belief_fallback == "truth"
+        corrects = self.planning.correct_belief and self.planning.belief_fallback == "truth"
         corrected = reply.outcome != "valid" and corrects
         belief = question.truth if corrected else memory.belief if said is None else said
         return belief, {
@@ -241,41 +208,20 @@ class AuctionMind(Mind):
             {"name": n, "items": len(truth["winning_bids"][n]), "profit": truth["total_profits"][n]}
             for n in names
         ]
-        values = {"told": "\n".join(said), "standings": standings, "goal": self._goal(view)}
-        known = {"lessons": memory.lessons} | _known(view)
-        return Aside("learn", Lessons("lessons"), known | values)
+        values = {"told": "\n".join(said), "standings": standings, "lessons": memory.lessons}
+        return Aside("learn", Lessons("lessons"), values | self._known(view))
 
-    def _goal(self, view: View) -> str:
-        objective = view.game.objectives[view.seat]
-        return self.words.say("goal", objective=objective)
-
-
-def _known(view: View) -> dict[str, Any]:
-    private = view.game.values == "private"
-    return {"me": view.game.names()[view.seat], "private": private}
+    def _known(self, view: View) -> dict[str, Any]:
+        """Return what all words may need."""
+        goal = self.words.say("goal", objective=view.game.objectives[view.seat])
+        private = view.game.values == "private"
+        return {"me": view.game.names()[view.seat], "private": private, "goal": goal}
 
 
 def _shown(belief: Belief) -> str:
     """Write a belief as a reply has it, without the summary and what is unknown."""
     profits = {name: n for name, n in belief["total_profits"].items() if n is not None}
-    shown = {
-        "remaining_budget": belief["remaining_budget"],
-        "total_profits": profits,
-        "winning_bids": belief["winning_bids"],
-    }
-    return json.dumps(shown)
+    return json.dumps({key: belief[key] for key in Beliefs.KEYS} | {"total_profits": profits})
 
 
-def _counts(checks: Sequence[Compared]) -> dict[str, list[int]]:
-    """Return how many fields were checked, and how many were wrong, by group."""
-    return {
-        group: [
-            sum(check.group == group for check in checks),
-            sum(check.group == group and not check.right for check in checks),
-        ]
-        for group in ("self", "others")
-    }
-
-
-MIND = AuctionMind
-"""What a planning player in this game has for a mind."""
+MIND = AuctionMind  # of a planning player in this game

@@ -4,11 +4,8 @@ Pursuing items, ``knap`` and ``mc`` count each as a gain of 1. Private values ar
 there is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +16,6 @@ from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
-
-Prices = Callable[[View, Array], Array]
-"""Turns a view and later items' start prices ``(*batch, items)`` into expected prices."""
 
 
 def money(view: View, column: str) -> Array:
@@ -53,10 +47,7 @@ def truthful(view: View, noise: Noise) -> Array:
 
 
 def debiased(view: View, noise: Noise) -> Array:
-    """Bid below the estimate without its known markup, or up to a private value.
-
-    That is the best response if the highest bid was the others' last.
-    """
+    """Bid below the estimate without its known markup, or up to a private value."""
     return bid_while(view, _profits(view))
 
 
@@ -71,16 +62,15 @@ def _gains(view: View) -> Array:
     return _profits(view) | (view.game.objectives[view.seat] == "items")
 
 
-def prudent(prices: Prices, view: View, noise: Noise) -> Array:
-    """Bid while the item at its price beats what the money could buy later at these prices."""
-    game = view.game
-    items = range(len(game.catalogue))
+def prudent(prices: Callable[[View, Array], Array], view: View, noise: Noise) -> Array:
+    """Bid while the item beats what the money could buy later, at prices from the start prices."""
+    game, items = view.game, np.arange(len(view.game.catalogue))
     starts, estimates = (
         np.stack([np.atleast_1d(money(view, f"{kind}_{i}")) for i in items], axis=-1)
         for kind in ("start", "estimate")
     )
     closed = len(items) - np.rint(np.atleast_1d(view.number("items_left")) * len(items))
-    later = np.arange(len(items)) > closed[..., None]
+    later = items > closed[..., None]
     starts, values = starts * later, worth(view, estimates * later)
     costs = prices(view, starts)
     floor, budget = np.atleast_1d(money(view, "floor")), np.atleast_1d(money(view, "budget"))
@@ -89,30 +79,24 @@ def prudent(prices: Prices, view: View, noise: Noise) -> Array:
     else:
         gain = worth(view, np.atleast_1d(money(view, "estimate"))) - floor
         gains = np.maximum(values - costs, 0)
-    borne = bears(budget, floor, gain, costs, gains, _step(game))
+    calls = np.array([item.start for item in game.catalogue])
+    raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
+    step = money_step(np.append(calls, raises), game.scale)
+    borne = bears(budget, floor, gain, costs, gains, step)
     return bid_while(view, _gains(view) & borne.reshape(np.shape(view.number("floor"))))
-
-
-def _step(game: Any) -> int:
-    starts = np.array([item.start for item in game.catalogue])
-    raises = np.maximum(game.increment_min, starts * game.increment_pct // 100)
-    return money_step(np.append(starts, raises), game.scale)
 
 
 def _by_money(view: View, starts: Array) -> Array:
     """Take others to have begun with as much money as oneself."""
-    own = int(view.game.purses[view.seat])
-    others = (np.maximum(own - money(view, f"spent_{i}"), 0)
-              for i in range(view.game.players) if i != view.seat)  # fmt: skip
-    room = np.atleast_1d(money(view, "budget") + sum(others))
+    own, others = int(view.game.purses[view.seat]), range(view.game.players)
+    left = [np.maximum(own - money(view, f"spent_{i}"), 0) for i in others if i != view.seat]
+    room = np.atleast_1d(money(view, "budget") + sum(left))
     return expected_prices(starts, np.atleast_1d(money(view, "start")), room)
 
 
 knap = partial(prudent, lambda view, starts: starts)
 mc = partial(prudent, _by_money)
-"""Budgets leave the equilibrium price open, so that this is the rational bidder: it raises while
-an item is worth more to it than what its money can buy later; with a private value and one item,
-up to the value."""
+"""The rational bidder, since budgets leave the equilibrium price open, see `theory`."""
 
 
 def cooperative(view: View, noise: Noise) -> Array:
@@ -145,7 +129,9 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     floor, estimate = question.floor, told["estimate"]
     if floor > question.budget:
         return WITHDRAW, "I cannot afford it."
-    if not question.limits and not (question.opening and _clearly(question.budget, floor)):
+    more, less = str(question.budget), str(floor)
+    clearly = (len(more), more[0]) > (len(less), less[0])  # at a glance, by digits
+    if not question.limits and not (question.opening and clearly):
         return WITHDRAW, "I do not know how much it takes, so I leave it."
     most = estimate * 3 // 2 if seen.game.objectives[seen.seat] == "items" else estimate
     most = most * 9 // 10 if persona == "mathematician" else most
@@ -156,12 +142,6 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     if rng.random() < {"cooperative": 0.6, None: 0.85}.get(persona, 0.95):
         return floor, f"The lowest bid is {floor}, and that is not too much."
     return WITHDRAW, "I leave it to the others."
-
-
-def _clearly(more: int, less: int) -> bool:
-    """Return whether a number has more digits than another, or begins with a larger one."""
-    a, b = str(more), str(less)
-    return (len(a), a[0]) > (len(b), b[0])
 
 
 PLAYERS = Players(

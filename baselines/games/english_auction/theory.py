@@ -1,13 +1,10 @@
 """Ascending auctions: bids that a budget bears, prices of price clocks, and hindsight.
 
-Money is in integers. No equilibrium price is singled out when bidders know their budgets
-(anything from the start price to the value may be one), so the reference here is a bidder who
-stays in as long as an item at its price is worth more than what the money could buy later.
-With private values and no budget that is to stay in up to the value. Background: AucArena
-(arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
+Money is in integers. Where bidders know their budgets anything from the start price to the value
+may be an equilibrium price, so the reference is a bidder who stays in as long as an item at its
+price is worth more than what the money could buy later; with private values and no budget, up to
+the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Mapping
@@ -18,8 +15,7 @@ import numpy as np
 from llm_games.baselines.deviation import Measured
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-MOST_STEPS = 400
-"""Budgets are cut into at most so many steps where money has no coarser common divisor."""
+MOST_STEPS = 400  # of a budget where money has no coarser common divisor
 
 
 def money_step(amounts: Array, most: int) -> int:
@@ -29,10 +25,7 @@ def money_step(amounts: Array, most: int) -> int:
 
 
 def knapsack(costs: Array, gains: Array, most: int) -> Array:
-    """Return the largest total gain for each amount of money, ``(rows, most + 1)``.
-
-    Costs and gains are of items, ``(rows, items)``; those without a gain are not bought.
-    """
+    """Return the most that items ``(rows, items)`` gain by money spent, ``(rows, most + 1)``."""
     money = np.arange(most + 1)
     best = np.zeros((len(costs), most + 1), np.int64)
     for cost, gain in zip(costs.T, gains.T, strict=True):
@@ -51,13 +44,10 @@ def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, 
     """
     units = -(-costs // step)
     kinds, row = np.unique(np.concatenate([units, gains], axis=1), axis=0, return_inverse=True)
-    row = row.reshape(-1)
-    many = units.shape[1]
-    value = knapsack(kinds[:, :many], kinds[:, many:], int(max(budget.max(), 0)) // step)
-    rest = np.maximum(budget - price, 0) // step
-    return (price <= budget) & (
-        gain + value[row, rest] >= value[row, np.maximum(budget, 0) // step]
-    )
+    row, (cost, gained) = row.reshape(-1), np.hsplit(kinds, 2)
+    value = knapsack(cost, gained, int(max(budget.max(), 0)) // step)
+    now, rest = (np.maximum(money, 0) // step for money in (budget, budget - price))
+    return (price <= budget) & (gain + value[row, rest] >= value[row, now])
 
 
 def expected_prices(starts: Array, now: Array, money: Array) -> Array:
@@ -84,10 +74,7 @@ def regret(
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
-    """Return the regret of a reply, once an item is closed; no distance is defined.
-
-    It is what was paid above the value, or a gain left to the winner or to nobody.
-    """
+    """Return the regret of replies once an item is closed; no distance is defined."""
     least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
     lost = regret(record["value"], record["winner"], record["price"], least, record["purse"])
     return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)

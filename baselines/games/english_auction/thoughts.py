@@ -4,17 +4,15 @@ Real auctions are played by planning bidders whose client is a script; every req
 that the tiny model is to learn become a sample.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Priorities
+from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
 from llm_games.baselines.games.english_auction.mind import ClosedItem
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.baselines.tiny.chat import render
@@ -31,8 +29,8 @@ from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note
 from llm_games.wrappers.seats import play_table
 
+ITEMS = [item.name for item in EnglishAuction(items="items_20").catalogue]
 DEAR = ("Equipment E", "Mechanism J", "Machine P", "Element R")
-"""AucArena's expensive items."""
 LESSONS = (
     "Keep some money for the expensive items.",
     "Do not pay more than the estimate.",
@@ -43,8 +41,7 @@ LESSONS = (
 )
 SLIPS = 0.25  # share of answers that are wrong on purpose, so that questions are asked again
 LONGEST = 5000  # characters of a prompt to learn from
-KEPT = {"move": 0.12, "belief": 0.4}
-"""Share of the requests of a kind that become samples; else all."""
+KEPT = {"move": 0.12, "belief": 0.4}  # share of requests that become samples, where it is not 1
 BECAUSE = {
     "plan": "Expensive items bring the most profit, so they come first.",
     "replan": "What is left and my money decide how much each item matters.",
@@ -85,9 +82,13 @@ class Script:
         if isinstance(question, Priorities):
             return question.reply({item: 3 if item in DEAR else 2 for item in question.items})
         if isinstance(question, Beliefs):
-            return question.reply(_belief(question))
-        count = int(rng.integers(1, 4))
-        return question.reply(rng.choice(LESSONS, count, replace=False).tolist())
+            left, won = question.truth["remaining_budget"], question.truth["winning_bids"]
+            paid = won[question.me].get(question.items[-1], 0)
+            # Nothing of the others; both numbers of the only sum that is left.
+            said = f"I had {left + paid} and paid {paid or 'nothing'}."
+            belief = {"summary": said, "remaining_budget": left}
+            return question.reply(belief | {"total_profits": {}, "winning_bids": {}})
+        return question.reply(rng.choice(LESSONS, int(rng.integers(1, 4)), replace=False).tolist())
 
     def _spoilt(self, reply: dict[str, Any]) -> dict[str, Any]:
         """Return a reply with one thing wrong, as the tiny model itself might."""
@@ -98,18 +99,6 @@ class Script:
         elif key == "bid":
             wrong[key] = self.rng.choice([1, 99_999]).item()
         return wrong
-
-
-def _belief(question: Beliefs) -> Belief:
-    """Believe nothing of the others; the summary has both numbers of the only sum that is left."""
-    left, won = question.truth["remaining_budget"], question.truth["winning_bids"][question.me]
-    paid = won.get(question.items[-1], 0)
-    return {
-        "summary": f"I had {left + paid} and paid {paid or 'nothing'}.",
-        "remaining_budget": left,
-        "total_profits": {},
-        "winning_bids": {},
-    }
 
 
 def _bid(question: Bid, rng: np.random.Generator) -> int:
@@ -128,55 +117,45 @@ def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
         learning=bool(rng.random() < 0.5),
         replan_shows_old_plan=bool(rng.random() < 0.9),
     )
-    wording = versions(game.name)
     bidder = PlanningPolicy(
         script,
         planning,
         mind_of,
-        prompts=str(rng.choice(wording)),
+        prompts=str(rng.choice(versions(game.name))),
         persona=persona_of(rng) if rng.random() < 0.3 else None,
         reasoning=bool(rng.random() > PLAIN),
     )
-    count = game.players
-    seats = [bidder if rng.random() < 0.6 else make_player("rule:4") for _ in range(count)]
+    seats = range(game.players)
+    table = [bidder if rng.random() < 0.6 else make_player("rule:4") for _ in seats]
     learned = rng.choice(LESSONS, int(rng.integers(1, 4)), replace=False).tolist()
     notes = [Note("lessons", {"lessons": learned})]
-    recalled = {i: notes for i in range(count) if rng.random() < 0.3}
-    asyncio.run(play_table(game, seats, int(rng.integers(2**31)), recalled=recalled))
+    recalled = {i: notes for i in seats if rng.random() < 0.3}
+    asyncio.run(play_table(game, table, int(rng.integers(2**31)), recalled=recalled))
     yield from script.samples
 
 
 def drills(rng: np.random.Generator) -> Iterator[Sample]:
-    """Yield short requests: a list to copy, or a price to hold against one's money.
-
-    These take most practice.
-    """
+    """Yield what takes most practice: a list to copy, or a price to hold against one's money."""
     game, script = _auction(rng), Script(rng)
     prompts = Prompts(game.name, str(rng.choice(versions(game.name))))
     rules = {"role": "system", "content": prompts.rules(game, 0)}
     for _ in range(12):
         offer, sale = _offer(rng, game.names(), prompts), _sum(rng, game.names(), prompts)
-        for question, words in (_list(rng), offer, sale):
+        left = rng.choice(ITEMS, int(rng.integers(2, 16)), replace=False).tolist()
+        copied = Priorities("priorities", tuple(left))
+        listed = copied, f"Reply only with JSON of this form: {copied.form()}"
+        for question, words in (listed, offer, sale):
             messages = [rules, {"role": "user", "content": words}]
             yield Sample(*render(messages), script.answer(question))
 
 
-def _list(rng: np.random.Generator) -> tuple[Question, str]:
-    names = [item.name for item in EnglishAuction(items="items_20").catalogue]
-    left = rng.choice(names, int(rng.integers(2, 16)), replace=False).tolist()
-    question = Priorities("priorities", tuple(left))
-    return question, f"Reply only with JSON of this form: {question.form()}"
-
-
-def _offer(
-    rng: np.random.Generator, names: Sequence[str], prompts: Prompts
-) -> tuple[Question, str]:
+def _offer(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tuple[Question, str]:
     """Return a request for a bid, often with little money left; at times it says what was wrong."""
     start = int(rng.choice([1_000, 2_000, 5_000]))
     high = start * int(rng.integers(10, 30)) // 10 if rng.random() < 0.7 else None
     money = 100 * int(rng.integers(0, rng.choice([12, 40, 120, 250])))
     question = Bid("bid", start if high is None else high + start // 10, money, high is None)
-    item = str(rng.choice([item.name for item in EnglishAuction(items="items_20").catalogue]))
+    item = str(rng.choice(ITEMS))
     said = Words(EnglishAuction.name)
     values = {
         "first": high is None,
@@ -204,7 +183,7 @@ def _offer(
     return question, words
 
 
-def _sum(rng: np.random.Generator, names: Sequence[str], prompts: Prompts) -> tuple[Question, str]:
+def _sum(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tuple[Question, str]:
     """Return a request for a belief after one short sale; at times it says what was wrong."""
     me, other = rng.choice(names, 2, replace=False).tolist()
     winner, loser = (me, other) if rng.random() < 0.6 else (other, me)
@@ -217,14 +196,13 @@ def _sum(rng: np.random.Generator, names: Sequence[str], prompts: Prompts) -> tu
     left = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
     question = Beliefs("remaining_budget", me, before | left, (item.name,))
     said = Words(EnglishAuction.name)
-    goal = said.say("goal", objective=str(rng.choice(["profit", "items"])))
     words = said.say(
         "belief",
         me=me,
         belief=json.dumps(before),
         item=said.say("item", item=item, names=names),
         won=winner == me,
-        goal=goal,
+        goal=said.say("goal", objective=str(rng.choice(["profit", "items"]))),
         form=question.form(),
     )
     if rng.random() < 0.4:

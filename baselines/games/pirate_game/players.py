@@ -1,7 +1,5 @@
 """Players of the pirate game. Where any plan will do, they propose equal shares."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.pirate_game.theory import stage
@@ -18,16 +16,10 @@ VOTES = {"accept": 1, "reject": 0}
 def ballot(view: View, plan: Array, accepts: Array) -> Array:
     """Return a plan by seat where the seat proposes, and 0 but for its own vote where it votes.
 
-    Args:
-        view: of the seat.
-        plan: the plan that it would propose, ``(players, *batch)`` or ``(players,)``.
-        accepts: its vote, ``(*batch)``.
-
-    Returns:
-        ``(players, *batch)``; of one table, the vote alone.
+    From the plan that it would propose, ``(players[, *batch])``, and its vote ``(*batch)``, this
+    has shape ``(players, *batch)``; of one table that votes it is the vote alone.
     """
-    batch = shape(view)
-    voting = view.number("phase") > 0
+    batch, voting = shape(view), view.number("phase") > 0
     if not batch:
         return np.asarray(int(accepts)) if voting else plan
     mine = np.arange(len(plan)).reshape(-1, *(1 for _ in batch)) == view.seat
@@ -69,8 +61,7 @@ def any_legal(view: View, noise: Noise) -> Array:
     cuts = view.game.players - view.seat - 1
     slots, batch = view.game.gold + cuts, shape(view)
     bars = np.sort(noise.sample(slots, cuts), axis=0)
-    ends = np.full((1, *batch), -1), np.full((1, *batch), slots)
-    shares = np.diff(np.concatenate([ends[0], bars, ends[1]]), axis=0) - 1
+    shares = np.diff(bars, axis=0, prepend=-1, append=slots) - 1
     plan = np.concatenate([np.zeros((view.seat, *batch), np.int64), shares])
     return ballot(view, plan, noise.of("vote").random() < 0.5)
 
@@ -106,23 +97,18 @@ def _plan(question: Shares, persona: str | None, rng: np.random.Generator) -> An
         "selfish": (("all", 5), ("votes", 5)),
         "mathematician": (("votes", 1),),
     }
-    kind = draw(rng, *kinds[persona])
     m, total = len(question.ranks), question.total
-    shares = [0] * m
-    if kind == "equal":
-        shares = [total // m] * m
-    elif kind == "votes":
-        shares = [int(i > 0 and i % 2 == 0) for i in range(m)]
+    shares, why = {
+        "equal": ([total // m] * m, "An equal split will find the votes."),
+        "votes": (
+            [int(i > 0 and i % 2 == 0) for i in range(m)],
+            "One coin buys the vote of every second pirate, and I need no more.",
+        ),
+        "all": ([0] * m, "I am the one who decides, so I keep it all."),
+    }[draw(rng, *kinds[persona])]
     shares[0] += total - sum(shares)
-    plan = [0] * question.players
-    for rank, share in zip(question.ranks, shares, strict=True):
-        plan[rank - 1] = share
-    reasons = {
-        "equal": "An equal split will find the votes.",
-        "votes": "One coin buys the vote of every second pirate, and I need no more.",
-        "all": "I am the one who decides, so I keep it all.",
-    }
-    return tuple(plan), reasons[kind]
+    plan = dict(zip(question.ranks, shares, strict=True))
+    return tuple(plan.get(rank, 0) for rank in range(1, question.players + 1)), why
 
 
 PLAYERS = Players(

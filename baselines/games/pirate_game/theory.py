@@ -4,14 +4,10 @@ A stage is a number of living pirates. They are counted by position: 0 proposes,
 Preferences: survive, then gold, then others overboard, so a voter who is indifferent rejects.
 Votes are cast as if decisive. With the outcome of the stage below known, each vote has a price:
 0 if the voter would be lost for certain after a rejection, otherwise one coin more than it would
-then get. The proposer buys the cheapest votes it needs; if they cost more than the gold, no plan
-passes and it is lost.
-
-Several plans can be optimal where votes have the same price. What stages above expect is the one
-that pays the highest positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
+then get. The proposer buys the cheapest votes it needs, of equal ones any; if they cost more than
+the gold, no plan passes and it is lost. Stages above expect the plan that pays the highest
+positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,27 +23,21 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
 MOST_PLANS = 100_000
-QUOTAS: dict[str, Callable[[int], int]] = {
+QUOTAS: dict[str, Callable[[int], int]] = {  # votes needed, the proposer's own included
     "half": lambda pirates: (pirates + 1) // 2,
     "majority": lambda pirates: pirates // 2 + 1,
 }
-"""Votes needed, the proposer's own included, by name of the rule."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Perfect play with a number of pirates left. Arrays have shape (pirates,), by position.
+    """Perfect play with a number of pirates left. Arrays have shape (pirates,), by position."""
 
-    coins, survives: what becomes of everybody (if the proposer is lost: what comes of the stages
-    below). prices: of each vote, position 0 counting 0. paid: the positions paid in every optimal
-    plan. tied, ties: of the positions in `tied`, all of one price, any `ties` are paid too.
-    """
-
-    coins: Array
+    coins: Array  # what everybody gets; if the proposer is lost, in the stages below
     survives: Array
-    prices: Array
-    paid: Array
-    tied: Array
+    prices: Array  # of each vote, position 0 counting 0
+    paid: Array  # in every optimal plan
+    tied: Array  # all of one price, of whom any `ties` are paid too
     ties: int
 
     @property
@@ -63,20 +53,16 @@ def votes_needed(pirates: int, quota: str = "half") -> int:
     return QUOTAS[quota](pirates)
 
 
+@lru_cache(maxsize=256)
 def stage(pirates: int, gold: int, quota: str = "half") -> Stage:
     """Perfect play with `pirates` left and `gold` coins, O(n log n) for each smaller number."""
     if pirates < 1 or gold < 0:
         raise BadParameter(f"pirates={pirates!r}, gold={gold!r}: need pirates >= 1 and gold >= 0")
-    votes_needed(pirates, quota)
-    return _stage(pirates, gold, quota)
-
-
-@lru_cache(maxsize=256)
-def _stage(pirates: int, gold: int, quota: str) -> Stage:
     none = np.zeros(1, bool)
     current = Stage(np.array([gold]), ~none, np.zeros(1, int), none, none, 0)
-    for left in range(2, pirates + 1):
-        current = _above(current, gold, votes_needed(left, quota) - 1)
+    needed = [votes_needed(left, quota) for left in range(1, pirates + 1)]
+    for votes in needed[1:]:
+        current = _above(current, gold, votes - 1)
     for array in (current.coins, current.survives, current.prices, current.paid, current.tied):
         array.flags.writeable = False  # shared between callers
     return current
@@ -84,21 +70,19 @@ def _stage(pirates: int, gold: int, quota: str) -> Stage:
 
 def _above(below: Stage, gold: int, votes: int) -> Stage:
     """The stage with one pirate more than `below`, whose proposer must buy `votes` votes."""
-    prices = np.concatenate([[0], np.where(below.survives, below.coins + 1, 0)])
+    prices = np.append(0, np.where(below.survives, below.coins + 1, 0))
     voters = np.arange(1, len(prices))
     bought = voters[np.lexsort((-voters, prices[1:]))[:votes]]  # cheapest, then highest position
-    dearest = prices[bought].max(initial=0)
+    dearest, cost = prices[bought].max(initial=0), int(prices[bought].sum())
     paid = (prices > 0) & (prices < dearest)
     tied = (prices > 0) & (prices == dearest)
-    ties = int(tied[bought].sum())
-    cost = int(prices[bought].sum())
     if cost > gold:
-        coins, survives = (np.concatenate([[0], array]) for array in (below.coins, below.survives))
-        return Stage(coins, survives.astype(bool), prices, paid, tied, ties)
-    coins = np.zeros(len(prices), int)
-    coins[bought] = prices[bought]
-    coins[0] = gold - cost
-    return Stage(coins, np.ones(len(prices), bool), prices, paid, tied, ties)
+        coins, survives = np.append(0, below.coins), np.append(False, below.survives)
+    else:
+        coins, survives = np.zeros(len(prices), int), np.ones(len(prices), bool)
+        coins[bought] = prices[bought]
+        coins[0] = gold - cost
+    return Stage(coins, survives, prices, paid, tied, int(tied[bought].sum()))
 
 
 def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
@@ -106,19 +90,17 @@ def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
     now = stage(pirates, gold, quota)
     if not now.proposer_survives:
         return np.zeros((0, pirates), int)
-    tied = np.flatnonzero(now.tied)
-    if comb(len(tied), now.ties) > MOST_PLANS:
+    tied = np.flatnonzero(now.tied).tolist()
+    if (count := comb(len(tied), now.ties)) > MOST_PLANS:
         raise BadParameter(
-            f"pirates={pirates!r}, gold={gold!r}: {comb(len(tied), now.ties)} optimal plans, more "
-            f"than {MOST_PLANS}; nearest_plan finds the one closest to a given plan"
+            f"pirates={pirates!r}, gold={gold!r}: {count} optimal plans, more than {MOST_PLANS}; "
+            "nearest_plan finds the one closest to a given plan"
         )
-    plans = []
-    for choice in combinations(tied.tolist(), now.ties):
-        plan = np.where(now.paid, now.prices, 0)
-        plan[list(choice)] = now.prices[list(choice)]
-        plan[0] = gold - plan.sum()
-        plans.append(plan)
-    return np.array(plans)
+    chosen = np.array(list(combinations(tied, now.ties)), int)
+    plans = np.tile(np.where(now.paid, now.prices, 0), (count, 1))
+    np.put_along_axis(plans, chosen, now.prices[chosen], axis=1)
+    plans[:, 0] = gold - plans.sum(axis=1)
+    return plans
 
 
 def nearest_plan(plan: Array, quota: str = "half") -> Array:
@@ -127,10 +109,9 @@ def nearest_plan(plan: Array, quota: str = "half") -> Array:
     Batches share one amount of gold, the sum over positions. If the proposer is lost whatever it
     offers, every plan is optimal and `plan` itself is returned.
     """
-    plan, now = _read(plan, quota)
+    plan, now, prices = _read(plan, quota)
     if not now.proposer_survives:
         return plan
-    prices = now.prices.reshape(-1, *[1] * (plan.ndim - 1))
     saved = np.abs(plan) - np.abs(plan - prices)  # by paying this vote rather than nothing
     saved = np.where(now.tied.reshape(prices.shape), saved, -np.iinfo(int).max)
     rank = np.argsort(np.argsort(-saved, axis=0, kind="stable"), axis=0)
@@ -147,49 +128,40 @@ def distance(plan: Array, quota: str = "half") -> Array:
 
 
 def votes(plan: Array, quota: str = "half") -> Array:
-    """Equilibrium votes on `plan` (n, *batch), True = accept; the proposer's is always True.
-
-    A voter accepts if it would be lost after a rejection or is offered more than it would then get.
-    """
-    plan, now = _read(plan, quota)
-    accepted = plan >= now.prices.reshape(-1, *[1] * (plan.ndim - 1))
+    """Equilibrium votes on `plan` (n, *batch), True = accept; the proposer's is always True."""
+    plan, _, prices = _read(plan, quota)
+    accepted = plan >= prices
     accepted[0] = True
     return accepted
 
 
 def proposer_regret(plan: Array, quota: str = "half", death: int = -1) -> Array:
-    """Coins lost by `plan` (n, *batch) against an optimal one when the others vote perfectly.
-
-    Being thrown overboard counts `death` coins.
-    """
-    plan, now = _read(plan, quota)
+    """Coins lost by `plan` (n, *batch), a `death` at so many, if the others vote perfectly."""
+    plan, now, _ = _read(plan, quota)
     passed = votes(plan, quota).sum(0) >= votes_needed(len(plan), quota)
     best = now.coins[0] if now.proposer_survives else death
     return best - np.where(passed, plan[0], death)
 
 
 def voter_regret(plan: Array, accepts: Array, quota: str = "half", death: int = -1) -> Array:
-    """Coins lost by each vote if it decides the ballot, (n, *batch), 0 for the proposer.
-
-    plan, accepts: (n, *batch); being thrown overboard in a later round counts `death` coins.
-    """
-    plan, now = _read(plan, quota)
-    after = np.where(now.prices > 0, now.prices - 1, death)  # what a rejection leads to
-    gain = plan - after.reshape(-1, *[1] * (plan.ndim - 1))
+    """Coins lost by each vote (n, *batch), a `death` at so many, if it decides; 0 for plan[0]."""
+    plan, _, prices = _read(plan, quota)
+    gain = plan - np.where(prices > 0, prices - 1, death)  # over what a rejection leads to
     regret = np.maximum(0, np.where(accepts, -gain, gain))
     regret[0] = 0
     return regret
 
 
-def _read(plan: Array, quota: str) -> tuple[Array, Stage]:
-    """The plan as an integer array, and its stage."""
+def _read(plan: Array, quota: str) -> tuple[Array, Stage, Array]:
+    """The plan as an integer array, its stage, and prices that broadcast with it."""
     plan = np.asarray(plan)
     totals = np.unique(plan.sum(0))
     if len(totals) != 1 or not np.issubdtype(plan.dtype, np.integer):
         raise BadParameter(
             f"plans share out {totals.tolist()} coins: must be integers with one sum for the batch"
         )
-    return plan, stage(len(plan), int(totals[0]), quota)
+    now = stage(len(plan), int(totals[0]), quota)
+    return plan, now, now.prices.reshape(-1, *[1] * (plan.ndim - 1))
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
@@ -199,9 +171,8 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     nearest optimal one, or the share of votes against equilibrium.
     """
     plan, alive, quota = record["plan"], record["alive"], game.quota
-    batch = plan.shape[1:]
-    regret, far = np.zeros(plan.shape), np.zeros(batch)
-    for at in np.ndindex(batch):
+    regret, far = np.zeros(plan.shape), np.zeros(plan.shape[1:])
+    for at in np.ndindex(far.shape):
         first = int(alive[(slice(None), *at)].argmax())
         seats = (slice(first, None), *at)
         offered = plan[seats]

@@ -1,7 +1,5 @@
 """Players of the public goods game."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from llm_games.baselines.games.public_goods import theory

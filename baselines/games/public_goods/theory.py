@@ -1,11 +1,8 @@
 """Linear public goods: one token costs its owner 1 and returns ``ratio / players`` to everybody.
 
-With ``ratio < players`` giving nothing is dominant, with ``ratio > players`` giving everything is;
-at equality every profile is an equilibrium. Amounts are tokens. Background: Samuelson 1954;
-Ledyard 1995.
+With ``ratio < players`` giving nothing is dominant, with ``ratio > players`` giving everything; at
+equality every profile is an equilibrium. Amounts are tokens. Samuelson 1954; Ledyard 1995.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction

@@ -6,13 +6,11 @@ play finds an approximate symmetric mixed one. Run as a module, this computes th
 anew (minutes).
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from llm_games.rulebook import Array
 
 QUANTILES = 64
 SHIPPED = ((10, 0, 100, 10), (10, 0, 200, 10), (10, 0, 400, 10), (10, 0, 800, 10))
-_TABLE = "first_price.json"
+TABLE = Path(__file__).with_name("first_price.json")
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,6 @@ class SymmetricBids:
         return self.bids[self._row(values), (np.asarray(chance) * QUANTILES).astype(np.int64)]
 
     def mean_bid(self, values: Array) -> Array:
-        """Return the mean bid of each value."""
         return self.bids.mean(axis=1)[self._row(values)]
 
     def interim_regret(self, values: Array, bids: Array) -> Array:
@@ -49,8 +46,7 @@ class SymmetricBids:
 
     def nash_conv(self) -> float:
         """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
-        own = np.take_along_axis(self._payoff, self.bids, axis=1).mean(axis=1)
-        return float(self.players * (self._payoff.max(axis=1) - own).mean())
+        return float(self.players * (self._payoff.max(axis=1).mean() - self.profit()))
 
     def profit(self) -> float:
         """Return a bidder's mean profit if all bid like this."""
@@ -69,10 +65,7 @@ class SymmetricBids:
 
 
 def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
-    """Return the first-price equilibrium bid for independent uniform values from `low` up.
-
-    ``low + (v - low) (players - 1) / players``, rounded down: exact for a continuum only.
-    """
+    """Return first-price bids for independent uniform values from `low` up, rounded down."""
     return low + (np.asarray(values) - low) * (players - 1) // players
 
 
@@ -97,13 +90,15 @@ def win_probability(cdf: Array, players: int) -> Array:
     return np.einsum("s,ksb->kb", weights / 2, others) / comb(len(cdf) - 1, players - 1)
 
 
-def fictitious_play(values: Array, players: int, iterations: int) -> Array:
-    """Return the bid law of each value that had the lowest NashConv, ``(types, bids)``.
+def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
+    """Return the approximate equilibrium for values ``low, low + interval, ..., high``.
 
-    Starts from bids between 80 % of the value and the value; later rounds weigh more. Bids never
-    exceed the value; of equally good bids the highest counts, so that sure losers compete.
+    By fictitious play, the turn with the lowest NashConv. It starts from bids between 80 % of the
+    value and the value; later turns weigh more. Bids never exceed the value; of equally good bids
+    the highest counts, so that sure losers compete.
     """
-    bids = np.arange(int(values[-1]) + 1)
+    values = np.arange(low, high + 1, interval)
+    bids = np.arange(values[-1] + 1)
     legal = bids <= values[:, None]
     law = legal & (5 * bids >= 4 * values[:, None])
     law = law / law.sum(axis=1, keepdims=True)
@@ -118,15 +113,9 @@ def fictitious_play(values: Array, players: int, iterations: int) -> Array:
         law *= 1 - step
         reply = bids[-1] - payoff[:, ::-1].argmax(axis=1)
         law[np.arange(len(law)), reply] += step
-    return kept
-
-
-def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
-    """Return the approximate equilibrium for values ``low, low + interval, ..., high``."""
-    values = np.arange(low, high + 1, interval)
-    law = fictitious_play(values, players, iterations).cumsum(axis=1)
     marks = (np.arange(QUANTILES) + 0.5) / QUANTILES
-    return SymmetricBids(players, values, np.stack([np.searchsorted(row, marks) for row in law]))
+    found = np.stack([np.searchsorted(row, marks) for row in kept.cumsum(axis=1)])
+    return SymmetricBids(players, values, found)
 
 
 @lru_cache(maxsize=32)
@@ -135,10 +124,9 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
 
     Grids too large for that (some 20 million cells) get the bids of independent values.
     """
-    values = np.arange(low, high + 1, interval)
-    case = (players, low, high, interval)
+    values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
     key = "-".join(map(str, case))
-    table = json.loads(files(__package__).joinpath(_TABLE).read_text())
+    table = json.loads(TABLE.read_text())
     work = len(values) * (high + 1) * players * (players + 1)
     if key in table:
         bids = np.array(table[key], np.int64)
@@ -159,15 +147,13 @@ def equilibrium(game: Any) -> SymmetricBids | None:
 
 def main() -> None:
     """Compute the shipped tables and write them beside this file."""
-    import pathlib
-
     table = {}
     for case in SHIPPED:
         found = solve(*case, iterations=5_000_000 // case[2])
         table["-".join(map(str, case))] = found.bids.tolist()
         print(case, "NashConv", found.nash_conv(), "profit", found.profit())
     rows = (f'"{key}": {json.dumps(bids, separators=(",", ":"))}' for key, bids in table.items())
-    pathlib.Path(__file__).with_name(_TABLE).write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 
 if __name__ == "__main__":

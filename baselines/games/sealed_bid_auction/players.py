@@ -1,7 +1,5 @@
 """Bidders in the sealed-bid auction."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -21,10 +19,7 @@ def value_of(view: View) -> Array:
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Bid the valuation at the second price; at the first, the approximate symmetric equilibrium.
-
-    That is of the game's draw of valuations; of independent uniform ones if they are given.
-    """
+    """Bid the valuation at the second price; at the first, play the approximate equilibrium."""
     game = view.game
     bids = equilibrium(game) if game.price == "first" else None
     if bids is None:
@@ -74,9 +69,8 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
         return bid, "Nine tenths are best against nine others." if first else "The truth is best."
     if persona == "selfish":
         return own // 2, "I want a large gain, so I bid half of what it is worth to me."
-    below = draw(rng, (0, 2), (10, 8)) if persona == "cooperative" or not first else None
-    if below is None:
-        below = draw(rng, (10, 5), (20, 4), (30, 1))
+    careful = persona == "cooperative" or not first
+    below = draw(rng, *(((0, 2), (10, 8)) if careful else ((10, 5), (20, 4), (30, 1))))
     return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
 
 

@@ -1,11 +1,8 @@
 """Sealed-bid auctions of one item: what a bid cost in hindsight, and equilibrium bids.
 
-Values and bids are integers; ties for the highest bid are drawn with equal chances, and payoffs
-here are the means over that draw. The first-price equilibrium of values
-drawn without replacement is in `first_price`. Background: Vickrey 1961; Krishna, Auction Theory.
+Values and bids are integers; ties for the highest bid are drawn, and payoffs are means over that
+draw. See `first_price` for its equilibrium. Background: Vickrey 1961; Krishna, Auction Theory.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -36,15 +33,6 @@ def payoffs(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     return np.where(bids > highest, values - paid, shared)
 
 
-def best_payoff(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
-    """Return the most each seat could have got against the others' bids (at least 0)."""
-    highest, many = _rivals(bids)
-    if price == "second":
-        return np.maximum(values - highest, 0).astype(float)
-    outbid, level = values - highest - 1, (values - highest) / (many + 1)
-    return np.maximum(np.maximum(outbid, level), 0)
-
-
 def best_response(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return a best reply to the others' bids: the own value if `second`, or if no bid gains."""
     highest, many = _rivals(bids)
@@ -54,8 +42,12 @@ def best_response(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer
 
 
 def regret(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
-    """Return what each seat lost in hindsight."""
-    return best_payoff(values, bids, price) - payoffs(values, bids, price)
+    """Return what each seat lost in hindsight against its best bid (which brings at least 0)."""
+    highest, many = _rivals(bids)
+    best = values - highest
+    if price == "first":
+        best = np.maximum(best - 1, best / (many + 1))  # outbid, or draw level
+    return np.maximum(best, 0) - payoffs(values, bids, price)
 
 
 def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
@@ -67,10 +59,9 @@ def equilibrium_bids(game: Any, values: Array) -> Array:
     """Return the mean equilibrium bids of these valuations; as if independent where given."""
     if game.price == "second":
         return values
-    found = equilibrium(game)
-    if found is None:
-        return uniform_bid(values, game.players, game.valuation_min)
-    return found.mean_bid(values)
+    if found := equilibrium(game):
+        return found.mean_bid(values)
+    return uniform_bid(values, game.players, game.valuation_min)
 
 
 def deviation(game: Any, record: Mapping[str, Array]) -> Measured:

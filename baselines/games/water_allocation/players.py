@@ -4,8 +4,6 @@ No equilibrium is known. ``best_response`` replies best to players who spread th
 (level 1), ``rational`` to such repliers (level 2), ``dp`` to the level below its own.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -58,10 +56,7 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Bid nothing, a dollar a unit, the salary or everything, by how urgent it is.
-
-    The salary is always part of the balance, and is more than the need.
-    """
+    """Bid nothing, a dollar a unit, the salary (part of the balance) or all, by urgency."""
     told, me, unit = seen.told, seen.game.cast[seen.seat], seen.game.unit
     every, salary = seen.question.high, me.salary * unit
     need = min(me.requirement * unit, every)

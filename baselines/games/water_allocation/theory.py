@@ -6,13 +6,12 @@ who spread their money evenly over the days they can still go dry (`even`), leve
 best to everybody else at level ``n - 1``. Arrays are players-first, money is in the game's units.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from typing import Self
 
 import numpy as np
 
@@ -23,23 +22,16 @@ from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
-NEVER = int(np.iinfo(np.int64).max)
-"""The critical price of water that no bid can win."""
+NEVER = int(np.iinfo(np.int64).max)  # the critical price of water that no bid can win
 
 
 def endurance(hp: Array, dry: Array) -> Array:
-    """Return how many further dry days in a row a resident survives.
+    """Return how many further dry days in a row a resident with health above 0 survives.
 
-    The largest ``d`` with ``sum(dry + j for j in 1..d) < hp``, for health above 0; broadcast.
+    The largest ``d`` with ``sum(dry + j for j in 1..d) = d dry + d (d + 1) / 2 < hp``; broadcast.
     """
-    hp, dry = np.broadcast_arrays(hp, dry)
-    days, loss = np.zeros(hp.shape, np.int64), dry + 1
-    total = loss
-    while (total < hp).any():
-        days = days + (total < hp)
-        loss = loss + 1
-        total = total + loss
-    return days
+    b = 2 * dry + 1
+    return np.ceil((np.sqrt(b * b + 8 * np.maximum(hp, 1)) - b) / 2).astype(np.int64) - 1
 
 
 # -- rules of thumb --------------------------------------------------------------------------------
@@ -57,55 +49,42 @@ class Situation:
     supply: PerTable  # water today
 
     @classmethod
-    def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Situation:
-        """Return one seat's situation."""
-        return cls(
-            game.purse(state)[seat],
-            game.salaries[seat],
-            state.hp[seat],
-            state.dry[seat],
-            game.days - state.round,
-            game.supply(state),
-        )
+    def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Self:
+        own = game.purse(state)[seat], game.salaries[seat], state.hp[seat], state.dry[seat]
+        return cls(*own, game.days - state.round, game.supply(state))
 
     @property
     def slack(self) -> PerTable:
-        """Further dry days that the resident survives, see `endurance`."""
         return endurance(self.hp, self.dry)
 
+    def needed(self, bid: Array) -> Array:
+        """Return a bid, or 0 if the water can wait until the end."""
+        return np.where(self.slack >= self.days_left, 0, bid)
 
-Rule = Callable[[Situation, Noise], PerTable]
-"""Turns a situation, and chance, into a bid."""
+
+Rule = Callable[[Situation, Noise], PerTable]  # from a situation, and chance, to a bid
 
 
 def even(now: Situation, noise: Noise | None = None) -> Array:
     """Return an even share of the money for each day that the water can still wait for."""
-    slack = now.slack
-    return np.where(slack >= now.days_left, 0, now.balance // (slack + 1))
-
-
-def all_in(now: Situation, noise: Noise | None = None) -> Array:
-    """Return all the money, unless water is not needed any more."""
-    return np.where(now.slack >= now.days_left, 0, now.balance)
+    return now.needed(now.balance // (now.slack + 1))
 
 
 def urgent(now: Situation, noise: Noise | None = None) -> Array:
     """Return all the money on the last day to live, half of it one day before, else 0."""
-    slack = now.slack
-    bid = np.where(slack == 0, now.balance, np.where(slack == 1, now.balance // 2, 0))
-    return np.where(slack >= now.days_left, 0, bid)
+    bids = [now.balance, now.balance // 2]
+    return now.needed(np.select([now.slack == 0, now.slack == 1], bids))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Rule] = {  # of thumb
     "zero": lambda now, noise: np.zeros_like(now.balance),
     "salary": lambda now, noise: np.minimum(now.balance, now.salary),
     "random": lambda now, noise: noise.integers(0, now.balance, endpoint=True),
     "half": lambda now, noise: now.balance // 2,
-    "all_in": all_in,
+    "all_in": lambda now, noise: now.needed(now.balance),
     "even": even,
     "urgent": urgent,
 }
-"""Rules of thumb by name."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +103,7 @@ def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0
     state = game.reset(noise, (games,))
     supplies, living, bids = state.supplies, [], []
     for day in range(game.days):
-        now = [
-            rule(Situation.of(game, state, seat), noise.of(day, seat))
-            for seat, rule in enumerate(rules)
-        ]
+        now = [rule(Situation.of(game, state, i), noise.of(day, i)) for i, rule in enumerate(rules)]
         living.append(state.living)
         bids.append(np.where(state.living, np.stack(now), NO_BID))
         state, _ = game.step(state, bids[-1])
@@ -163,48 +139,32 @@ def critical_price(game: WaterAllocation, bids: PerPlayer, supply: PerTable, sea
     return price
 
 
-STEPS = ((40, 1), (100, 2), (200, 4), (480, 8))
-"""Bid levels of the dynamic program: up to so much, in such steps."""
+LEVELS = np.r_[0:41, 42:101:2, 104:201:4, 208:481:8]
+"""Bids that the dynamic program considers, in its `unit`s; the last is the most money."""
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The money of the dynamic program: units of `unit`, at most `most` of them."""
-
-    unit: int
-    most: int = STEPS[-1][0]
-
-    @classmethod
-    def of(cls, game: WaterAllocation) -> Grid:
-        """Return a grid for the money at the start and four of the game's largest salaries."""
-        most = 4 * int(game.salaries.max()) + game.balance_start * game.unit
-        return cls(max(1, -(-most // STEPS[-1][0])))
-
-    @property
-    def levels(self) -> Array:
-        """Bids that are considered, ascending, int64."""
-        levels = [0]
-        for most, step in STEPS:
-            levels += range(levels[-1] + step, most + 1, step)
-        return np.array(levels, np.int64)
+def unit(game: WaterAllocation) -> int:
+    """Return a unit so that the money at the start and four of the largest salaries fit."""
+    most = 4 * int(game.salaries.max()) + game.balance_start * game.unit
+    return max(1, -(-most // int(LEVELS[-1])))
 
 
-def win_chances(game: WaterAllocation, field: Play, seat: int, grid: Grid) -> Array:
+def win_chances(game: WaterAllocation, field: Play, seat: int) -> Array:
     """Return the chance that a bid wins, ``(days, supplies, levels)``.
 
     From the critical prices in simulated games, smoothed over neighbouring days by the weights
     1/2, 1, 1/2, with a prior of weight 1: certain from 20 dollars times the day, below in
     proportion. It is 0 where the water does not suffice for the seat.
     """
-    levels, days = grid.levels * grid.unit, np.arange(game.days)
+    levels, days = LEVELS * unit(game), np.arange(game.days)
     span, width = game.supply_top - game.supply_low + 1, len(levels) + 1
-    wins = np.zeros((game.days, span, width))
+    wins = np.zeros((game.days + 2, span, width))
     for day in days:
         price = critical_price(game, field.bids[day], field.supplies[day], seat)
         enough = np.searchsorted(levels, price)  # the first level that is
         cells = (field.supplies[day] - game.supply_low) * width + enough
-        wins[day] = np.bincount(cells, minlength=span * width).reshape(span, width)
-    wins = _smooth(wins)
+        wins[day + 1] = np.bincount(cells, minlength=span * width).reshape(span, width)
+    wins = wins[:-2] / 2 + wins[1:-1] + wins[2:] / 2
     won, tried = wins.cumsum(axis=-1)[..., :-1], wins.sum(axis=-1, keepdims=True)
     prior = np.minimum(levels / (20 * game.unit * (days[:, None] + 1)), 1)[:, None]
     chances = (won + prior) / (tried + 1)
@@ -212,16 +172,9 @@ def win_chances(game: WaterAllocation, field: Play, seat: int, grid: Grid) -> Ar
     return chances.astype(np.float32)
 
 
-def _smooth(values: Array) -> Array:
-    """Add half of each neighbouring day to every day."""
-    padded = np.pad(values, ((1, 1), (0, 0), (0, 0)))
-    return padded[:-2] / 2 + padded[1:-1] + padded[2:] / 2
-
-
 # -- best responses --------------------------------------------------------------------------------
 
-MONEY = 1e-3
-"""What the most money of the grid is worth to a survivor, so that equal chances go to thrift."""
+MONEY = 1e-3  # what the most money is worth to a survivor, so that equal chances go to thrift
 
 
 @dataclass(frozen=True)
@@ -230,18 +183,15 @@ class Response:
 
     choice: Array  # index into the levels, (days, supplies, health, dry days, money)
     value: float  # the chance to survive that it expects
-    grid: Grid
+    unit: int  # of its money
     supply_low: int  # the supply of the first row
 
     def __call__(self, now: Situation, noise: Noise | None = None) -> Array:
         """Return the bid in a situation: a `Rule`."""
-        day = len(self.choice) - now.days_left
-        money = now.balance // self.grid.unit
-        wanted = (day, now.supply - self.supply_low, now.hp, now.dry, money)
-        place = tuple(
-            np.clip(at, 0, size - 1) for at, size in zip(wanted, self.choice.shape, strict=True)
-        )
-        return self.grid.levels[self.choice[place]] * self.grid.unit
+        day, money = len(self.choice) - now.days_left, now.balance // self.unit
+        exact = day, now.supply - self.supply_low, now.hp, now.dry, money
+        place = tuple(np.clip(at, 0, n - 1) for at, n in zip(exact, self.choice.shape, strict=True))
+        return LEVELS[self.choice[place]] * self.unit
 
 
 def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
@@ -250,34 +200,29 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
     Over day, supply, health, dry days and money; the prices of a day are taken as independent of
     the seat's own past.
     """
-    grid = Grid.of(game)
-    chances = win_chances(game, field, seat, grid)
-    levels, money = grid.levels, np.arange(grid.most + 1)
-    salary = int(game.salaries[seat]) // grid.unit
-    paid = np.clip(money[:, None] - levels + salary, 0, grid.most)
-    beyond = levels > money[:, None]
-    kept = np.minimum(money + salary, grid.most)
+    chances, each, most = win_chances(game, field, seat), unit(game), int(LEVELS[-1])
+    salary, money = int(game.salaries[seat]) // each, np.arange(most + 1)
+    paid = np.clip(money[:, None] - LEVELS + salary, 0, most)
+    beyond = money[:, None] < LEVELS
+    kept = np.minimum(money + salary, most)
     longest = int(endurance(np.array(game.hp_max), np.array(0)))
-    shape = (game.hp_max + 1, longest + 2, grid.most + 1)
+    shape = (game.hp_max + 1, longest + 2, most + 1)
     value = np.zeros(shape, np.float32)  # no health, or too many dry days: dead
-    value[1:, :-1] = 1 + MONEY * money / grid.most
-    choice = np.zeros((*chances.shape[:2], game.hp_max + 1, longest + 1, grid.most + 1), np.uint8)
+    value[1:, :-1] = 1 + MONEY * money / most
+    choice = np.zeros((*chances.shape[:2], game.hp_max + 1, longest + 1, most + 1), np.uint8)
     for day in range(game.days)[::-1]:
         last, value = value, np.zeros(shape, np.float32)
-        after = {}
         for hp in range(1, game.hp_max + 1):
-            up = min(game.hp_max, hp + game.hp_gain)
-            if up not in after:
-                after[up] = last[up, 0][paid]
+            won = last[min(game.hp_max, hp + game.hp_gain), 0][paid]
             for dry in range(longest + 1):
                 fails = last[max(hp - dry - 1, 0), dry + 1][kept]
-                gain = after[up] - fails[:, None]
+                gain = won - fails[:, None]
                 gain[beyond] = -1  # what one does not have, one cannot bid
                 choice[day, :, hp, dry], best = _best_bids(gain, chances[day])
                 value[hp, dry] = fails + best
-    purse = min(game.balance_start * game.unit // grid.unit + salary, grid.most)
+    purse = min(game.balance_start * game.unit // each + salary, most)
     chance = min(1.0, float(value[game.hp_start, 0, purse]))  # without the worth of the money
-    return Response(choice, chance, grid, game.supply_low)
+    return Response(choice, chance, each, game.supply_low)
 
 
 def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
@@ -294,6 +239,9 @@ def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
     return picked, brings / len(chances)
 
 
+GAMES = 4000  # simulated games from which a response learns the prices
+
+
 @lru_cache(maxsize=32)
 def response(game: WaterAllocation, seat: int, level: int) -> Response:
     """Return the rule of a seat at a level, kept on disk.
@@ -306,43 +254,29 @@ def response(game: WaterAllocation, seat: int, level: int) -> Response:
     digest = sha256(repr(game).encode()).hexdigest()[:16]
 
     def compute() -> Arrays:
-        found = _respond(game, seat, level)
+        seats = range(game.players)
+        rules = [even if level == 1 else response(game, other, level - 1) for other in seats]
+        for _ in range(2):
+            rules[seat] = found = best_response(game, play(game, rules, GAMES, level), seat)
         return {"choice": found.choice, "value": np.array(found.value)}
 
     stored = remember(f"water_allocation_3_{digest}_{seat}_{level}", compute)
-    return Response(stored["choice"], float(stored["value"]), Grid.of(game), game.supply_low)
-
-
-GAMES = 4000
-"""Simulated games from which a response learns the prices."""
-
-
-def _respond(game: WaterAllocation, seat: int, level: int) -> Response:
-    seats = range(game.players)
-    rules = [even if level == 1 else response(game, other, level - 1) for other in seats]
-    rules[seat] = best_response(game, play(game, rules, GAMES, seed=level), seat)
-    return best_response(game, play(game, rules, GAMES, seed=level), seat)
+    return Response(stored["choice"], float(stored["value"]), unit(game), game.supply_low)
 
 
 def relevant(game: WaterAllocation) -> WaterAllocation:
     """Return the game without what only its players' words or one run's supplies depend on."""
     plain = WaterAllocation(players=game.players, residents=game.cast)
     words = ("persona", "shown_dry_counter", "failed_reply", "supplies", "reset_balance_on_death")
-    return dataclasses.replace(
-        game, residents=game.cast, **{word: getattr(plain, word) for word in words}
-    )
+    same = {word: getattr(plain, word) for word in words}
+    return dataclasses.replace(game, residents=game.cast, **same)
 
 
 # -- the social optimum ----------------------------------------------------------------------------
 
 
 def planned(
-    game: WaterAllocation,
-    slack: PerPlayer,
-    living: PerPlayer,
-    supply: PerTable,
-    days_left: PerTable,
-    keep: int,
+    game: WaterAllocation, slack: Array, living: Array, supply: Array, days_left: Array, keep: int
 ) -> PerPlayer:
     """Return whom the planner serves today.
 
@@ -381,20 +315,12 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
     return keep, survivors[keep]
 
 
-# -- how good play was -----------------------------------------------------------------------------
+def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
+    """Return the regret of a day: 1 for who died on it with the money for its water.
 
-
-def needless_death(game: WaterAllocation, record: Mapping[str, Array]) -> PerPlayer:
-    """Return who died on a day, by its record, on which it had the money for its water.
-
-    That is the regret of the day in hindsight, as if nothing came after it.
+    That is in hindsight, as if nothing came after the day. No distance is defined.
     """
     bids, supply = record["effective"], record["supply"]
     prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
-    return record["died"] & (prices <= record["balance"])
-
-
-def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
-    """Return the regret of a day: 1 for a `needless_death`; no distance is defined."""
-    saved = needless_death(game, record)
+    saved = record["died"] & (prices <= record["balance"])
     return saved.astype(float), np.full(saved.shape[1:], np.nan)
