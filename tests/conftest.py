@@ -1,7 +1,13 @@
 """What all tests share."""
 
+import os
 import signal
 import sys
+
+# Before NumPy is loaded, here or in a worker: the machine's cores are shared out among processes,
+# and threads of each would wait for one another (tests of the embedded player took ten times as
+# long on two cores).
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
