@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
+from llm_games.benchmarks.report import canvas
 
 # A machine that is busy with something else is no error.
 settings.register_profile("house", deadline=None)
@@ -23,6 +24,15 @@ settings.load_profile("house")
 # press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def unprinted_figures(request, monkeypatch):
+    """Draw all figures, but print them only for tests that look at them: it takes most of a page's
+    time."""
+    if request.node.get_closest_marker("figures") is None:
+        blank = '<svg width="1" height="1" xmlns="http://www.w3.org/2000/svg"></svg>', b"\x89PNG"
+        monkeypatch.setattr(canvas, "printed", lambda figure: blank)
 
 
 @pytest.fixture
