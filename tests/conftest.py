@@ -1,13 +1,20 @@
 """What all tests share."""
 
+import os
 import signal
 import sys
+
+# Before NumPy is loaded, here or in a worker: the machine's cores are shared out among processes,
+# and threads of each would wait for one another (tests of the embedded player took ten times as
+# long on two cores).
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
+from llm_games.benchmarks.report import canvas
 
 # A machine that is busy with something else is no error.
 settings.register_profile("house", deadline=None)
@@ -17,6 +24,15 @@ settings.load_profile("house")
 # press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def unprinted_figures(request, monkeypatch):
+    """Draw all figures, but print them only for tests that look at them: it takes most of a page's
+    time."""
+    if request.node.get_closest_marker("figures") is None:
+        blank = '<svg width="1" height="1" xmlns="http://www.w3.org/2000/svg"></svg>', b"\x89PNG"
+        monkeypatch.setattr(canvas, "printed", lambda figure: blank)
 
 
 @pytest.fixture

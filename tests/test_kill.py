@@ -20,7 +20,7 @@ import pytest
 from test_run import content
 
 from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.store import Records
+from llm_games.benchmarks.runs.store import Records, Store
 
 ROOT = str(Path(__file__).parents[1])
 EXPERIMENT = """
@@ -196,34 +196,44 @@ def recorded_file(path):
 TRACED = """
 import os, signal, sqlite3, sys
 from llm_games.benchmarks.runs.store import Store
-connect, left = sqlite3.connect, [int(sys.argv[2])]
-def traced(*args, **more):
-    database = connect(*args, **more)
-    def count(statement):
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-    database.set_trace_callback(count)
-    return database
-sqlite3.connect = traced
-Store.create(sys.argv[1], "t", {}, [("g", "public_goods", {}, ["random"])], [[1, 2]]).close()
+connect = sqlite3.connect
+for number in map(int, sys.argv[2:]):
+    if os.fork():
+        os.wait()
+        continue
+    left = [number]
+    def traced(*args, **more):
+        database = connect(*args, **more)
+        def count(statement):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        database.set_trace_callback(count)
+        return database
+    sqlite3.connect = traced
+    path = os.path.join(sys.argv[1], f"{number}.db")
+    Store.create(path, "t", {}, [("g", "public_goods", {}, ["random"])], [[1, 2]]).close()
+    break
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("statement", [1, 2, 3, 4, 9, 15, 18, 20, 22, 24])
-def test_killed_while_the_file_is_made(tmp_path, statement):
+def test_killed_while_the_file_is_made(tmp_path):
     """Either there is a whole run, or the same file can be used for a new one."""
-    path = tmp_path / "a.db"
-    command = [sys.executable, "-c", TRACED, str(path), str(statement)]
-    env = os.environ | {"PYTHONPATH": ROOT}
-    killed = subprocess.run(command, env=env, check=False)
-    assert killed.returncode in (-signal.SIGKILL, 0)
-    if not recorded_file(path):
-        command[-1] = "0"
-        subprocess.run(command, env=env, check=True)
-    with Records.open_readonly(path) as records:
-        assert len(records.episodes()) == 2
+    statements = (1, 2, 3, 4, 9, 15, 18, 20, 22, 24)
+    command = [sys.executable, "-c", TRACED, str(tmp_path), *map(str, statements)]
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": ROOT}, check=True)
+    whole = 0
+    for statement in statements:
+        path = tmp_path / f"{statement}.db"
+        if recorded_file(path):
+            whole += 1
+        else:
+            games = [("g", "public_goods", {}, ["random"])]
+            Store.create(path, "t", {}, games, [[1, 2]]).close()
+        with Records.open_readonly(path) as records:
+            assert len(records.episodes()) == 2
+    assert 0 < whole < len(statements)
 
 
 @pytest.mark.slow

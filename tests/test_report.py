@@ -234,6 +234,7 @@ def rows_of(path):
     return list(csv.DictReader(path.read_text("utf-8").splitlines()))
 
 
+@pytest.mark.figures
 def test_figures_and_tables_lie_beside_the_page(tmp_path):
     path = write_run(tmp_path / "run.db", ["public_goods"], label="a: b/../c <d>", asks=False)
     links = Text(page(path)).loads

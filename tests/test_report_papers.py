@@ -38,6 +38,7 @@ def table(folder, name):
     return rows_of(folder / f"tables/{name}.csv")
 
 
+@pytest.mark.figures
 def test_alympics_stands_beside_its_table(tmp_path):
     shown = played(tmp_path, [ALYMPICS | {"label": "low"}])
     assert re.search(r"low this run 2 [\d.]+ ", shown.text)
@@ -62,6 +63,7 @@ def test_files_of_alympics(tmp_path):
     assert all(float(row["q1"]) <= float(row["median"]) <= float(row["q3"]) for row in prices)
 
 
+@pytest.mark.figures
 def test_residents_are_counted_where_they_sit(tmp_path):
     residents = [["A", 1, 100], ["B", 40, 1]]
     params = {"players": 2, "residents": residents, "days": 12}
@@ -84,6 +86,7 @@ ARENA = [
 FIVE = ["rational", "best_response", "cooperative", "random", "tiny:constrained"]
 
 
+@pytest.mark.figures
 def test_econ_arena_stands_beside_its_tables(tmp_path):
     shown = played(tmp_path, ARENA, seats=FIVE)
     assert re.search(r"beauty_contest five senior 0 random this run 2 – – 0\.\d{3}", shown.text)
@@ -95,6 +98,7 @@ def test_econ_arena_stands_beside_its_tables(tmp_path):
     assert len(check_figures(tmp_path, shown)) == 4 + 1 + 2 + 1
 
 
+@pytest.mark.figures
 def test_rooms_history_and_paths(tmp_path):
     params = {"preset": "econ_arena_M", "players": 3, "rounds": 3}
     games = [
@@ -162,6 +166,7 @@ def auctions(folder, **config):
     return Text(build([folder / "run.db"], folder).read_text("utf-8"))
 
 
+@pytest.mark.figures
 def test_auc_arena_stands_beside_its_table(tmp_path):
     shown = auctions(tmp_path)
     assert "GPT-4 published – 0.1570 0.1717 0.6221 0.3797" in shown.text

@@ -252,7 +252,7 @@ META = [
 def test_one_against_five(row, field, profit):
     """With little money the prudent bidder does best, as a simulation with price clocks finds."""
     game = rulebook("english_auction", players=6, items="items_20", item_order="shuffled")
-    state = play(game, [row, *[field] * 5], batch=(96,))
+    state = play(game, [row, *[field] * 5], batch=(48,))
     mean = state.profit.mean(axis=1)
     assert mean[0] == pytest.approx(profit, rel=0.15)
     assert mean[0] > mean[1:].mean() * 1.2

@@ -88,8 +88,10 @@ def test_template_is_the_shipped_one():
     assert config["chat_template"] == TEMPLATE
 
 
-@pytest.mark.parametrize("name", data.VARIANTS)
-@pytest.mark.parametrize("persona", [None, *PERSONAS])
+@pytest.mark.parametrize(
+    ("name", "persona"),
+    [pair for i, n in enumerate(data.VARIANTS) for pair in ((n, None), (n, PERSONAS[i % 3]))],
+)
 def test_scripts_answer_legally(name, persona):
     rng = np.random.default_rng(3)
     for variant in ({}, *data.VARIANTS[name]):
@@ -329,8 +331,9 @@ def test_client_gives_errors_to_those_who_asked():
         asyncio.run(client.complete(bad))
 
 
-@pytest.mark.parametrize("name", data.VARIANTS)
-@pytest.mark.parametrize("reasoning", [False, True])
+@pytest.mark.parametrize(
+    ("name", "reasoning"), [(name, bool(i % 2)) for i, name in enumerate(data.VARIANTS)]
+)
 def test_constrained_play_is_legal(name, reasoning):
     policy = LLMPolicy(TinyClient(constrained=True), prompts="v3", reasoning=reasoning)
     short = {"water_allocation": {"days": 2}, "english_auction": {"items": "items_1"}}

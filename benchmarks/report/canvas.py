@@ -19,6 +19,7 @@ from llm_games.rulebook import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any kind of colour vision. The page's style sheet has
 # the variables, with a lighter blue on a dark ground.
@@ -82,12 +83,18 @@ def picture(
             columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
             columns = len(labels) if sum(map(len, labels)) <= 34 else columns
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
-        pixels, file = io.BytesIO(), io.StringIO()
-        figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
-        figure.set_layout_engine("none")  # what it found for the first file holds for the other
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-        text = file.getvalue()
-    return Markup(_inline(text, name)), text, pixels.getvalue(), sentence
+        text, pixels = printed(figure)
+    return Markup(_inline(text, name)), text, pixels, sentence
+
+
+def printed(figure: Figure) -> tuple[str, bytes]:
+    """Return a figure as SVG and PNG on white."""
+    figure.draw_without_rendering()  # finds the layout, which holds for both files
+    figure.set_layout_engine(None)
+    pixels, file = io.BytesIO(), io.StringIO()
+    figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue(), pixels.getvalue()
 
 
 def require() -> Any:
