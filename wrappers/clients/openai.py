@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -28,8 +29,6 @@ log = logging.getLogger(__name__)
 OFFICIAL = "https://api.openai.com/v1"
 LONGEST_TEXT = 200_000
 """Characters; a longer reply is cut, and counts as cut off."""
-MOST_TOKENS = 10**9
-"""A server that counts more tokens for one call is not believed."""
 
 # What a server may refuse by name, so that it is left out from then on, and the words for it.
 _OPTIONAL = {
@@ -94,9 +93,9 @@ class OpenAIClient:
     """Completes chats on a server that speaks OpenAI's chat completions.
 
     Args:
-        model: the model's name, as the server knows it.
-        base_url: the server, such as ``http://127.0.0.1:8000/v1``; by default the environment
-            variable ``OPENAI_BASE_URL``, else OpenAI itself.
+        model: its name, as the server knows it.
+        base_url: such as ``http://127.0.0.1:8000/v1``; by default the environment variable
+            ``OPENAI_BASE_URL``, else OpenAI itself.
         api_key, api_key_file, api_key_env: the key, a file that holds nothing else, or the
             environment variable it is in (default ``OPENAI_API_KEY``; a server on this machine
             gets none unless one of the three is given).
@@ -105,8 +104,7 @@ class OpenAIClient:
             ``always`` insists, ``never`` does not ask.
 
     Raises:
-        ClientError: the package or the key is missing.
-        BadParameter: an argument is not one of these.
+        BadParameter, ClientError: an argument is not one of these; package or key are missing.
     """
 
     def __init__(
@@ -136,11 +134,7 @@ class OpenAIClient:
         return f"OpenAIClient({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion. One call: to try again is a layer's job, see `dress`.
-
-        Raises:
-            ClientError: none could be had; names the server and the way out.
-        """
+        """Return one completion. One call: to try again is a layer's job, see `dress`."""
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
@@ -199,9 +193,8 @@ class OpenAIClient:
                 may_cost=not isinstance(error, httpx2.ConnectError),
             )
         except ValueError as error:
-            return ClientError(
-                f"{self.base_url}: {type(error).__name__}: {self._shown(str(error))}"
-            )
+            fault = f"{type(error).__name__}: {self._shown(str(error))}"
+            return ClientError(f"{self.base_url}: {fault}")
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         # OpenAI has a new name for the limit of tokens, most others know the old one.
@@ -255,19 +248,13 @@ class OpenAIClient:
             return ClientError(
                 f"{self.base_url} sent content of type {type(text).__name__}", may_cost=True
             )
+        text, usage = text or str(refusal or ""), answer.get("usage")
         finish = "refusal" if refusal else _FINISH.get(str(choice.get("finish_reason")), "stop")
-        return self._completion(answer, text or str(refusal or ""), finish, latency)
-
-    def _completion(self, answer: Any, text: str, finish: Any, latency: float) -> Completion:
-        usage = answer.get("usage")
-        counts = usage if isinstance(usage, dict) else {}
-        if len(text) > LONGEST_TEXT:
-            text, finish = text[:LONGEST_TEXT], "length"
         return Completion(
-            text=self._masked(text),
-            finish=finish,
-            tokens_in=_count(counts.get("prompt_tokens")),
-            tokens_out=_count(counts.get("completion_tokens")),
+            text=self._masked(text[:LONGEST_TEXT]),
+            finish=finish if len(text) <= LONGEST_TEXT else "length",
+            tokens_in=_count(usage, "prompt_tokens"),
+            tokens_out=_count(usage, "completion_tokens"),
             latency=latency,
             model=self._shown(str(answer.get("model") or self.model)),
         )
@@ -307,17 +294,13 @@ def _form(request: Request) -> str | None:
 
 
 def _checked(base_url: str) -> str:
-    """Return the address without its last slash.
-
-    Raises:
-        BadParameter: it is none, or holds a password or a query, which would show in errors.
-    """
+    """Return the address without its last slash; a password in it would show in errors."""
     try:
         parts = urlsplit(base_url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        parts, host = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not host:
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
         raise BadParameter("base_url must look like http://127.0.0.1:8000/v1")
     if parts.username is not None or parts.query or parts.fragment:
         raise BadParameter("base_url must hold no user, password or query: give the key as api_key")
@@ -328,23 +311,18 @@ def _key(
     base_url: str, key: str | Secret | None, file: str | Path | None, name: str | None
 ) -> Secret | None:
     """Find the key; None for a server on this machine for which none is given."""
-    given = [what for what in (key, file, name) if what is not None]
-    if len(given) > 1:
+    if [key, file, name].count(None) < 2:
         raise BadParameter("give only one of api_key, api_key_file and api_key_env")
     if key is not None:
         return key if isinstance(key, Secret) else Secret(key)
     if file is not None:
         return Secret.from_file(file)
-    if name is None and _is_loopback(urlsplit(base_url).hostname or ""):
+    host = urlsplit(base_url).hostname or ""
+    with suppress(ValueError):
+        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
+    if name is None and host == "localhost":
         return None
     return Secret.from_environment(name or "OPENAI_API_KEY")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _said(response: Any) -> dict[str, Any]:
@@ -366,10 +344,10 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _count(value: Any) -> int:
-    """Return a server's count of tokens; 0 if it is none."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 <= value <= MOST_TOKENS else 0
+def _count(usage: Any, name: str) -> int:
+    """Return a server's count of tokens; 0 if it is none, or one that cannot be believed."""
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and 0 <= value <= 10**9 else 0
 
 
 def _retry_after(headers: Any) -> float | None:

@@ -18,14 +18,8 @@ class Retry(Layer):
     """Makes calls again, with pauses that double and vary; ``Retry-After`` is obeyed.
 
     A server that asks for fewer calls (status 429) is waited for up to `PATIENCE` and does not
-    use up the retries: a decision should not be lost because a lab's quota is small.
-
-    Args:
-        client: what is called.
-        retries: further tries after other passing failures; 0: never try again.
-
-    Attributes:
-        retried: how many calls were made again.
+    use up the `retries`: a decision should not be lost because a lab's quota is small. Without any
+    (0) nothing is tried again. `retried` counts the calls that were made again.
     """
 
     def __init__(self, client: Client, retries: int = 3) -> None:
@@ -34,13 +28,8 @@ class Retry(Layer):
         self.retries, self.retried = retries, 0
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: the last failure, once trying again is of no use.
-        """
-        tries = failures = 0
-        waited = 0.0
+        """Return one completion; raises the last failure, once trying again is of no use."""
+        tries, failures, waited = 0, 0, 0.0
         while True:
             try:
                 return await self.client.complete(request)
