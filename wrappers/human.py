@@ -25,10 +25,7 @@ class PersonLeft(LLMGamesError):
 class HumanClient:
     """Asks a person, again and again until the answer is legal.
 
-    Args:
-        read: gives the next line, without its end.
-        write: shows a text.
-        name: the player's name in logs.
+    `read` gives the next line, without its end; `write` shows a text.
     """
 
     def __init__(
@@ -44,13 +41,18 @@ class HumanClient:
     async def complete(self, request: Request) -> Completion:
         """Show what is new in the chat, and return the answer in its canonical form.
 
-        Without a question, what was written is returned as it is.
-
-        Raises:
-            PersonLeft: the input has ended.
+        Without a question it is what was written. Raises PersonLeft if the input has ended.
         """
         async with self._turn:  # two seats of one person, one after the other
-            self._show(request)
+            rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
+            seat = request.who._replace(step=0, call=0)
+            fresh = [text for text in rules if (seat, text) not in self._shown]
+            self._shown |= {(seat, text) for text in fresh}
+            for text in (*fresh, request.messages[-1]["content"]):
+                self._write(f"\n{text}")
+            if request.question is not None:
+                wanted = request.question.wanted()
+                self._write(f"(A bare answer will do: {wanted}. Ctrl-D leaves.)")
             while True:
                 try:
                     line = await self._read()
@@ -64,28 +66,12 @@ class HumanClient:
                 if line.strip():
                     self._write(f"{reply.why}. Try again.")
 
-    def _show(self, request: Request) -> None:
-        rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
-        seat = request.who._replace(step=0, call=0)
-        fresh = [text for text in rules if (seat, text) not in self._shown]
-        self._shown |= {(seat, text) for text in fresh}
-        for text in (*fresh, request.messages[-1]["content"]):
-            self._write(f"\n{text}")
-        if request.question is not None:
-            self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
-
     async def close(self) -> None:
         """Nothing to let go of."""
 
 
 class HumanPolicy(LLMPolicy):
-    """A person on a seat.
-
-    Args:
-        client: how to ask; at the terminal by default.
-        prompts: the wording, see `LLMPolicy`.
-        prompt_folder: see `LLMPolicy`.
-    """
+    """A person on a seat, asked at the terminal by default; for the wording see `LLMPolicy`."""
 
     def __init__(
         self,
@@ -117,11 +103,7 @@ def read_answer(line: str, question: Question) -> Reply:
 
 
 async def read_line() -> str:
-    """Read a line from the terminal while other players think and Ctrl-C works.
-
-    Raises:
-        EOFError: there are no more.
-    """
+    """Read a line from the terminal while other players think and Ctrl-C works."""
     print(READY, end="", flush=True)
     if sys.stdin.isatty():
         await _readable()
@@ -134,18 +116,12 @@ async def read_line() -> str:
 
 async def _readable() -> None:
     """Wait until a line has been typed, where this system's event loop can."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[None] = loop.create_future()
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
     try:
-        loop.add_reader(sys.stdin, _settle, typed)
+        loop.add_reader(sys.stdin, typed.set)
     except NotImplementedError:  # Windows: the line is waited for where it is read
         return
     try:
-        await typed
+        await typed.wait()
     finally:
         loop.remove_reader(sys.stdin)
-
-
-def _settle(typed: asyncio.Future[None]) -> None:
-    if not typed.done():
-        typed.set_result(None)

@@ -13,8 +13,7 @@ from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Note, Policy
-from llm_games.wrappers.random_player import RandomPolicy
+from llm_games.wrappers.policy import Note, Policy, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 
 LONGEST_WAIT = 10_000
