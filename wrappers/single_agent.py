@@ -28,17 +28,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     look back at a game that is over, and recall their notes in the next, as in `play`.
 
     Args:
-        game: a game's name or a rulebook.
+        game: a rulebook, or a game's name with its `parameters`.
         seat: the learner's seat.
         opponents: one policy for all other seats, or one for each of them in seat order;
             the default plays at random.
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
-        actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal: see
-            `llm_games.make`.
-        parameters: of the game if it is given by name.
-
-    Raises:
-        BadParameter, UnknownName: see `llm_games.make`.
+        actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal, parameters:
+            see `llm_games.make`, also for what is raised.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
@@ -99,9 +95,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         return self._observation(), self._said()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play the learner's action, and on until it is asked again or done.
-
-        Where a move needs several actions, nothing is played until it is whole.
+        """Play the learner's action, if its move is whole, and on until it is asked again or done.
 
         Raises:
             NotReady: the game was never reset, or is over for the learner.
@@ -123,9 +117,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
         if not isinstance(self.action_space, gymnasium.spaces.Discrete):
-            raise BadParameter(
-                f"{self.game.name} has no masks: its actions are {self.action_space}"
-            )
+            fault = f"has no masks: its actions are {self.action_space}"
+            raise BadParameter(f"{self.game.name} {fault}")
         self.table.ready()
         return self.codec.mask(self.view(self.agent))
 
