@@ -115,8 +115,8 @@ class LLMPolicy(Policy):
             raise BadParameter(
                 f"client must have a name, complete and close, got {type(client).__name__}"
             )
-        free = isinstance(persona, str) and " " in persona.strip()
-        if persona is not None and persona not in PERSONAS and not free:
+        sentence = isinstance(persona, str) and " " in persona.strip()
+        if persona is not None and persona not in PERSONAS and not sentence:
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
         if reading not in READINGS:
             raise unknown("reading", reading, READINGS)
@@ -201,23 +201,10 @@ class LLMPolicy(Policy):
         kind: str = "move",
         bench: Bench | None = None,
     ) -> tuple[Reply, tuple[Attempt, ...]]:
-        """Ask one question until the answer is legal.
+        """Ask one question until the answer is legal; what was wrong is added to the chat.
 
-        Args:
-            view: what is seen by who asks.
-            chat: what is sent; what was wrong with the reply before is added.
-            question: what is asked.
-            seeds: a sampling seed for each call.
-            max_attempts: replies read, at most.
-            calls: made for this decision before.
-            kind: what for, see `Attempt`.
-            bench: the tools that may be called.
-
-        Returns:
-            The last reply, with the last readable action, and all attempts.
-
-        Raises:
-            ToolFailed: there is an error in a tool.
+        `calls` were made before for this decision; `seeds` has one for each call. Returned are the
+        last reply, with the last readable action, and all attempts.
         """
         attempts: list[Attempt] = []
         reply, why, final, action, left = Reply("failed"), "", False, MISSING, max_attempts

@@ -22,11 +22,11 @@ SLACK = 1.0
 
 
 class Pace:
-    """Spreads amounts evenly over the minutes (a leaky bucket)."""
+    """Spreads amounts evenly over the minutes (a leaky bucket); None: no limit."""
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds, self._clock = 60.0 / per_minute, clock
-        self._free = clock()
+    def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = 60.0 / per_minute if per_minute else 0.0
+        self._clock, self._free = clock, clock()
 
     def wait(self) -> float:
         """Return the seconds until something may be taken."""
@@ -58,8 +58,8 @@ class Gate:
         self.most, self.limit, self.in_flight = most, min(FIRST, most), 0
         self._clock, self._start = clock, clock()
         self.history: deque[tuple[float, int]] = deque([(0.0, self.limit)], maxlen=1000)
-        self._requests = Pace(requests_per_minute, clock) if requests_per_minute else None
-        self._tokens = Pace(tokens_per_minute, clock) if tokens_per_minute else None
+        self._requests = Pace(requests_per_minute, clock)
+        self._tokens = Pace(tokens_per_minute, clock)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
@@ -84,7 +84,7 @@ class Gate:
 
     def leave(self, error: ClientError | None = None, clean: bool = False, spare: int = 0) -> None:
         """Give a place back: with the failure if there was one; `spare` tokens were not used."""
-        if self._tokens is not None and spare:
+        if spare:
             self._tokens.take(-spare)
         if error is not None and error.limited:
             self._refused(error.retry_after)
@@ -102,15 +102,13 @@ class Gate:
         while self._waiting and self.in_flight < self.places():
             place, tokens = self._waiting[0]
             if not place.done():
-                paces = [(self._requests, 1), (self._tokens, tokens)]
-                taken = [(pace, amount) for pace, amount in paces if pace is not None]
-                waits = [pace.wait() for pace, _ in taken]
-                if (pause := max(self._closed_until - self._clock(), *waits, 0.0)) > 0:
+                closed = self._closed_until - self._clock()
+                if (pause := max(closed, self._requests.wait(), self._tokens.wait())) > 0:
                     loop = asyncio.get_running_loop()
                     self._timer = self._timer or loop.call_later(pause, self._again)
                     return
-                for pace, amount in taken:
-                    pace.take(amount)
+                self._requests.take(1)
+                self._tokens.take(tokens)
                 self.in_flight += 1
                 self._peak = max(self._peak, self.in_flight)
                 place.set_result(None)
