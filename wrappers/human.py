@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Question
@@ -106,22 +107,15 @@ async def read_line() -> str:
     """Read a line from the terminal while other players think and Ctrl-C works."""
     print(READY, end="", flush=True)
     if sys.stdin.isatty():
-        await _readable()
+        loop, typed = asyncio.get_running_loop(), asyncio.Event()
+        with suppress(NotImplementedError):  # Windows: the line is waited for where it is read
+            loop.add_reader(sys.stdin, typed.set)
+            try:
+                await typed.wait()
+            finally:
+                loop.remove_reader(sys.stdin)
     line = sys.stdin.readline()
     if not line:
         print()
         raise EOFError
     return line.rstrip("\n")
-
-
-async def _readable() -> None:
-    """Wait until a line has been typed, where this system's event loop can."""
-    loop, typed = asyncio.get_running_loop(), asyncio.Event()
-    try:
-        loop.add_reader(sys.stdin, typed.set)
-    except NotImplementedError:  # Windows: the line is waited for where it is read
-        return
-    try:
-        await typed.wait()
-    finally:
-        loop.remove_reader(sys.stdin)

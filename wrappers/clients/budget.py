@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -79,12 +80,6 @@ class Usage:
         return vars(self) | {"money": str(self.money)}
 
 
-@dataclass
-class _Account:
-    spent: Usage = field(default_factory=Usage)
-    held: Usage = field(default_factory=Usage)
-
-
 class Ledger:
     """The books of a run: every call is booked, and none is made that the budget cannot bear.
 
@@ -98,18 +93,12 @@ class Ledger:
         self, budget: Budget | None = None, prices: Mapping[str, Price] | None = None
     ) -> None:
         self.budget, self.prices = budget or Budget(), dict(prices or {})
-        self.models: dict[str, Usage] = {}
-        self.seats: dict[str, Usage] = {}
-        self.pairs: dict[tuple[str, str], Usage] = {}
-        self._run, self._accounts = _Account(), dict[str, _Account]()
+        self.total, self.models = Usage(), defaultdict[str, Usage](Usage)
+        self.seats, self.pairs = defaultdict[str, Usage](Usage), defaultdict[Any, Usage](Usage)
+        self._held, self._held_by = Usage(), defaultdict[str, Usage](Usage)
         self._limits = self.budget.limits(False), self.budget.limits(True)
         self._waiting: list[asyncio.Future[None]] = []
         self._stop: tuple[str, str] | None = None
-
-    @property
-    def total(self) -> Usage:
-        """Return what was spent in all."""
-        return self._run.spent
 
     def usage(self, model: str, tokens_in: int, tokens_out: int, seconds: float = 0.0) -> Usage:
         """Return a call with so many tokens of a model, with what they cost."""
@@ -119,12 +108,7 @@ class Ledger:
 
     def book(self, model: str, seat: str, spent: Usage) -> None:
         """Book what was spent."""
-        for usage in (
-            self._run.spent,
-            self._account(seat).spent,
-            self.models.setdefault(model, Usage()),
-            self.pairs.setdefault((model, seat), Usage()),
-        ):
+        for usage in (self.total, self.seats[seat], self.models[model], self.pairs[model, seat]):
             usage.add(spent)
 
     async def hold(self, seat: str, most: Usage) -> None:
@@ -135,38 +119,35 @@ class Ledger:
         """
         while True:
             self._stop = self._stop or next(self._excesses(seat, most, held=False), None)
-            if self._stop and not self._run.held.calls:
+            if self._stop and not self._held.calls:
                 raise BudgetExceeded(*self._stop)
             if not self._stop and not any(self._excesses(seat, most, held=True)):
                 break
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(change)
             await change
-        for account in (self._run, self._account(seat)):
-            account.held.add(most)
+        for held in (self._held, self._held_by[seat]):
+            held.add(most)
 
     def release(self, seat: str, most: Usage) -> None:
         """Hold no longer what was held for a call."""
-        for account in (self._run, self._account(seat)):
-            account.held.add(most, -1)
+        for held in (self._held, self._held_by[seat]):
+            held.add(most, -1)
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():
                 change.set_result(None)
 
-    def _account(self, seat: str) -> _Account:
-        if seat not in self._accounts:
-            self._accounts[seat] = account = _Account()
-            self.seats[seat] = account.spent
-        return self._accounts[seat]
-
     def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[tuple[str, str]]:
         """Say which limits a call might pass, on top of what is spent (and held)."""
-        accounts = ((self._run, "", ""), (self._account(seat), "_per_seat", f" of {seat}"))
-        for (account, suffix, whose), limits in zip(accounts, self._limits, strict=True):
+        books = (
+            (self.total, self._held, "", ""),
+            (self.seats[seat], self._held_by[seat], "_per_seat", f" of {seat}"),
+        )
+        for (paid, kept, suffix, whose), limits in zip(books, self._limits, strict=True):
             for what, limit in limits.items():
-                spent, needed = getattr(account.spent, what), getattr(most, what)
-                reserved = getattr(account.held, what) if held else 0
+                spent, needed = getattr(paid, what), getattr(most, what)
+                reserved = getattr(kept, what) if held else 0
                 if spent + reserved + needed > limit:
                     name = f"{what}{suffix}"
                     fault = f"the budget{whose}, {name} = {limit}, has {spent} spent and the next "

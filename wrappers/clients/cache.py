@@ -73,9 +73,7 @@ class ReplyCache:
                 base.close()
                 raise CacheError(f"{self.path} is not a cache of replies: name another file")
             base.execute("PRAGMA journal_mode = WAL")
-            base.execute(
-                "PRAGMA synchronous = NORMAL"
-            )  # what is lost with the power is asked again
+            base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
             base.execute(f"PRAGMA application_id = {APPLICATION}")
             base.execute(_TABLE)
 
@@ -125,15 +123,10 @@ class ReplyCache:
 class Cache(Layer):
     """Serves a request that was answered before; the same request at the same time is asked once.
 
-    Only whole replies are kept: no failure, no refusal, none that was cut off. Requests are the
-    same if model, source, messages, schema, sampling, seat and seed are, so that each draw of a
-    mixed strategy stays a draw of its own. `hits` and `misses` count.
-
-    Args:
-        client: what is called.
-        file: where replies are kept.
-        source: the server's address or the model's folder.
-        always: also at a temperature above 0.
+    Only whole replies are kept: no failure, no refusal, none that was cut off, and none at a
+    temperature above 0, unless `always`. Requests are the same if model, source (the server's
+    address or the model's folder), messages, schema, sampling, seat and seed are, so that each
+    draw of a mixed strategy stays a draw of its own. `hits` and `misses` count.
     """
 
     def __init__(

@@ -237,13 +237,12 @@ class OpenAIClient:
             answer = json.loads(data)
         except (ValueError, RecursionError):
             return self._broken("sent an answer that is cut off or no JSON")
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(choice, dict) or not isinstance(message, dict):
+        try:
+            choice = answer["choices"][0]
+            refusal, text = (choice["message"].get(name) for name in ("refusal", "content"))
+        except (LookupError, TypeError, AttributeError):
             fault = (isinstance(answer, dict) and answer.get("error")) or "no choices"
             return self._broken(f"sent no completion ({self._shown(str(fault))})")
-        refusal, text = message.get("refusal"), message.get("content")
         if not isinstance(text or "", str):
             return ClientError(
                 f"{self.base_url} sent content of type {type(text).__name__}", may_cost=True
