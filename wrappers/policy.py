@@ -1,4 +1,4 @@
-"""The one protocol that every kind of player follows."""
+"""The one protocol that every kind of player follows, and the plainest player."""
 
 from __future__ import annotations
 
@@ -71,11 +71,7 @@ class Decision:
 
 
 class Policy(ABC):
-    """A player. It keeps no mutable state of its own: all it remembers is in its memory.
-
-    So one policy can sit on many seats of many tables at once, a game can be replayed and a run
-    resumed.
-    """
+    """A player; its memory is all its state, so one policy can sit on many seats of many tables."""
 
     name: str
 

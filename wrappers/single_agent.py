@@ -159,8 +159,7 @@ def _seated(
     opponents: Policy | Sequence[Policy] | None, players: int, seat: int
 ) -> dict[int, Policy]:
     others = [other for other in range(players) if other != seat]
-    if opponents is None:
-        opponents = RandomPolicy()
+    opponents = RandomPolicy() if opponents is None else opponents
     if isinstance(opponents, Policy):
         return dict.fromkeys(others, opponents)
     if isinstance(opponents, str):

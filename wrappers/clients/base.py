@@ -36,10 +36,9 @@ class Sampling:
         """Check the values."""
         for one in fields(self):
             value, kind = getattr(self, one.name), Integral if "int" in str(one.type) else Real
-            plain = isinstance(value, kind) and not isinstance(value, bool)
-            limits: dict[str, Any] = dict(one.metadata["limits"])
-            held = plain and all(getattr(operator, how)(value, limits[how]) for how in limits)
-            if value is not None and not held:
+            plain, limits = isinstance(value, kind), one.metadata["limits"].items()
+            held = plain and all(getattr(operator, how)(value, limit) for how, limit in limits)
+            if value is not None and (isinstance(value, bool) or not held):
                 raise BadParameter(f"{one.name} must be {one.metadata['allowed']}, got {value!r}")
 
     def given(self) -> dict[str, Any]:

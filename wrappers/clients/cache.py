@@ -61,8 +61,7 @@ class ReplyCache:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.flights: dict[Any, asyncio.Future[None]] = {}
-        """the calls that are being made now, by event loop and key"""
+        self.flights: dict[Any, asyncio.Future[None]] = {}  # what is asked now, by loop and key
         with self._translated():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._database = base = sqlite3.connect(

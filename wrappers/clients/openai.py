@@ -170,12 +170,12 @@ class OpenAIClient:
             log.warning("%s refuses %s and is asked without it", self.base_url, refused)
             self._refused.add(_form(request) or "" if refused == "response_format" else refused)
 
-    async def _send(self, lines: _Lines, arguments: dict[str, Any]) -> Any:
+    async def _send(self, lines: _Lines, body: dict[str, Any]) -> Any:
         """Return the response, or what failed on the way and what to do about it."""
         import httpx2
 
         try:
-            text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             async with asyncio.timeout(self.timeout):
                 return await lines.post(f"{self.base_url}/chat/completions", text.encode())
         except TimeoutError:

@@ -19,13 +19,13 @@ class Retry(Layer):
 
     A server that asks for fewer calls (status 429) is waited for up to `PATIENCE` and does not
     use up the `retries`: a decision should not be lost because a lab's quota is small. Without any
-    (0) nothing is tried again. `retried` counts the calls that were made again.
+    (0) nothing is tried again.
     """
 
     def __init__(self, client: Client, retries: int = 3) -> None:
         super().__init__(client)
         check_integer("retries", retries, 0)
-        self.retries, self.retried = retries, 0
+        self.retries = retries
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion; raises the last failure, once trying again is of no use."""
@@ -42,7 +42,6 @@ class Retry(Layer):
                 over = failures > self.retries or waited > PATIENCE or asked > LONGEST_PAUSE
                 if over or not error.transient or self.retries == 0:
                     raise
-            self.retried += 1
             await asyncio.sleep(pause)
 
 

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ _NEEDED = {
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json"),
 }
 _Job = tuple[Request, "Future[Completion]"]
+_Row = tuple[Request, list[int], int]  # what is asked, the prompt's tokens, the most that may come
 
 
 class TransformersClient:
@@ -93,10 +95,13 @@ class TransformersClient:
     # -- in the worker thread --------------------------------------------------------------------
 
     def _work(self) -> None:
-        going = True
-        while going:
-            jobs, going = self._gather()
-            jobs = [job for job in jobs if job[1].set_running_or_notify_cancel()]
+        waiting: list[_Job | None] = []
+        while None not in waiting:  # which ends the work
+            waiting = [self._jobs.get()]
+            with suppress(queue.Empty):
+                while len(waiting) < self.max_batch and waiting[-1] is not None:
+                    waiting.append(self._jobs.get(timeout=GATHER))
+            jobs = [job for job in waiting if job and job[1].set_running_or_notify_cancel()]
             try:
                 self._answer(jobs)
             except Exception as error:  # handed to those who asked
@@ -109,19 +114,6 @@ class TransformersClient:
                     if not future.done():
                         future.set_exception(failure)
 
-    def _gather(self) -> tuple[list[_Job], bool]:
-        """Return the calls of the next batch, and whether to go on after it."""
-        jobs: list[_Job] = []
-        try:
-            while len(jobs) < self.max_batch:
-                job = self._jobs.get(timeout=GATHER if jobs else None)
-                if job is None:
-                    return jobs, False
-                jobs.append(job)
-        except queue.Empty:
-            pass
-        return jobs, True
-
     def _answer(self, jobs: list[_Job]) -> None:
         """Sample all replies of a batch; a chat that cannot be taken fails alone."""
         if not jobs:
@@ -130,7 +122,8 @@ class TransformersClient:
         if self._loaded is None:
             self._loaded = _load(self.path, self.device, self.dtype, self.download)
         model, tokenizer = self._loaded
-        rows: list[tuple[_Job, list[int], int]] = []
+        rows: list[_Row] = []
+        futures: list[Future[Completion]] = []
         most = getattr(model.config, "max_position_embeddings", None) or 2**31
         for request, future in jobs:
             try:
@@ -144,14 +137,13 @@ class TransformersClient:
                 future.set_exception(error)
             else:
                 limit = min(request.sampling.max_tokens or self.max_tokens, most - len(ids))
-                rows.append(((request, future), ids, limit))
-        if not rows:
-            return
-        replies = _sample(model, [(job[0], ids, limit) for job, ids, limit in rows])
+                rows.append((request, ids, limit))
+                futures.append(future)
+        replies = _sample(model, rows) if rows else []
         latency = time.perf_counter() - began
         ends = model.generation_config.eos_token_id
         ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id}
-        for ((_, future), ids, limit), tokens in zip(rows, replies, strict=True):
+        for (_, ids, limit), future, tokens in zip(rows, futures, replies, strict=True):
             said = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
             whole = len(said) < len(tokens[:limit])  # it did not run into its limit
             text = tokenizer.decode(said, skip_special_tokens=True)
@@ -217,8 +209,8 @@ def _encode(tokenizer: Any, messages: tuple[Message, ...]) -> list[int]:
     raise ClientError(f"the model's chat template does not take this chat: {fault}")
 
 
-def _sample(model: Any, rows: list[tuple[Request, list[int], int]]) -> list[list[int]]:
-    """Return the new tokens of each row (who asks, the prompt, the limit), padding included."""
+def _sample(model: Any, rows: list[_Row]) -> list[list[int]]:
+    """Return the new tokens of each row, padding included."""
     import torch
     from transformers import GenerationConfig, LogitsProcessorList
 
