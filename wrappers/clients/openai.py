@@ -134,7 +134,7 @@ class OpenAIClient:
         return f"OpenAIClient({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion. One call: to try again is a layer's job, see `dress`."""
+        """Return one completion, or raise a ClientError. To try again is a layer's job."""
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
@@ -248,10 +248,11 @@ class OpenAIClient:
                 f"{self.base_url} sent content of type {type(text).__name__}", may_cost=True
             )
         text, usage = text or str(refusal or ""), answer.get("usage")
-        finish = "refusal" if refusal else _FINISH.get(str(choice.get("finish_reason")), "stop")
+        ended = "refusal" if refusal else str(choice.get("finish_reason"))
+        finish: Any = "length" if len(text) > LONGEST_TEXT else _FINISH.get(ended, "stop")
         return Completion(
             text=self._masked(text[:LONGEST_TEXT]),
-            finish=finish if len(text) <= LONGEST_TEXT else "length",
+            finish=finish,
             tokens_in=_count(usage, "prompt_tokens"),
             tokens_out=_count(usage, "completion_tokens"),
             latency=latency,
