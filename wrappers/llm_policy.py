@@ -131,9 +131,8 @@ class LLMPolicy(Policy):
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
-            raise BadParameter(
-                'tools can be called with reading "strict" or "take_last", not "published"'
-            )
+            fault = 'with reading "strict" or "take_last", not "published"'
+            raise BadParameter(f"tools can be called {fault}")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
         """Return the memory of a seat that has just heard the rules."""
@@ -176,8 +175,9 @@ class LLMPolicy(Policy):
         shown: Any = view.game.shown_last
         limits = (self.memory, None if shown == "all" else max(0, shown - 1))
         keep = min([len(past), *(limit for limit in limits if limit is not None)])
-        after = {"decisions": memory.decisions + 1, "exchanges": past[len(past) - keep :]}
-        return Decision(reply.action, attempts), dataclasses.replace(memory, **after)
+        past, made = past[len(past) - keep :], memory.decisions + 1
+        after = dataclasses.replace(memory, decisions=made, exchanges=past)
+        return Decision(reply.action, attempts), after
 
     def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
         """Return what is told before a decision: what happened, and what is asked now."""
