@@ -146,11 +146,9 @@ class TransformersClient:
         for (_, ids, limit), future, tokens in zip(rows, futures, replies, strict=True):
             said = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
             whole = len(said) < len(tokens[:limit])  # it did not run into its limit
-            text = tokenizer.decode(said, skip_special_tokens=True)
+            text, made = tokenizer.decode(said, skip_special_tokens=True), len(said) + whole
             finish: Finish = "stop" if whole else "length"
-            future.set_result(
-                Completion(text, finish, len(ids), len(said) + whole, latency, self.name)
-            )
+            future.set_result(Completion(text, finish, len(ids), made, latency, self.name))
 
 
 def _model_path(path: str | Path) -> str:
