@@ -128,8 +128,8 @@ def test_sampling_follows_the_models_probabilities(client):
     ids = tokenizer(text, return_tensors="pt", add_special_tokens=False)["input_ids"]
     with torch.inference_mode():
         wanted = model(ids).logits[0, -1].div(2.0).softmax(-1)
-    n, heat = 2000, Sampling(temperature=2.0)
-    got = _sample(model, [ids[0].tolist()] * n, [1] * n, [(seed, heat) for seed in range(n)])
+    n, chat = 2000, ids[0].tolist()
+    got = _sample(model, [(ask(temperature=2.0, seed=seed), chat, 1) for seed in range(n)])
     share = torch.bincount(torch.tensor(got)[:, 0], minlength=len(wanted)) / n
     assert ((share - wanted).abs() <= 4 * (wanted / n).sqrt() + 2 / n).all()
 

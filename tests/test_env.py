@@ -18,7 +18,7 @@ from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
-from llm_games.wrappers.random_player import RandomPolicy
+from llm_games.wrappers.policy import RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
 # PettingZoo's tests warn about any observation that is a dict, any action that is a vector, and

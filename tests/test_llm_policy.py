@@ -206,9 +206,9 @@ def test_other_questions_are_asked_in_the_same_way():
     memory, view = policy.start(GAME, 0, 7), next(views())
     reply, attempts = asyncio.run(
         policy.ask(
-            lambda why: dialogue(memory, "Which two?", why),
+            view,
+            dialogue(memory, "Which two?"),
             Pair("", 0, 9),
-            who=view.who,
             seeds=seeds(memory),
             max_attempts=5,
             kind="plan",
@@ -219,7 +219,8 @@ def test_other_questions_are_asked_in_the_same_way():
     assert {a.kind for a in attempts} == {"plan"}
     assert len({a.seed for a in attempts}) == 3
     assert attempts[0].messages[-1]["content"] == "Which two?"
-    assert attempts[2].messages[-1]["content"].startswith("Which two?\n\n10 is not")
+    again = attempts[2].messages[-1]["content"]
+    assert again.startswith("Which two?\n\nYour previous reply could not be used: 10 is not")
 
 
 @pytest.mark.parametrize(("transient", "calls"), [(True, 3), (False, 1)])

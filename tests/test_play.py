@@ -21,7 +21,7 @@ from llm_games.benchmarks.cli.human_play import moves, opponents, parameters, pa
 from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.view import View
 from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer
-from llm_games.wrappers.random_player import RandomPolicy
+from llm_games.wrappers.policy import RandomPolicy
 
 ROOT = str(Path(__file__).parents[1])
 

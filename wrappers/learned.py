@@ -24,22 +24,13 @@ class LearnedPolicy(Policy):
     """
 
     def __init__(
-        self,
-        model: Any,
-        *,
-        deterministic: bool = True,
-        actions: str = "index",
-        name: str = "ppo",
+        self, model: Any, *, deterministic: bool = True, actions: str = "index", name: str = "ppo"
     ) -> None:
         self.model, self.deterministic, self.name = model, deterministic, name
         self.actions = actions
 
     def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        """Return no memory: the model sees one observation at a time.
-
-        Raises:
-            BadParameter: the model says that it was trained for something else.
-        """
+        """Return no memory. A BadParameter: the model says it was trained for something else."""
         own, columns = codec(game, seat, self.actions).space, (len(game.column_index),)
         seen: Any = getattr(self.model, "observation_space", None)
         acts: Any = getattr(self.model, "action_space", None)

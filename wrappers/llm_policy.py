@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,16 +20,9 @@ from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
 from llm_games.replies import READINGS, Reply, read_reply
 from llm_games.rulebook import Rulebook
-from llm_games.view import View, Who
+from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import (
-    Client,
-    ClientError,
-    Completion,
-    Message,
-    Request,
-    Sampling,
-)
+from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
@@ -50,19 +43,15 @@ class Exchange(NamedTuple):
 
 @dataclass(frozen=True)
 class ChatMemory:
-    """What a seat remembers of one episode.
-
-    Attributes:
-        seed: all sampling seeds of this seat come from it.
-        system: the rules as this seat heard them, persona first.
-        decisions: how many it has made.
-        exchanges: the past decisions that are still in the dialogue, oldest first.
-    """
+    """What a seat remembers of one episode; all its sampling seeds come from `seed`."""
 
     seed: int
     system: str
+    """the rules as this seat heard them, persona first"""
     decisions: int = 0
+    """how many it has made"""
     exchanges: tuple[Exchange, ...] = ()
+    """the past decisions that are still in the dialogue, oldest first"""
 
     @property
     def said(self) -> tuple[Exchange, ...]:
@@ -97,8 +86,8 @@ class LLMPolicy(Policy):
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
-        sampling: how replies are drawn.
-        drawing: settings of `Sampling` by name, such as ``temperature=0.2``, in place of those.
+        sampling, drawing: how replies are drawn, and by name what of it is otherwise, such as
+            ``temperature=0.2``.
 
     Raises:
         BadParameter, UnknownName: an argument is not one of these.
@@ -126,8 +115,8 @@ class LLMPolicy(Policy):
             raise BadParameter(
                 f"client must have a name, complete and close, got {type(client).__name__}"
             )
-        free = isinstance(persona, str) and " " in persona.strip()
-        if persona is not None and persona not in PERSONAS and not free:
+        sentence = isinstance(persona, str) and " " in persona.strip()
+        if persona is not None and persona not in PERSONAS and not sentence:
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
         if reading not in READINGS:
             raise unknown("reading", reading, READINGS)
@@ -142,9 +131,8 @@ class LLMPolicy(Policy):
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
-            raise BadParameter(
-                'tools can be called with reading "strict" or "take_last", not "published"'
-            )
+            fault = 'with reading "strict" or "take_last", not "published"'
+            raise BadParameter(f"tools can be called {fault}")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
         """Return the memory of a seat that has just heard the rules."""
@@ -166,28 +154,30 @@ class LLMPolicy(Policy):
         self, view: View, memory: ChatMemory, calls: int = 0
     ) -> tuple[Decision, ChatMemory]:
         """Decide, after some calls of this decision."""
-        question, prompts = view.question, self._prompts(view.game)
+        question = view.question
         if question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
         report, request = self.words(view, memory)
+        prompts = self._prompts(view.game)
         bench = Bench(self.tools, self.max_tool_calls, view, prompts, self.reasoning)
-
-        def messages(why: str) -> tuple[Message, ...]:
-            again = prompts.again(why, question, self.reasoning) if why else ""
-            chat = dialogue(memory, report, bench.advice, request, bench.offer)
-            return _continued((*chat, *bench.said), again)
-
         reply, attempts = await self.ask(
-            messages,
+            view,
+            dialogue(memory, report, bench.advice, request, bench.offer),
             question,
-            who=view.who._replace(call=calls),
+            calls=calls,
             seeds=seeds(memory),
             max_attempts=self.attempts_in(view.game),
-            reasoning=self.reasoning,
             bench=bench,
         )
         answer = question.reply(reply.action) if reply.outcome == "valid" else ""
-        return Decision(reply.action, attempts), self._remember(memory, view, report, answer)
+        past = (*memory.exchanges, Exchange(report, answer))
+        # A dialogue of k exchanges shows k + 1 reports, the latest among them.
+        shown: Any = view.game.shown_last
+        limits = (self.memory, None if shown == "all" else max(0, shown - 1))
+        keep = min([len(past), *(limit for limit in limits if limit is not None)])
+        past, made = past[len(past) - keep :], memory.decisions + 1
+        after = dataclasses.replace(memory, decisions=made, exchanges=past)
+        return Decision(reply.action, attempts), after
 
     def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
         """Return what is told before a decision: what happened, and what is asked now."""
@@ -195,54 +185,41 @@ class LLMPolicy(Policy):
         return prompts.report(view), prompts.request(view, self.reasoning)
 
     def attempts_in(self, game: Rulebook) -> int:
-        """Return how many replies one decision may take: as the rules say, else `max_attempts`.
-
-        Where the rules say that there is no limit, it is `MOST_ATTEMPTS`.
-        """
+        """Return how many replies one decision may take: as the rules say, else `max_attempts`."""
         most = game.attempts(self.max_attempts)
         return MOST_ATTEMPTS if most is None else most
 
     async def ask(
         self,
-        messages: Callable[[str], tuple[Message, ...]],
+        view: View,
+        chat: tuple[dict[str, str], ...],
         question: Question,
         *,
-        who: Who,
         seeds: Iterator[int],
         max_attempts: int,
-        reasoning: bool = False,
+        calls: int = 0,
         kind: str = "move",
         bench: Bench | None = None,
     ) -> tuple[Reply, tuple[Attempt, ...]]:
-        """Ask one question until the answer is legal.
+        """Ask one question until the answer is legal; what was wrong is added to the chat.
 
-        Args:
-            messages: gives the chat to send; told what was wrong with the reply before, if any.
-            question: what is asked.
-            who: who asks, and the number of the first call.
-            seeds: a sampling seed for each call.
-            max_attempts: replies read, at most.
-            reasoning: the reply may hold an explanation first.
-            kind: what for, see `Attempt`.
-            bench: the tools that may be called.
-
-        Returns:
-            The last reply, with the last readable action, and all attempts.
-
-        Raises:
-            ToolFailed: there is an error in a tool.
+        `calls` were made before for this decision; `seeds` has one for each call. Returned are the
+        last reply, with the last readable action, and all attempts.
         """
         attempts: list[Attempt] = []
         reply, why, final, action, left = Reply("failed"), "", False, MISSING, max_attempts
+        prompts = self._prompts(view.game)
         while reply.outcome != "valid" and not final and left:
             asked = bench.question(question) if bench else question
+            *before, last = (*chat, *bench.said) if bench else chat
+            again = prompts.again(why, question, self.reasoning) if why else ""
             request = Request(
-                messages=messages(why),
+                messages=(*before, last | {"content": _joined([last["content"], again])}),
                 question=asked if self.structured else None,
-                reasoning=reasoning,
+                reasoning=self.reasoning,
                 sampling=self.sampling,
                 seed=next(seeds),
-                who=who._replace(call=who.call + len(attempts)),
+                who=view.who._replace(call=calls + len(attempts)),
                 kind=kind,
             )
             attempt, reply, final = await self._attempt(request, asked, bench)
@@ -255,7 +232,7 @@ class LLMPolicy(Policy):
         return dataclasses.replace(reply, action=action), tuple(attempts)
 
     async def _attempt(
-        self, request: Request, question: Question, bench: Bench | None = None
+        self, request: Request, question: Question, bench: Bench | None
     ) -> tuple[Attempt, Reply, bool]:
         """Make one call; return it, how it was read, and whether a further one is useless."""
         began, final = time.perf_counter(), False
@@ -285,15 +262,6 @@ class LLMPolicy(Policy):
         )
         return attempt, reply, final
 
-    def _remember(self, memory: ChatMemory, view: View, report: str, answer: str) -> ChatMemory:
-        past = (*memory.exchanges, Exchange(report, answer))
-        # A dialogue of k exchanges shows k + 1 reports, the latest among them.
-        shown: Any = view.game.shown_last
-        limits = [self.memory, None if shown == "all" else max(0, shown - 1)]
-        keep = min((limit for limit in limits if limit is not None), default=len(past))
-        past = past[len(past) - min(keep, len(past)) :]
-        return dataclasses.replace(memory, decisions=memory.decisions + 1, exchanges=past)
-
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:
             self._wordings[game.name] = Prompts(game.name, self.prompts, self.prompt_folder)
@@ -306,7 +274,14 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     It runs on one event loop in a thread of its own, so that it works inside a running loop and
     clients keep their connections from call to call.
     """
-    thread, loop = _background_loop()
+    with _starting:
+        # In a forked process the thread is gone, and another one is started.
+        if not _background or not _background[0][0].is_alive():
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, name="llm-games", daemon=True)
+            thread.start()
+            _background[:] = [(thread, loop)]
+        thread, loop = _background[0]
     if thread is threading.current_thread():  # asked from within: waiting here would block it
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, work).result()
@@ -318,28 +293,16 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
         raise
 
 
-_Background = tuple[threading.Thread, asyncio.AbstractEventLoop]
-_background: list[_Background] = []
+_background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
 _starting = threading.Lock()
 
 
-def _background_loop() -> _Background:
-    with _starting:
-        # In a forked process the thread is gone, and another one is started.
-        if not _background or not _background[0][0].is_alive():
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="llm-games", daemon=True)
-            thread.start()
-            _background[:] = [(thread, loop)]
-        return _background[0]
-
-
-def dialogue(memory: ChatMemory, *now: str) -> tuple[Message, ...]:
+def dialogue(memory: ChatMemory, *now: str) -> tuple[dict[str, str], ...]:
     """Write the chat: the rules, the remembered exchanges, and what is said now (joined).
 
     Exchanges without an answer join the next user message.
     """
-    chat: list[Message] = [{"role": "system", "content": memory.system}]
+    chat = [{"role": "system", "content": memory.system}]
     heard: list[str] = []
     for report, answer in memory.said:
         heard.append(report)
@@ -350,15 +313,14 @@ def dialogue(memory: ChatMemory, *now: str) -> tuple[Message, ...]:
     return *chat, {"role": "user", "content": _joined([*heard, *now])}
 
 
-def _continued(chat: tuple[Message, ...], more: str) -> tuple[Message, ...]:
-    """Return a chat with something added to its last message."""
-    last = chat[-1] | {"content": _joined([chat[-1]["content"], more])}
-    return *chat[:-1], last
-
-
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
-    """Yield the sampling seeds of one decision, call by call; another stream has others."""
-    return (_seed(memory.seed, memory.decisions, call, *stream) for call in itertools.count())
+    """Yield the sampling seeds of one decision, call by call; another stream has others.
+
+    A seed is one that any server takes, ``0 <= seed < 2**31``.
+    """
+    for call in itertools.count():
+        entropy = (memory.seed, memory.decisions, call, *stream)
+        yield int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
 
 def _joined(parts: list[str]) -> str:
@@ -373,8 +335,3 @@ def _window(memory: int | str) -> int | None:
         raise BadParameter(f'memory must be "full", "none" or a number, got {memory!r}')
     check_integer("memory", memory, 0)
     return memory
-
-
-def _seed(*entropy: int) -> int:
-    """Derive a sampling seed that any server takes, ``0 <= seed < 2**31``."""
-    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)

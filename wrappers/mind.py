@@ -22,11 +22,7 @@ STRATEGIES = ("none", "static", "adaptive")
 
 @dataclass(frozen=True)
 class Planning:
-    """How a player plans, keeps track and learns. Source: AucArena (arXiv 2310.05746), §3.2.
-
-    Raises:
-        BadParameter, UnknownName: a value is not one of these.
-    """
+    """How a player plans, keeps track and learns. Source: AucArena (arXiv 2310.05746), §3.2."""
 
     strategy: str = "adaptive"
     """``none``: no plan; ``static``: one before the first move; ``adaptive``: again after every
@@ -66,25 +62,21 @@ class Planning:
 
 @dataclass(frozen=True)
 class PlanningMemory(ChatMemory):
-    """What a planning seat remembers of one episode beside the dialogue.
-
-    Attributes:
-        log: what its mind heard, see `Mind.hear`.
-        plan: the plan in force; None if there is none.
-        planned: the last request for a plan, and the plan.
-        belief: what it holds to be true.
-        reviewed: how many chapters it has updated its belief on.
-        scene: what the dialogue is about, see `Mind.scene`.
-        lessons: from earlier games.
-    """
+    """What a planning seat remembers of one episode beside the dialogue."""
 
     log: Any = None
+    """what its mind heard, see `Mind.hear`"""
     plan: Any = None
+    """the plan in force; None if there is none"""
     planned: Exchange | None = None
+    """the last request for a plan, and the plan"""
     belief: Any = None
     reviewed: int = 0
+    """how many chapters it has updated its belief on"""
     scene: Any = None
+    """what the dialogue is about, see `Mind.scene`"""
     lessons: tuple[str, ...] = ()
+    """from earlier games"""
 
     @property
     def next_plan(self) -> str:

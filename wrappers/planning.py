@@ -19,7 +19,7 @@ from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Words
-from llm_games.wrappers.clients.base import Client, Message
+from llm_games.wrappers.clients.base import Client
 from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, dialogue, seeds
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
@@ -45,13 +45,8 @@ class PlanningPolicy(LLMPolicy):
     """A player that plans, updates its belief, plans again, and learns from game to game.
 
     A move is asked for in a dialogue that begins with the latest plan; everything else is one
-    request of its own. Each note of a decision says what was kept and what could not be used.
-
-    Args:
-        client: where completions come from.
-        planning: how it plans, see there.
-        minds: what it thinks with in a game; by default in words.
-        settings: of `LLMPolicy`.
+    request of its own. Each note of a decision says what was kept and what could not be used. For
+    the `settings` see `LLMPolicy`.
     """
 
     def __init__(
@@ -79,8 +74,7 @@ class PlanningPolicy(LLMPolicy):
         lessons = [note.content["lessons"] for note in notes if note.kind == "lessons"]
         if not self.planning.learning or not lessons or not lessons[-1]:
             return memory
-        words = self._common.say("lessons", lessons=lessons[-1])
-        system = f"{memory.system}\n\n{words}"
+        system = f"{memory.system}\n\n{self._common.say('lessons', lessons=lessons[-1])}"
         return dataclasses.replace(memory, system=system, lessons=tuple(lessons[-1]))
 
     def hear(self, view: View, memory: PlanningMemory) -> PlanningMemory:
@@ -106,7 +100,10 @@ class PlanningPolicy(LLMPolicy):
         thoughts = _Thoughts(view, seeds(memory, 1))
         memory = await self._review(memory, thoughts, last=True)
         if self.planning.learning:
-            await self._learn(memory, thoughts)
+            aside = self._mind(view.game).look_back(view, memory)
+            _, reply, _ = await self._think(memory, thoughts, aside)
+            kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
+            thoughts.note("lessons", lessons=kept)
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
@@ -130,65 +127,45 @@ class PlanningPolicy(LLMPolicy):
         self, memory: PlanningMemory, thoughts: _Thoughts, last: bool = False
     ) -> PlanningMemory:
         """Update the belief on every chapter that is over; then think the plan over."""
-        due = range(memory.reviewed, self._mind(thoughts.view.game).closed(memory))
+        mind = self._mind(thoughts.view.game)
+        due = range(memory.reviewed, mind.closed(memory))
         for chapter in due:
-            memory = await self._believe(memory, thoughts, chapter)
+            aside = mind.belief(thoughts.view, memory, chapter)
+            _, reply, attempts = await self._think(memory, thoughts, aside)
+            belief, note = mind.believed(memory, aside.question, reply, attempts)
+            thoughts.note("belief", **{mind.chapter: chapter}, **note)
+            memory = dataclasses.replace(memory, belief=belief, reviewed=chapter + 1)
         if due and not last and self.planning.strategy == "adaptive":
             memory = await self._plan(memory, thoughts)
         return memory
-
-    async def _believe(
-        self, memory: PlanningMemory, thoughts: _Thoughts, chapter: int
-    ) -> PlanningMemory:
-        mind = self._mind(thoughts.view.game)
-        aside = mind.belief(thoughts.view, memory, chapter)
-        _, reply, attempts = await self._think(memory, thoughts, aside)
-        belief, note = mind.believed(memory, aside.question, reply, attempts)
-        thoughts.note("belief", **{mind.chapter: chapter}, **note)
-        return dataclasses.replace(memory, belief=belief, reviewed=chapter + 1)
-
-    async def _learn(self, memory: PlanningMemory, thoughts: _Thoughts) -> None:
-        aside = self._mind(thoughts.view.game).look_back(thoughts.view, memory)
-        _, reply, _ = await self._think(memory, thoughts, aside)
-        kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
-        thoughts.note("lessons", lessons=kept)
 
     async def _think(
         self, memory: PlanningMemory, thoughts: _Thoughts, aside: Aside
     ) -> tuple[str, Reply, tuple[Attempt, ...]]:
         """Ask outside the dialogue of the moves; return what was asked and what came of it."""
-        view, question, prompts = thoughts.view, aside.question, self._prompts(thoughts.view.game)
-        mind, alone = self._mind(view.game), dataclasses.replace(memory, exchanges=(), planned=None)
+        view, mind = thoughts.view, self._mind(thoughts.view.game)
         common = {
             "status": mind.status(view, memory),
-            "report": prompts.report(view),
-            "form": question.form(self.reasoning),
+            "report": self._prompts(view.game).report(view),
+            "form": aside.question.form(self.reasoning),
         }
         request = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
-
-        def messages(why: str) -> tuple[Message, ...]:
-            again = prompts.again(why, question, self.reasoning) if why else ""
-            return dialogue(alone, request, again)
-
         reply, attempts = await self.ask(
-            messages,
-            question,
-            who=view.who._replace(call=len(thoughts.attempts)),
+            view,
+            dialogue(dataclasses.replace(memory, exchanges=(), planned=None), request),
+            aside.question,
+            calls=len(thoughts.attempts),
             seeds=thoughts.seeds,
             max_attempts=self.planning.replies(aside.kind),
-            reasoning=self.reasoning,
             kind=aside.kind,
         )
         thoughts.attempts += attempts
         return request, reply, attempts
 
     def _with_cue(self, request: str) -> str:
-        if not self.reasoning:
-            return request
-        return f"{request}\n{self._common.say('reasoning')}"
+        return f"{request}\n{self._common.say('reasoning')}" if self.reasoning else request
 
     def _mind(self, game: Rulebook) -> Mind:
         if game.name not in self._minds:
-            make = self.minds(game.name)
-            self._minds[game.name] = make(self.planning, self.prompt_folder)
+            self._minds[game.name] = self.minds(game.name)(self.planning, self.prompt_folder)
         return self._minds[game.name]

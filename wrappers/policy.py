@@ -1,12 +1,13 @@
-"""The one protocol that every kind of player follows."""
+"""The one protocol that every kind of player follows, and the plainest player."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action
 from llm_games.replies import ReplyOutcome
 from llm_games.rulebook import Rulebook
@@ -18,33 +19,28 @@ from llm_games.wrappers.clients.base import USUAL, Sampling
 class Attempt:
     """One completion that a policy asked for, with what came of it.
 
-    Attributes:
-        messages: the chat as sent, each ``{"role": …, "content": …}``.
-        text: the completion as received ("" if the call failed).
-        outcome: how it was read.
-        why: for a reply that is not valid, what was wrong, in words.
-        tokens_in, tokens_out: as the server counted them (0 if it did not).
-        latency: seconds.
-        seed: the sampling seed sent.
-        sampling: how else the reply was drawn.
-        model: the model's name as the server gave it.
-        detail: which of the game's rules a reply broke, where a game counts them apart.
-        kind: what it was asked for: a ``"move"``, or something that a player thinks of beside it.
-        action: the answer as it was read, legal or not; `MISSING` if there is none. Not recorded.
+    Tokens are as the server counted them (0 if it did not), latency is in seconds.
     """
 
     messages: tuple[dict[str, str], ...]
+    """the chat as sent, each ``{"role": …, "content": …}``"""
     text: str
+    """the completion as received ("" if the call failed)"""
     outcome: ReplyOutcome
     why: str = ""
+    """for a reply that is not valid, what was wrong, in words"""
     tokens_in: int = 0
     tokens_out: int = 0
     latency: float = 0.0
     seed: int = 0
     model: str = ""
+    """its name as the server gave it"""
     detail: str = ""
+    """which of the game's rules a reply broke, where a game counts them apart"""
     kind: str = "move"
+    """what it was asked for: a move, or something that a player thinks of beside it"""
     action: Any = MISSING
+    """the answer as it was read, legal or not; not recorded"""
     sampling: Sampling = USUAL
 
 
@@ -65,8 +61,8 @@ class Decision:
     """
 
     action: Action
-    attempts: tuple[Attempt, ...] = field(default=())
-    notes: tuple[Note, ...] = field(default=())
+    attempts: tuple[Attempt, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def outcome(self) -> ReplyOutcome:
@@ -75,22 +71,17 @@ class Decision:
 
 
 class Policy(ABC):
-    """A player. It keeps no mutable state of its own: all it remembers is in its memory.
-
-    One policy can sit on many seats of many tables at once. `start` gives the memory of one seat
-    in one episode; `act` takes an observation and a memory and returns a decision and the new
-    memory, so that a game can be replayed and a run resumed.
-    """
+    """A player; its memory is all its state, so one policy can sit on many seats of many tables."""
 
     name: str
 
     @abstractmethod
     def start(self, game: Rulebook, seat: int, seed: int) -> Any:
-        """Return the memory at the start of an episode. All randomness comes from `seed`."""
+        """Return a seat's memory at the start of an episode. All randomness comes from `seed`."""
 
     @abstractmethod
     def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Decide. Called only when the seat is asked."""
+        """Return the decision and the memory after it. Called only when the seat is asked."""
 
     async def decide(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """Decide without blocking the event loop; policies that wait for a model override it."""
@@ -107,3 +98,19 @@ class Policy(ABC):
     def recall(self, memory: Any, notes: Sequence[Note]) -> Any:
         """Return the memory at the start of a game, with what was noted down in the one before."""
         return memory
+
+
+class RandomPolicy(Policy):
+    """Draws any legal action, all equally likely; remembers its seed and how often it decided."""
+
+    name = "random"
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> tuple[int, int]:
+        """Return the seed and the count of decisions."""
+        return seed, 0
+
+    def act(self, view: View, memory: tuple[int, int]) -> tuple[Decision, tuple[int, int]]:
+        """Draw from the question that is asked."""
+        seed, count = memory
+        assert view.question is not None, "only a seat that is asked can answer"
+        return Decision(view.question.sample(Noise(seed).of(count))), (seed, count + 1)

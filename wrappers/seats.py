@@ -39,21 +39,14 @@ class Step:
 
 @dataclass
 class Episode:
-    """A game that was played.
-
-    Attributes:
-        game: the rules.
-        seed: all randomness came from it.
-        steps: what happened, in order.
-        state: the last state; ``state.void`` says that a broken rule ended it without a score.
-        afterwards: what players did on looking back at it, by seat, see `Policy.finish`.
-    """
+    """A game that was played: its steps in order, and its last state."""
 
     game: Rulebook
     seed: int
     state: Any
     steps: list[Step] = field(default_factory=list)
     afterwards: dict[int, Decision] = field(default_factory=dict)
+    """what players did on looking back at it, by seat, see `Policy.finish`"""
 
     @property
     def over(self) -> bool:
@@ -62,7 +55,7 @@ class Episode:
 
     @property
     def void(self) -> bool:
-        """Return whether the game ended without a score."""
+        """Return whether a broken rule ended the game without a score."""
         return bool(self.state.void)
 
     @property
@@ -83,21 +76,15 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 
 
 class Seats:
-    """Policies in seats of a table, with their memories. Seats without one are played by others.
-
-    Args:
-        table: where they sit.
-        policies: by seat; the same one may sit on several.
-    """
+    """Policies in seats of a table, with their memories. Seats without one are played by others."""
 
     def __init__(self, table: Table, policies: Mapping[int, Policy]) -> None:
         self.table, self.policies = table, dict(policies)
         self._memories: dict[int, Any] = {}
-
-        def does(name: str) -> list[int]:
-            return [s for s, p in policies.items() if _overrides(p, name)]
-
-        self._wait, self._listen, self.look_back = does("decide"), does("hear"), does("finish")
+        self._wait, self._listen, self.look_back = (
+            [s for s, p in policies.items() if getattr(type(p), name) is not getattr(Policy, name)]
+            for name in ("decide", "hear", "finish")
+        )
 
     def start(self, recalled: Mapping[int, Sequence[Note]] | None = None) -> None:
         """Begin the episode that the table was reset to, with notes of the one before by seat."""
@@ -129,10 +116,8 @@ class Seats:
     def ask_now(self) -> dict[int, Decision]:
         """Ask them from code that cannot wait."""
         asked = [seat for seat in self.table.ready().asked if seat in self.policies]
-        if any(seat in self._wait for seat in asked):
-            decisions: dict[int, Decision] = run_sync(self.ask())
-            return decisions
-        return self._decided(asked, {})
+        waits = any(seat in self._wait for seat in asked)
+        return dict(run_sync(self.ask())) if waits else self._decided(asked, {})
 
     def _decided(
         self, asked: Sequence[int], answers: dict[int, tuple[Decision, Any]]
@@ -155,10 +140,6 @@ class Seats:
 
         await asyncio.gather(*map(look_back, self.look_back))
         return found
-
-
-def _overrides(policy: Policy, name: str) -> bool:
-    return getattr(type(policy), name) is not getattr(Policy, name)
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:
@@ -193,7 +174,22 @@ async def play_table(
         BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all,
             or chance that cannot be given.
     """
-    _check(game, policies, max_steps)
+    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
+        raise BadParameter(
+            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
+            f"{game.players}; got {policies!r}"
+        )
+    if len(policies) != game.players:
+        raise BadParameter(
+            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
+            f"got {len(policies)}"
+        )
+    if max_steps is not None:
+        check_integer("max_steps", max_steps, 1)
+    elif game.length() is None:
+        raise BadParameter(
+            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
+        )
     table = Table(game, who)
     table.reset(seed, given)
     seats, episode = Seats(table, dict(enumerate(policies))), Episode(game, table.seed, table.state)
@@ -220,13 +216,9 @@ def play(
     given: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> Episode:
-    """Play one table and wait for its end.
+    """Play one table and wait for its end, see `play_table`.
 
-    Args:
-        game: the rules, or a game's name with its `parameters`.
-        policies: one for each seat.
-        seed, max_steps, given: see `play_table`.
-        parameters: of the game, see `llm_games.rulebook`.
+    A game may be given by name, with the `parameters` that `llm_games.rulebook` takes.
     """
     if isinstance(game, str):
         game = rulebook(game, **parameters)
@@ -234,22 +226,3 @@ def play(
         raise BadParameter(f"{sorted(parameters)[0]!r}: parameters go with a game's name only")
     episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
     return episode
-
-
-def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
-    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
-        raise BadParameter(
-            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
-            f"{game.players}; got {policies!r}"
-        )
-    if len(policies) != game.players:
-        raise BadParameter(
-            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
-            f"got {len(policies)}"
-        )
-    if max_steps is not None:
-        check_integer("max_steps", max_steps, 1)
-    elif game.length() is None:
-        raise BadParameter(
-            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
-        )

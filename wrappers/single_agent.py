@@ -13,8 +13,7 @@ from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Note, Policy
-from llm_games.wrappers.random_player import RandomPolicy
+from llm_games.wrappers.policy import Note, Policy, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 
 LONGEST_WAIT = 10_000
@@ -29,17 +28,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     look back at a game that is over, and recall their notes in the next, as in `play`.
 
     Args:
-        game: a game's name or a rulebook.
+        game: a rulebook, or a game's name with its `parameters`.
         seat: the learner's seat.
         opponents: one policy for all other seats, or one for each of them in seat order;
             the default plays at random.
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
-        actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal: see
-            `llm_games.make`.
-        parameters: of the game if it is given by name.
-
-    Raises:
-        BadParameter, UnknownName: see `llm_games.make`.
+        actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal, parameters:
+            see `llm_games.make`, also for what is raised.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
@@ -100,9 +95,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         return self._observation(), self._said()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play the learner's action, and on until it is asked again or done.
-
-        Where a move needs several actions, nothing is played until it is whole.
+        """Play the learner's action, if its move is whole, and on until it is asked again or done.
 
         Raises:
             NotReady: the game was never reset, or is over for the learner.
@@ -124,9 +117,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
         if not isinstance(self.action_space, gymnasium.spaces.Discrete):
-            raise BadParameter(
-                f"{self.game.name} has no masks: its actions are {self.action_space}"
-            )
+            fault = f"has no masks: its actions are {self.action_space}"
+            raise BadParameter(f"{self.game.name} {fault}")
         self.table.ready()
         return self.codec.mask(self.view(self.agent))
 
@@ -167,8 +159,7 @@ def _seated(
     opponents: Policy | Sequence[Policy] | None, players: int, seat: int
 ) -> dict[int, Policy]:
     others = [other for other in range(players) if other != seat]
-    if opponents is None:
-        opponents = RandomPolicy()
+    opponents = RandomPolicy() if opponents is None else opponents
     if isinstance(opponents, Policy):
         return dict.fromkeys(others, opponents)
     if isinstance(opponents, str):

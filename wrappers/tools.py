@@ -36,10 +36,9 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 class BadCall(LLMGamesError):
-    """A tool cannot do what it was called for; the message is told to the one who called.
+    """A tool cannot do what it was called for.
 
-    Attributes:
-        kind: why, in a word, for counting.
+    The message is told to the one who called; `kind` says why in a word, for counting.
     """
 
     def __init__(self, message: str, kind: str = "bad_call") -> None:
@@ -73,24 +72,21 @@ class Parameter:
 class Tool:
     """A function of what a player sees, whose text is told to the player.
 
-    Attributes:
-        name: how it is called: letters, digits and underscores.
-        summary: what it does, in one line; stands in the prompt as it is.
-        run: gets the view and the arguments by name, all of them checked. It must depend on
-            nothing else, so that runs can be resumed and replayed. It raises `BadCall` if it
-            cannot help.
-        parameters: the arguments by name.
-        always: it is not called: what it says, without arguments, stands before every request.
-
     Raises:
         BadParameter: a name is not plain, or a tool that is always told needs arguments.
     """
 
     name: str
+    """how it is called: letters, digits and underscores"""
     summary: str
+    """what it does, in one line; stands in the prompt as it is"""
     run: Callable[[View, Mapping[str, Any]], str]
+    """gets the view and the arguments by name, all of them checked. It must depend on nothing else,
+    so that runs can be resumed and replayed. It raises `BadCall` if it cannot help"""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    """the arguments by name"""
     always: bool = False
+    """it is not called: what it says, without arguments, stands before every request"""
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.parameters):
@@ -112,18 +108,6 @@ class Tool:
             BadCall: the arguments are not what it takes, or it cannot help.
             ToolFailed: there is an error in it.
         """
-        self._check(arguments)
-        try:
-            said = self.run(view, arguments)
-        except BadCall:
-            raise
-        except Exception as error:
-            raise ToolFailed(f"tool {self.name!r} failed with {error!r}") from error
-        if not isinstance(said, str):
-            raise ToolFailed(f"tool {self.name!r} must return a str, got {type(said).__name__}")
-        return said
-
-    def _check(self, arguments: Any) -> None:
         if not isinstance(arguments, Mapping):
             raise BadCall("the arguments must be a JSON object")
         for name in arguments:
@@ -134,6 +118,15 @@ class Tool:
                 raise BadCall(f"{self.name} needs the argument {name}: {parameter.meaning}")
             if name in arguments and not parameter.takes(arguments[name]):
                 raise BadCall(f"{name} must be of the type {parameter.kind}: {parameter.meaning}")
+        try:
+            said = self.run(view, arguments)
+        except BadCall:
+            raise
+        except Exception as error:
+            raise ToolFailed(f"tool {self.name!r} failed with {error!r}") from error
+        if not isinstance(said, str):
+            raise ToolFailed(f"tool {self.name!r} must return a str, got {type(said).__name__}")
+        return said
 
     def told(self) -> dict[str, Any]:
         """Return what a prompt says of it, as plain values."""
@@ -150,11 +143,7 @@ class Tool:
 
 
 def checked(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Return the tools of one player.
-
-    Raises:
-        BadParameter: one is no `Tool`, or two have one name.
-    """
+    """Return the tools of one player: each one a `Tool`, no two with one name."""
     tools = tuple(tools)
     for tool in tools:
         if not isinstance(tool, Tool):
@@ -170,11 +159,6 @@ class Call:
 
     tool: Any
     arguments: Any
-
-    def canonical(self) -> str:
-        """Write it in the form that was asked for, a very long one without its content."""
-        text = json.dumps({"tool": self.tool, "arguments": self.arguments}, default=float)
-        return text if len(text) <= LONGEST else '{"tool": "...", "arguments": {}}'
 
 
 class OrCall:
@@ -211,18 +195,8 @@ class OrCall:
 class Bench:
     """The tools at one decision.
 
-    Args:
-        tools: all that the player has.
-        calls: how many calls there may be.
-        view: what the player sees.
-        prompts: the wording.
-        reasoning: whether the answer holds an explanation.
-
-    Attributes:
-        left: how many calls there may still be.
-        advice: what the tools say that are always told.
-        offer: which tools can be called, and how; empty if none.
-        said: the calls and their results so far.
+    There may be `left` more calls; `said` are those so far, with their results. `advice` is what
+    tools say that are always told; `offer`, which can be called, and how ("" if none).
     """
 
     def __init__(
@@ -231,7 +205,13 @@ class Bench:
         self._tools = {tool.name: tool for tool in tools if not tool.always}
         self._view, self._prompts, self._reasoning = view, prompts, reasoning
         self.left = calls if self._tools else 0
-        self.advice = "\n".join(self._advice(tool) for tool in tools if tool.always)
+        advice = []
+        for tool in (tool for tool in tools if tool.always):
+            try:
+                advice.append(prompts.advice(tool.name, tool.text(view, {}), False))
+            except BadCall as bad:
+                advice.append(prompts.advice(tool.name, str(bad), True))
+        self.advice = "\n".join(advice)
         offered = [tool.told() for tool in self._tools.values()]
         self.offer = prompts.offer(offered, calls) if offered else ""
         self.said: tuple[Message, ...] = ()
@@ -242,36 +222,21 @@ class Bench:
         return cast(Question, both)
 
     def call(self, call: Call) -> tuple[str, str]:
-        """Run a call; return what was wrong with it, in words and in a word, "" if nothing.
-
-        Raises:
-            ToolFailed: there is an error in the tool.
-        """
+        """Run a call; return what was wrong with it, in words and in a word, "" if nothing."""
         self.left -= 1
         why = kind = ""
+        name = call.tool if isinstance(call.tool, str) else ""
         try:
-            said = self._run(call)
+            if name not in self._tools:
+                known = f"{quoted(name, 40)}; there are: {', '.join(self._tools)}"
+                raise BadCall(f"there is no tool {known}", "unknown_tool")
+            said = self._tools[name].text(self._view, call.arguments)
         except BadCall as bad:
             said, why, kind = str(bad), str(bad), bad.kind
         question = self._view.question
         assert question is not None
         told = self._prompts.result(said, bool(why), self.left, question, self._reasoning)
-        self.said += (
-            {"role": "assistant", "content": call.canonical()},
-            {"role": "user", "content": told},
-        )
+        made = json.dumps({"tool": call.tool, "arguments": call.arguments}, default=float)
+        made = made if len(made) <= LONGEST else '{"tool": "...", "arguments": {}}'
+        self.said += ({"role": "assistant", "content": made}, {"role": "user", "content": told})
         return why, kind
-
-    def _run(self, call: Call) -> str:
-        if not isinstance(call.tool, str) or call.tool not in self._tools:
-            asked = quoted(call.tool if isinstance(call.tool, str) else "", 40)
-            known = ", ".join(self._tools)
-            raise BadCall(f"there is no tool {asked}; there are: {known}", "unknown_tool")
-        return self._tools[call.tool].text(self._view, call.arguments)
-
-    def _advice(self, tool: Tool) -> str:
-        try:
-            said, failed = tool.text(self._view, {}), False
-        except BadCall as bad:
-            said, failed = str(bad), True
-        return self._prompts.advice(tool.name, said, failed)

@@ -25,10 +25,7 @@ class Sampling:
     """How a reply is drawn; None leaves a setting to the server.
 
     A further setting is a field here and whatever sends it in a client: policies, the cache's key,
-    attempts and experiment files take all fields as they are.
-
-    Raises:
-        BadParameter: a value is out of its limits.
+    attempts and experiment files take all fields as they are. BadParameter: one is out of limits.
     """
 
     temperature: float | None = _setting(1.0, "a number from 0 to 2", ge=0, le=2)
@@ -39,10 +36,9 @@ class Sampling:
         """Check the values."""
         for one in fields(self):
             value, kind = getattr(self, one.name), Integral if "int" in str(one.type) else Real
-            plain = isinstance(value, kind) and not isinstance(value, bool)
-            limits: dict[str, Any] = dict(one.metadata["limits"])
-            held = plain and all(getattr(operator, how)(value, limits[how]) for how in limits)
-            if value is not None and not held:
+            plain, limits = isinstance(value, kind), one.metadata["limits"].items()
+            held = plain and all(getattr(operator, how)(value, limit) for how, limit in limits)
+            if value is not None and (isinstance(value, bool) or not held):
                 raise BadParameter(f"{one.name} must be {one.metadata['allowed']}, got {value!r}")
 
     def given(self) -> dict[str, Any]:
@@ -56,21 +52,14 @@ USUAL = Sampling()
 
 @dataclass(frozen=True)
 class Request:
-    """One call: a chat, what a legal answer is, and how to sample.
-
-    Attributes:
-        messages: each ``{"role": "system" | "user" | "assistant", "content": …}``.
-        question: what is asked, for clients that can constrain their answers; None for free text.
-        reasoning: the reply may hold an explanation first.
-        sampling: how the reply is drawn.
-        seed: sampling seed, for servers that take one.
-        who: who asks; for logs, books and scripted clients.
-        kind: what for, see `Attempt`.
-    """
+    """One call: a chat, what a legal answer is, how to sample, and what for (see `Attempt`)."""
 
     messages: tuple[Message, ...]
+    """each ``{"role": "system" | "user" | "assistant", "content": …}``"""
     question: Question | None = None
+    """for clients that can constrain their answers; None for free text"""
     reasoning: bool = False
+    """the reply may hold an explanation first"""
     sampling: Sampling = USUAL
     seed: int = 0
     who: Who = NOBODY
@@ -96,11 +85,8 @@ class Completion:
 class ClientError(LLMGamesError):
     """A call that brought no completion.
 
-    Attributes:
-        transient: True if the same call may succeed later.
-        retry_after: seconds the server asked to wait, if it did.
-        status: the server's HTTP status; None if there was none.
-        may_cost: the server may have worked on the call, and so may charge for it.
+    A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
+    `status` is the server's HTTP status. One that `may_cost` the server may have worked on.
     """
 
     def __init__(
@@ -129,11 +115,7 @@ class Client(Protocol):
     name: str
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: none could be had.
-        """
+        """Return one completion, or raise a ClientError: none could be had."""
         ...
 
     async def close(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,15 +13,9 @@ from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
 from llm_games.wrappers.clients.tokens import Estimator, tokens_of
 
-MILLION = 1_000_000
-
 
 class BudgetExceeded(LLMGamesError):
-    """The next call might cost more than is left. It was not made.
-
-    Attributes:
-        limit: which one, such as ``calls_per_seat``.
-    """
+    """The next call might pass the `limit` (such as ``calls_per_seat``). It was not made."""
 
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(message)
@@ -36,15 +31,12 @@ class Price:
 
     def of(self, tokens_in: int, tokens_out: int) -> Decimal:
         """Return what so many tokens cost, exactly."""
-        return (tokens_in * self.input + tokens_out * self.output) / MILLION
+        return (tokens_in * self.input + tokens_out * self.output) / 1_000_000
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent, in all and by each seat over all its episodes; None: no limit.
-
-    `money` is in the currency of the prices.
-    """
+    """The most to spend, in all and by each seat over all its episodes; money as in the prices."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -55,10 +47,9 @@ class Budget:
 
     def limits(self, seat: bool) -> dict[str, Any]:
         """Return the limits that are set, of a seat or of all, by what they limit."""
-        named = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {
             name.removesuffix("_per_seat"): value
-            for name, value in named
+            for name, value in vars(self).items()
             if value is not None and name.endswith("_per_seat") == seat
         }
 
@@ -86,13 +77,7 @@ class Usage:
 
     def plain(self) -> dict[str, int | float | str]:
         """Return it as plain values, money as an exact decimal in words."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"money": str(self.money)}
-
-
-@dataclass
-class _Account:
-    spent: Usage = field(default_factory=Usage)
-    held: Usage = field(default_factory=Usage)
+        return vars(self) | {"money": str(self.money)}
 
 
 class Ledger:
@@ -100,58 +85,30 @@ class Ledger:
 
     Before a call its upper estimate is held back. If it fits only when calls in flight turn out
     cheaper than they might, it waits for them. If it cannot fit, no further call is made, those
-    in flight are waited for, and all who ask get `BudgetExceeded`.
-
-    Attributes:
-        models, seats: what was spent, by model and by seat (``public_goods/player_0``).
-        pairs: the same by model and seat together.
+    in flight are waited for, and all who ask get `BudgetExceeded`. What was spent is kept by model,
+    by seat (``public_goods/player_0``), and by `pairs` of both.
     """
 
     def __init__(
         self, budget: Budget | None = None, prices: Mapping[str, Price] | None = None
     ) -> None:
         self.budget, self.prices = budget or Budget(), dict(prices or {})
-        self.models: dict[str, Usage] = {}
-        self.seats: dict[str, Usage] = {}
-        self.pairs: dict[tuple[str, str], Usage] = {}
-        self._run, self._accounts = _Account(), dict[str, _Account]()
+        self.total, self.models = Usage(), defaultdict[str, Usage](Usage)
+        self.seats, self.pairs = defaultdict[str, Usage](Usage), defaultdict[Any, Usage](Usage)
+        self._held, self._held_by = Usage(), defaultdict[str, Usage](Usage)
         self._limits = self.budget.limits(False), self.budget.limits(True)
         self._waiting: list[asyncio.Future[None]] = []
         self._stop: tuple[str, str] | None = None
 
-    @property
-    def total(self) -> Usage:
-        """Return what was spent in all."""
-        return self._run.spent
-
-    def check_price(self, model: str) -> None:
-        """Check that a model can be paid for.
-
-        Raises:
-            BadParameter: there is a budget of money and no price for the model.
-        """
-        if any("money" in limits for limits in self._limits) and model not in self.prices:
-            raise BadParameter(
-                f'a budget of money needs the price of {model!r}: [prices."{model}"] input = …, '
-                "output = … for each million tokens (0 if it costs nothing)"
-            )
-
-    def usage(
-        self, model: str, tokens_in: int, tokens_out: int, calls: int = 1, seconds: float = 0.0
-    ) -> Usage:
-        """Return so many tokens of a model as `Usage`, with what they cost."""
+    def usage(self, model: str, tokens_in: int, tokens_out: int, seconds: float = 0.0) -> Usage:
+        """Return a call with so many tokens of a model, with what they cost."""
         price = self.prices.get(model)
         money = price.of(tokens_in, tokens_out) if price else Decimal(0)
-        return Usage(calls, 0, tokens_in, tokens_out, seconds, money)
+        return Usage(1, 0, tokens_in, tokens_out, seconds, money)
 
     def book(self, model: str, seat: str, spent: Usage) -> None:
         """Book what was spent."""
-        for usage in (
-            self._run.spent,
-            self._account(seat).spent,
-            self.models.setdefault(model, Usage()),
-            self.pairs.setdefault((model, seat), Usage()),
-        ):
+        for usage in (self.total, self.seats[seat], self.models[model], self.pairs[model, seat]):
             usage.add(spent)
 
     async def hold(self, seat: str, most: Usage) -> None:
@@ -161,57 +118,57 @@ class Ledger:
             BudgetExceeded: it may be more than is left.
         """
         while True:
-            self._stop = self._stop or self._excess(seat, most, held=False)
-            if self._stop and not self._run.held.calls:
+            self._stop = self._stop or next(self._excesses(seat, most, held=False), None)
+            if self._stop and not self._held.calls:
                 raise BudgetExceeded(*self._stop)
-            if not self._stop and not self._excess(seat, most, held=True):
+            if not self._stop and not any(self._excesses(seat, most, held=True)):
                 break
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(change)
             await change
-        for account in (self._run, self._account(seat)):
-            account.held.add(most)
+        for held in (self._held, self._held_by[seat]):
+            held.add(most)
 
     def release(self, seat: str, most: Usage) -> None:
         """Hold no longer what was held for a call."""
-        for account in (self._run, self._account(seat)):
-            account.held.add(most, -1)
+        for held in (self._held, self._held_by[seat]):
+            held.add(most, -1)
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():
                 change.set_result(None)
 
-    def _account(self, seat: str) -> _Account:
-        if seat not in self._accounts:
-            self._accounts[seat] = account = _Account()
-            self.seats[seat] = account.spent
-        return self._accounts[seat]
-
-    def _excess(self, seat: str, most: Usage, held: bool) -> tuple[str, str] | None:
-        """Say which limit a call might pass, on top of what is spent (and held)."""
-        return next(self._excesses(seat, most, held), None)
-
     def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[tuple[str, str]]:
-        accounts = ((self._run, "", ""), (self._account(seat), "_per_seat", f" of {seat}"))
-        for (account, suffix, whose), limits in zip(accounts, self._limits, strict=True):
+        """Say which limits a call might pass, on top of what is spent (and held)."""
+        books = (
+            (self.total, self._held, "", ""),
+            (self.seats[seat], self._held_by[seat], "_per_seat", f" of {seat}"),
+        )
+        for (paid, kept, suffix, whose), limits in zip(books, self._limits, strict=True):
             for what, limit in limits.items():
-                spent, needed = getattr(account.spent, what), getattr(most, what)
-                reserved = getattr(account.held, what) if held else 0
+                spent, needed = getattr(paid, what), getattr(most, what)
+                reserved = getattr(kept, what) if held else 0
                 if spent + reserved + needed > limit:
                     name = f"{what}{suffix}"
-                    yield (
-                        name,
-                        f"the budget{whose}, {name} = {limit}, has {spent} spent and the next "
-                        f"call may take {needed}: raise {name} to go on",
-                    )
+                    fault = f"the budget{whose}, {name} = {limit}, has {spent} spent and the next "
+                    yield name, f"{fault}call may take {needed}: raise {name} to go on"
 
 
 class Metered(Layer):
-    """Books every call in a ledger, and holds its upper estimate while it is made."""
+    """Books every call in a ledger, and holds its upper estimate while it is made.
+
+    Raises:
+        BadParameter: there is a budget of money and no price for the model.
+    """
 
     def __init__(self, client: Client, ledger: Ledger, estimator: Estimator | None = None) -> None:
         super().__init__(client)
-        ledger.check_price(client.name)
+        paid = ledger.budget.money is not None or ledger.budget.money_per_seat is not None
+        if paid and client.name not in ledger.prices:
+            raise BadParameter(
+                f'a budget of money needs the price of {client.name!r}: [prices."{client.name}"] '
+                "input = …, output = … for each million tokens (0 if it costs nothing)"
+            )
         self.ledger, self.estimator = ledger, estimator or Estimator()
 
     async def complete(self, request: Request) -> Completion:
@@ -221,14 +178,17 @@ class Metered(Layer):
             ClientError: as the client raises it. What the server may charge for is booked.
             BudgetExceeded: the call might cost too much and was not made.
         """
-        ledger, seat = self.ledger, seat_of(request)
-        tokens = self.estimator.tokens_in(request), self.estimator.tokens_out(request)
-        most = ledger.usage(self.name, *tokens)
+        ledger, seat, learned = self.ledger, seat_of(request), self.estimator
+        most = ledger.usage(self.name, learned.tokens_in(request), learned.tokens_out(request))
         await ledger.hold(seat, most)
         spent = most  # unless it is known to be less
         try:
             completion = await self.client.complete(request)
-            spent = self._spent(request, completion)
+            learned.learn(request, completion)
+            counts = completion.tokens_in, completion.tokens_out
+            if not any(counts):  # the server counts nothing: what it may have cost
+                counts = learned.tokens_in(request), tokens_of(completion.text)
+            spent = ledger.usage(self.name, *counts, seconds=completion.latency)
             return completion
         except ClientError as error:
             spent = replace(most if error.may_cost else ledger.usage(self.name, 0, 0), failures=1)
@@ -236,14 +196,6 @@ class Metered(Layer):
         finally:
             ledger.book(self.name, seat, spent)
             ledger.release(seat, most)
-
-    def _spent(self, request: Request, completion: Completion) -> Usage:
-        """Return what an answer cost; where the server counts nothing, what it may have cost."""
-        self.estimator.learn(request, completion)
-        counts = completion.tokens_in, completion.tokens_out
-        if not any(counts):
-            counts = self.estimator.tokens_in(request), tokens_of(completion.text)
-        return self.ledger.usage(self.name, *counts, seconds=completion.latency)
 
 
 def seat_of(request: Request) -> str:

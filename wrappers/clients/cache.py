@@ -9,7 +9,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,26 +61,20 @@ class ReplyCache:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.flights: dict[Any, asyncio.Future[None]] = {}
-        """the calls that are being made now, by event loop and key"""
+        self.flights: dict[Any, asyncio.Future[None]] = {}  # what is asked now, by loop and key
         with self._translated():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(
+            self._database = base = sqlite3.connect(
                 self.path, timeout=5, isolation_level=None, check_same_thread=False
             )
-            self._prepare()
-
-    def _prepare(self) -> None:
-        found = self._database.execute("PRAGMA application_id").fetchone()[0]
-        tables = self._database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if found != APPLICATION and tables:
-            self._database.close()
-            raise CacheError(f"{self.path} is not a cache of replies: name another file")
-        self._database.execute("PRAGMA journal_mode = WAL")
-        # A reply that is lost with the power is asked again.
-        self._database.execute("PRAGMA synchronous = NORMAL")
-        self._database.execute(f"PRAGMA application_id = {APPLICATION}")
-        self._database.execute(_TABLE)
+            found = base.execute("PRAGMA application_id").fetchone()[0]
+            if found != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                base.close()
+                raise CacheError(f"{self.path} is not a cache of replies: name another file")
+            base.execute("PRAGMA journal_mode = WAL")
+            base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
+            base.execute(f"PRAGMA application_id = {APPLICATION}")
+            base.execute(_TABLE)
 
     def get(self, key: bytes) -> Completion | None:
         """Return a reply; it takes no time and no tokens."""
@@ -106,11 +100,7 @@ class ReplyCache:
             return [Cached(*row) for row in self._database.execute(query)]
 
     def prune(self, model: str | None = None, older_than: float = 0.0) -> int:
-        """Drop the replies of a model (of all) that are older than so many seconds.
-
-        Returns:
-            How many were dropped. The file shrinks.
-        """
+        """Drop a model's (all) replies that are older than so many seconds; return how many."""
         query = "DELETE FROM replies WHERE (?1 IS NULL OR model = ?1) AND created <= ?2"
         with self._translated():
             gone = self._database.execute(query, (model, time.time() - older_than)).rowcount
@@ -132,18 +122,10 @@ class ReplyCache:
 class Cache(Layer):
     """Serves a request that was answered before; the same request at the same time is asked once.
 
-    Only whole replies are kept: no failure, no refusal, none that was cut off. Requests are the
-    same if model, source, messages, schema, sampling, seat and seed are, so that each draw of a
-    mixed strategy stays a draw of its own.
-
-    Args:
-        client: what is called.
-        file: where replies are kept.
-        source: the server's address or the model's folder.
-        always: also at a temperature above 0.
-
-    Attributes:
-        hits, misses: requests served from the file, and not.
+    Only whole replies are kept: no failure, no refusal, none that was cut off, and none at a
+    temperature above 0, unless `always`. Requests are the same if model, source (the server's
+    address or the model's folder), messages, schema, sampling, seat and seed are, so that each
+    draw of a mixed strategy stays a draw of its own. `hits` and `misses` count.
     """
 
     def __init__(
@@ -160,37 +142,22 @@ class Cache(Layer):
         key = self._key(request)
         place = asyncio.get_running_loop(), key
         while True:
-            if (found := self._get(key)) is not None:
+            if (found := _tried(self.file.get, key)) is not None:
                 self.hits += 1
                 return found
             if (flight := self.file.flights.get(place)) is None:
-                return await self._ask(request, key, place)
+                break
             await asyncio.wait([flight])
-
-    async def _ask(self, request: Request, key: bytes, place: Any) -> Completion:
         self.misses += 1
         flight = self.file.flights[place] = place[0].create_future()
         try:
             completion = await self.client.complete(request)
             if completion.finish == "stop" and completion.text:
-                self._put(key, completion)
+                _tried(self.file.put, key, self.source, self.name, completion)
             return completion
         finally:
             del self.file.flights[place]
             flight.set_result(None)
-
-    def _get(self, key: bytes) -> Completion | None:
-        try:
-            return self.file.get(key)
-        except CacheError as error:  # a run goes on without it
-            log.warning("%s", error)
-            return None
-
-    def _put(self, key: bytes, completion: Completion) -> None:
-        try:
-            self.file.put(key, self.source, self.name, completion)
-        except CacheError as error:  # a run goes on without it
-            log.warning("%s", error)
 
     def _key(self, request: Request) -> bytes:
         asked: dict[str, Any] = {
@@ -204,3 +171,12 @@ class Cache(Layer):
         }
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).digest()
+
+
+def _tried(use: Callable[..., Any], *arguments: Any) -> Any:
+    """Read or write; a run goes on without a file that cannot be used."""
+    try:
+        return use(*arguments)
+    except CacheError as error:
+        log.warning("%s", error)
+        return None

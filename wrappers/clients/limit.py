@@ -22,11 +22,11 @@ SLACK = 1.0
 
 
 class Pace:
-    """Spreads amounts evenly over the minutes (a leaky bucket)."""
+    """Spreads amounts evenly over the minutes (a leaky bucket); None: no limit."""
 
-    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds, self._clock = 60.0 / per_minute, clock
-        self._free = clock()
+    def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = 60.0 / per_minute if per_minute else 0.0
+        self._clock, self._free = clock, clock()
 
     def wait(self) -> float:
         """Return the seconds until something may be taken."""
@@ -40,15 +40,12 @@ class Pace:
 class Gate:
     """Lets calls to one server through, in the order in which they come. For one event loop.
 
-    The number in flight doubles with each round of calls without a refusal, until the first
-    refusal for being too many (status 429); from then on it grows by 5 % a round. A refusal cuts
-    it to 80 %, once in `COOLDOWN`, for which refused calls are not replaced by others. Rounds count
-    only if nearly all places were taken and no call failed. Nothing but such a refusal cuts. While
-    a server asks to wait, nobody is let through.
-
-    Attributes:
-        limit: calls that may be in flight now, at most `most`.
-        history: ``(seconds, limit)`` of the last 1000 changes, seconds since the start.
+    The number in flight (`limit`, at most `most`) doubles with each round of calls without a
+    refusal, until the first refusal for being too many (status 429); from then on it grows by 5 % a
+    round. A refusal cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not replaced
+    by others. Rounds count only if nearly all places were taken and no call failed. Nothing but
+    such a refusal cuts. While a server asks to wait, nobody is let through. `history` holds the
+    last 1000 limits, each with the seconds since the start.
     """
 
     def __init__(
@@ -61,8 +58,8 @@ class Gate:
         self.most, self.limit, self.in_flight = most, min(FIRST, most), 0
         self._clock, self._start = clock, clock()
         self.history: deque[tuple[float, int]] = deque([(0.0, self.limit)], maxlen=1000)
-        self._requests = Pace(requests_per_minute, clock) if requests_per_minute else None
-        self._tokens = Pace(tokens_per_minute, clock) if tokens_per_minute else None
+        self._requests = Pace(requests_per_minute, clock)
+        self._tokens = Pace(tokens_per_minute, clock)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
@@ -87,12 +84,14 @@ class Gate:
 
     def leave(self, error: ClientError | None = None, clean: bool = False, spare: int = 0) -> None:
         """Give a place back: with the failure if there was one; `spare` tokens were not used."""
-        if self._tokens is not None and spare:
+        if spare:
             self._tokens.take(-spare)
         if error is not None and error.limited:
             self._refused(error.retry_after)
         elif clean:
-            self._succeeded()
+            self._round += 1
+            if self._round >= self.limit:
+                self._grow()
         elif error is not None:
             self._round = 0
         self.in_flight -= 1
@@ -103,38 +102,23 @@ class Gate:
         while self._waiting and self.in_flight < self.places():
             place, tokens = self._waiting[0]
             if not place.done():
-                if (pause := self._pause()) > 0:
-                    self._come_back(pause)
+                closed = self._closed_until - self._clock()
+                if (pause := max(closed, self._requests.wait(), self._tokens.wait())) > 0:
+                    loop = asyncio.get_running_loop()
+                    self._timer = self._timer or loop.call_later(pause, self._again)
                     return
-                self._take(tokens)
+                self._requests.take(1)
+                self._tokens.take(tokens)
+                self.in_flight += 1
+                self._peak = max(self._peak, self.in_flight)
                 place.set_result(None)
             self._waiting.popleft()
 
-    def _pause(self) -> float:
-        waits = [pace.wait() for pace in (self._requests, self._tokens) if pace is not None]
-        return max(self._closed_until - self._clock(), *waits, 0.0)
+    def _again(self) -> None:
+        self._timer = None
+        self._admit()
 
-    def _take(self, tokens: int) -> None:
-        self.in_flight += 1
-        self._peak = max(self._peak, self.in_flight)
-        if self._requests is not None:
-            self._requests.take(1)
-        if self._tokens is not None:
-            self._tokens.take(tokens)
-
-    def _come_back(self, pause: float) -> None:
-        if self._timer is None:
-
-            def again() -> None:
-                self._timer = None
-                self._admit()
-
-            self._timer = asyncio.get_running_loop().call_later(pause, again)
-
-    def _succeeded(self) -> None:
-        self._round += 1
-        if self._round < self.limit:
-            return
+    def _grow(self) -> None:
         if self._peak >= 0.8 * self.limit:
             step = self.limit if self._slow_start else max(1, self.limit // 20)
             self._change(min(self.most, self.limit + step))
@@ -165,12 +149,11 @@ class Gates:
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
     ) -> None:
-        check_integer("max_in_flight", max_in_flight, 1)
-        if requests_per_minute is not None:
-            check_integer("requests_per_minute", requests_per_minute, 1)
-        if tokens_per_minute is not None:
-            check_integer("tokens_per_minute", tokens_per_minute, 1)
         self._settings = max_in_flight, requests_per_minute, tokens_per_minute
+        names = "max_in_flight", "requests_per_minute", "tokens_per_minute"
+        for name, value in zip(names, self._settings, strict=True):
+            if value is not None:
+                check_integer(name, value, 1)
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self.counts_tokens = tokens_per_minute is not None
 
@@ -199,15 +182,11 @@ class Limit(Layer):
         if self.gates.counts_tokens:
             tokens = self.estimator.tokens_in(request) + self.estimator.tokens_out(request)
         await gate.enter(tokens)
-        failure: ClientError | None = None
-        completion: Completion | None = None
         try:
             completion = await self.client.complete(request)
-            return completion
-        except ClientError as error:
-            failure = error
+        except BaseException as error:
+            gate.leave(error if isinstance(error, ClientError) else None)
             raise
-        finally:
-            used = completion.tokens_in + completion.tokens_out if completion else tokens
-            gate.leave(failure, completion is not None, tokens - used if tokens and used else 0)
-            del failure
+        used = completion.tokens_in + completion.tokens_out
+        gate.leave(clean=True, spare=tokens - used if tokens and used else 0)
+        return completion

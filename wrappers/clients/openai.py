@@ -9,8 +9,10 @@ import logging
 import os
 import re
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,6 @@ from weakref import WeakKeyDictionary
 from llm_games.errors import BadParameter
 from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
-from llm_games.wrappers.clients.connections import Connections
 from llm_games.wrappers.clients.secrets import Secret
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,6 @@ log = logging.getLogger(__name__)
 OFFICIAL = "https://api.openai.com/v1"
 LONGEST_TEXT = 200_000
 """Characters; a longer reply is cut, and counts as cut off."""
-MOST_TOKENS = 10**9
-"""A server that counts more tokens for one call is not believed."""
 
 # What a server may refuse by name, so that it is left out from then on, and the words for it.
 _OPTIONAL = {
@@ -42,13 +41,61 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 _FINISH = {"length": "length", "content_filter": "refusal", "refusal": "refusal"}
 
 
+class _Lines:
+    """HTTP clients of one event loop, one for each call in flight: a pool of many takes longer.
+
+    They send the headers of ``openai``, without its statistics of usage. Its own calls are not
+    used, since their checks of both sides' types take more time than everything else.
+    """
+
+    def __init__(self, base_url: str, key: str) -> None:
+        import openai
+
+        self._all: list[Any] = []
+        self._idle = [self._open()]
+        account = openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=self._idle[0])
+        self._headers = {
+            name.lower(): value
+            for name, value in (account.default_headers | account.auth_headers).items()
+            if isinstance(value, str) and not name.startswith("X-Stainless")
+        }
+
+    def _open(self) -> Any:
+        import httpx2
+
+        client = httpx2.AsyncClient(verify=_trusted(), timeout=None, follow_redirects=True)
+        self._all.append(client)
+        return client
+
+    async def post(self, url: str, content: bytes) -> Any:
+        """Send a request and return the response, read to its end."""
+        client = self._idle.pop() if self._idle else self._open()
+        try:
+            return await client.post(url, headers=self._headers, content=content)
+        finally:
+            self._idle.append(client)
+
+    async def close(self) -> None:
+        """Close them all, those in use too."""
+        for client in self._all:
+            await client.aclose()
+
+
+@cache
+def _trusted() -> Any:
+    """Return the certificates to trust; to read them takes 50 ms."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
 class OpenAIClient:
-    """Completes chats through the ``openai`` package.
+    """Completes chats on a server that speaks OpenAI's chat completions.
 
     Args:
-        model: the model's name, as the server knows it.
-        base_url: the server, such as ``http://127.0.0.1:8000/v1``; by default the environment
-            variable ``OPENAI_BASE_URL``, else OpenAI itself.
+        model: its name, as the server knows it.
+        base_url: such as ``http://127.0.0.1:8000/v1``; by default the environment variable
+            ``OPENAI_BASE_URL``, else OpenAI itself.
         api_key, api_key_file, api_key_env: the key, a file that holds nothing else, or the
             environment variable it is in (default ``OPENAI_API_KEY``; a server on this machine
             gets none unless one of the three is given).
@@ -57,8 +104,7 @@ class OpenAIClient:
             ``always`` insists, ``never`` does not ask.
 
     Raises:
-        ClientError: the package or the key is missing.
-        BadParameter: an argument is not one of these.
+        BadParameter, ClientError: an argument is not one of these; package or key are missing.
     """
 
     def __init__(
@@ -82,89 +128,96 @@ class OpenAIClient:
         self._key = _key(self.base_url, api_key, api_key_file, api_key_env)
         self.timeout, self.structured = timeout, structured
         self._refused: set[str] = set()
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Connections] = (
-            WeakKeyDictionary()
-        )
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion. One call: to try again is a layer's job, see `dress`.
-
-        Raises:
-            ClientError: none could be had; names the server and the way out.
-        """
-        answer = await self._call(self._session(), request)
-        if isinstance(answer, ClientError):
+        """Return one completion, or raise a ClientError. To try again is a layer's job."""
+        answer = await self._call(request)
+        if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
         return answer
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
-        for loop, session in list(self._sessions.items()):
-            self._sessions.pop(loop, None)
+        for loop, lines in list(self._lines.items()):
+            self._lines.pop(loop, None)
             if loop is asyncio.get_running_loop():
-                await session.close()
+                await lines.close()
             elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(session.close(), loop)
+                closing = asyncio.run_coroutine_threadsafe(lines.close(), loop)
                 await asyncio.wrap_future(closing)
 
-    def _session(self) -> Connections:
-        """Return the connections of the running event loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            key = self._key.reveal() if self._key else "none"
-            self._sessions[loop] = Connections(self.base_url, key, self.timeout)
-        return self._sessions[loop]
-
-    async def _call(self, session: Connections, request: Request) -> Completion | ClientError:
+    async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
-        began = time.perf_counter()
+        began, loop = time.perf_counter(), asyncio.get_running_loop()
+        if loop not in self._lines:
+            key = self._key.reveal() if self._key else "none"
+            self._lines[loop] = _Lines(self.base_url, key)
         while True:
             arguments = self._arguments(request)
-            answer = await self._send(session, arguments)
-            if not isinstance(answer, Exception):
-                return self._read(answer, time.perf_counter() - began)
-            refused = self._refusal(answer, arguments)
+            response = await self._send(self._lines[loop], arguments)
+            if isinstance(response, ClientError):
+                return response
+            if response.is_success:
+                return self._read(response, time.perf_counter() - began)
+            said = _said(response)
+            refused = self._refusal(response.status_code, said, arguments)
             if refused is None:
-                return self._failure(answer)
+                return self._failure(response, said)
             log.warning("%s refuses %s and is asked without it", self.base_url, refused)
             self._refused.add(_form(request) or "" if refused == "response_format" else refused)
 
-    async def _send(self, session: Connections, arguments: dict[str, Any]) -> Any:
-        """Return the response or the error: one that is raised would carry what must not show."""
-        import openai
+    async def _send(self, lines: _Lines, body: dict[str, Any]) -> Any:
+        """Return the response, or what failed on the way and what to do about it."""
+        import httpx2
 
         try:
-            return await session.post(arguments)
-        except (openai.OpenAIError, TimeoutError, ValueError) as error:
-            return error
+            text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            async with asyncio.timeout(self.timeout):
+                return await lines.post(f"{self.base_url}/chat/completions", text.encode())
+        except TimeoutError:
+            return ClientError(
+                f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
+                "timeout may be too short for this model",
+                transient=True,
+                may_cost=True,
+            )
+        except httpx2.HTTPError as error:
+            return ClientError(
+                f"cannot reach {self.base_url} ({_cause(error)}): check that the server is "
+                "running, that base_url is right, and the network",
+                transient=True,
+                may_cost=not isinstance(error, httpx2.ConnectError),
+            )
+        except ValueError as error:
+            fault = f"{type(error).__name__}: {self._shown(str(error))}"
+            return ClientError(f"{self.base_url}: {fault}")
 
     def _arguments(self, request: Request) -> dict[str, Any]:
+        # OpenAI has a new name for the limit of tokens, most others know the old one.
+        names = _LIMITS if self.base_url == OFFICIAL else _LIMITS[::-1]
+        limit = next((name for name in names if name not in self._refused), names[0])
         arguments: dict[str, Any] = {
             "model": self.model,
             "messages": list(request.messages),
             "temperature": request.sampling.temperature,
             "top_p": request.sampling.top_p,
             "seed": request.seed,
-            self._limit(): request.sampling.max_tokens,
+            limit: request.sampling.max_tokens,
         }
         if self.structured != "never" and _form(request) not in self._refused | {None}:
             form = {"name": "reply", "strict": True, "schema": request.schema()}
             arguments["response_format"] = {"type": "json_schema", "json_schema": form}
         return {k: v for k, v in arguments.items() if v is not None and k not in self._refused}
 
-    def _limit(self) -> str:
-        """Name the limit of tokens: OpenAI has a new name for it, most others know the old one."""
-        names = _LIMITS if self.base_url == OFFICIAL else _LIMITS[::-1]
-        return next((name for name in names if name not in self._refused), names[0])
-
-    def _refusal(self, error: Exception, arguments: dict[str, Any]) -> str | None:
+    def _refusal(self, status: int, said: dict[str, Any], arguments: dict[str, Any]) -> str | None:
         """Name the option that the server does not take and that can be left out."""
-        if getattr(error, "status_code", None) not in (400, 422):
+        if status not in (400, 422):
             return None
-        text = f"{getattr(error, 'param', '')} {_said(error)}"
+        text = f"{said.get('param')} {said['message']}"
         for name, words in _OPTIONAL.items():
             insisted = name == "response_format" and self.structured == "always"
             last = name in _LIMITS and {*_LIMITS} - {name} <= self._refused
@@ -184,30 +237,24 @@ class OpenAIClient:
             answer = json.loads(data)
         except (ValueError, RecursionError):
             return self._broken("sent an answer that is cut off or no JSON")
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(choice, dict) or not isinstance(message, dict):
+        try:
+            choice = answer["choices"][0]
+            refusal, text = (choice["message"].get(name) for name in ("refusal", "content"))
+        except (LookupError, TypeError, AttributeError):
             fault = (isinstance(answer, dict) and answer.get("error")) or "no choices"
             return self._broken(f"sent no completion ({self._shown(str(fault))})")
-        refusal, text = message.get("refusal"), message.get("content")
         if not isinstance(text or "", str):
             return ClientError(
                 f"{self.base_url} sent content of type {type(text).__name__}", may_cost=True
             )
-        finish = "refusal" if refusal else _FINISH.get(str(choice.get("finish_reason")), "stop")
-        return self._completion(answer, text or str(refusal or ""), finish, latency)
-
-    def _completion(self, answer: Any, text: str, finish: Any, latency: float) -> Completion:
-        usage = answer.get("usage")
-        counts = usage if isinstance(usage, dict) else {}
-        if len(text) > LONGEST_TEXT:
-            text, finish = text[:LONGEST_TEXT], "length"
+        text, usage = text or str(refusal or ""), answer.get("usage")
+        ended = "refusal" if refusal else str(choice.get("finish_reason"))
+        finish: Any = "length" if len(text) > LONGEST_TEXT else _FINISH.get(ended, "stop")
         return Completion(
-            text=self._masked(text),
+            text=self._masked(text[:LONGEST_TEXT]),
             finish=finish,
-            tokens_in=_count(counts.get("prompt_tokens")),
-            tokens_out=_count(counts.get("completion_tokens")),
+            tokens_in=_count(usage, "prompt_tokens"),
+            tokens_out=_count(usage, "completion_tokens"),
             latency=latency,
             model=self._shown(str(answer.get("model") or self.model)),
         )
@@ -215,31 +262,9 @@ class OpenAIClient:
     def _broken(self, what: str) -> ClientError:
         return ClientError(f"{self.base_url} {what}", transient=True, may_cost=True)
 
-    def _failure(self, error: Exception) -> ClientError:
-        """Say what failed and what to do about it."""
-        import openai
-
-        if isinstance(error, TimeoutError):
-            return ClientError(
-                f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
-                "timeout may be too short for this model",
-                transient=True,
-                may_cost=True,
-            )
-        if isinstance(error, openai.APIStatusError):
-            return self._status_failure(error)
-        if isinstance(error, openai.APIConnectionError):
-            return ClientError(
-                f"cannot reach {self.base_url} ({_cause(error)}): check that the server is "
-                "running, that base_url is right, and the network",
-                transient=True,
-                may_cost=_was_sent(error),
-            )
-        return ClientError(f"{self.base_url}: {type(error).__name__}: {self._shown(str(error))}")
-
-    def _status_failure(self, error: Any) -> ClientError:
-        status, said = error.status_code, self._shown(_said(error))
-        broke = error.code == "insufficient_quota"
+    def _failure(self, response: Any, said: dict[str, Any]) -> ClientError:
+        """Say what the server refused and what to do about it."""
+        status, broke = response.status_code, said.get("code") == "insufficient_quota"
         busy = (status in (408, 409, 429) or status >= 500) and not broke
         key = f"the key from {self._key.source}" if self._key else "no key was sent: give api_key"
         hint = {
@@ -248,9 +273,10 @@ class OpenAIClient:
             404: f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)",
         }.get(status, "no money is left on this account" if broke else "")
         return ClientError(
-            f"{self.base_url} refused with status {status}: {said}{hint and f' – {hint}'}",
+            f"{self.base_url} refused with status {status}: {self._shown(said['message'])}"
+            f"{hint and f' – {hint}'}",
             transient=busy,
-            retry_after=_retry_after(error.response.headers) if busy else None,
+            retry_after=_retry_after(response.headers) if busy else None,
             status=status,
         )
 
@@ -268,17 +294,13 @@ def _form(request: Request) -> str | None:
 
 
 def _checked(base_url: str) -> str:
-    """Return the address without its last slash.
-
-    Raises:
-        BadParameter: it is none, or holds a password or a query, which would show in errors.
-    """
+    """Return the address without its last slash; a password in it would show in errors."""
     try:
         parts = urlsplit(base_url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        parts, host = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not host:
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
         raise BadParameter("base_url must look like http://127.0.0.1:8000/v1")
     if parts.username is not None or parts.query or parts.fragment:
         raise BadParameter("base_url must hold no user, password or query: give the key as api_key")
@@ -289,30 +311,30 @@ def _key(
     base_url: str, key: str | Secret | None, file: str | Path | None, name: str | None
 ) -> Secret | None:
     """Find the key; None for a server on this machine for which none is given."""
-    given = [what for what in (key, file, name) if what is not None]
-    if len(given) > 1:
+    if [key, file, name].count(None) < 2:
         raise BadParameter("give only one of api_key, api_key_file and api_key_env")
     if key is not None:
         return key if isinstance(key, Secret) else Secret(key)
     if file is not None:
         return Secret.from_file(file)
-    if name is None and _is_loopback(urlsplit(base_url).hostname or ""):
+    host = urlsplit(base_url).hostname or ""
+    with suppress(ValueError):
+        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
+    if name is None and host == "localhost":
         return None
     return Secret.from_environment(name or "OPENAI_API_KEY")
 
 
-def _is_loopback(host: str) -> bool:
+def _said(response: Any) -> dict[str, Any]:
+    """Return what a server says about its refusal: ``message``, perhaps ``code`` and ``param``."""
+    text = response.text.strip()
     try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _said(error: Any) -> str:
-    """Return the server's own words."""
-    body = getattr(error, "body", None)
-    message = body.get("message") or body.get("detail") if isinstance(body, dict) else body
-    return str(message or error)
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    said = said.get("error", said) if isinstance(said, dict) else said
+    said = said if isinstance(said, dict) else {"message": said}
+    return said | {"message": str(said.get("message") or said.get("detail") or "refused")}
 
 
 def _cause(error: BaseException) -> str:
@@ -322,18 +344,10 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _was_sent(error: BaseException) -> bool:
-    """Return whether a call that failed on its way had got as far as a connection."""
-    import httpcore2
-    import httpx2
-
-    return not isinstance(error.__cause__, httpx2.ConnectError | httpcore2.ConnectError)
-
-
-def _count(value: Any) -> int:
-    """Return a server's count of tokens; 0 if it is none."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 <= value <= MOST_TOKENS else 0
+def _count(usage: Any, name: str) -> int:
+    """Return a server's count of tokens; 0 if it is none, or one that cannot be believed."""
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and 0 <= value <= 10**9 else 0
 
 
 def _retry_after(headers: Any) -> float | None:

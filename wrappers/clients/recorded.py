@@ -10,12 +10,9 @@ from llm_games.wrappers.clients.base import ClientError, Completion, Message, Re
 
 
 class RecordedClient:
-    """Serves recorded completions by prompt and seed.
+    """Serves recorded completions, or the errors that calls brought, by prompt and seed.
 
-    Args:
-        rows: ``(messages, seed, completion)`` of each call, or the `ClientError` that it brought;
-            a later row replaces an earlier one of the same prompt and seed.
-        name: the player's name in logs.
+    A later row replaces an earlier one of the same prompt and seed.
     """
 
     def __init__(
@@ -27,11 +24,7 @@ class RecordedClient:
         self._completions = {_key(messages, seed): found for messages, seed, found in rows}
 
     async def complete(self, request: Request) -> Completion:
-        """Return what was recorded for this prompt and seed.
-
-        Raises:
-            ClientError: nothing was, or that the call failed was.
-        """
+        """Return what was recorded for this prompt and seed."""
         found = self._completions.get(_key(request.messages, request.seed))
         if found is None:
             last = request.messages[-1]["content"] if request.messages else ""

@@ -18,29 +18,18 @@ class Retry(Layer):
     """Makes calls again, with pauses that double and vary; ``Retry-After`` is obeyed.
 
     A server that asks for fewer calls (status 429) is waited for up to `PATIENCE` and does not
-    use up the retries: a decision should not be lost because a lab's quota is small.
-
-    Args:
-        client: what is called.
-        retries: further tries after other passing failures; 0: never try again.
-
-    Attributes:
-        retried: how many calls were made again.
+    use up the `retries`: a decision should not be lost because a lab's quota is small. Without any
+    (0) nothing is tried again.
     """
 
     def __init__(self, client: Client, retries: int = 3) -> None:
         super().__init__(client)
         check_integer("retries", retries, 0)
-        self.retries, self.retried = retries, 0
+        self.retries = retries
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: the last failure, once trying again is of no use.
-        """
-        tries = failures = 0
-        waited = 0.0
+        """Return one completion; raises the last failure, once trying again is of no use."""
+        tries, failures, waited = 0, 0, 0.0
         while True:
             try:
                 return await self.client.complete(request)
@@ -53,7 +42,6 @@ class Retry(Layer):
                 over = failures > self.retries or waited > PATIENCE or asked > LONGEST_PAUSE
                 if over or not error.transient or self.retries == 0:
                     raise
-            self.retried += 1
             await asyncio.sleep(pause)
 
 

@@ -21,20 +21,19 @@ class ScriptedClient:
 
     def __init__(self, script: Script, name: str = "scripted") -> None:
         self.name = name
-        self._answer = script if callable(script) else _in_turn(script)
+        self._script: Any = script if callable(script) else iter(script)
 
     async def complete(self, request: Request) -> Completion:
-        """Return the scripted answer.
-
-        Raises:
-            ClientError: the script has no more replies, or its function failed.
-        """
+        """Return the scripted answer."""
         try:
-            answer: Any = self._answer(request)
+            answer = self._script(request) if callable(self._script) else next(self._script)
             if inspect.isawaitable(answer):
                 answer = await answer
         except ClientError:
             raise
+        except StopIteration:
+            fault = "the scripted replies are used up: give more of them, or a function"
+            raise ClientError(fault) from None
         except Exception as error:
             raise ClientError(f"{self.name}: the script failed with {error!r}") from error
         if isinstance(answer, Completion):
@@ -47,14 +46,3 @@ class ScriptedClient:
 
     async def close(self) -> None:
         """Nothing to let go of."""
-
-
-def _in_turn(replies: Iterable[Answer]) -> Callable[[Request], Answer]:
-    rest = iter(replies)
-
-    def answer(request: Request) -> Answer:
-        for reply in rest:
-            return reply
-        raise ClientError("the scripted replies are used up: give more of them, or a function")
-
-    return answer

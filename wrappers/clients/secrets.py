@@ -13,8 +13,7 @@ MASK = "[key]"
 class Secret:
     """A string that only `reveal` shows.
 
-    Raises:
-        ClientError: it cannot be a key: empty, or with blanks or characters that no header takes.
+    ClientErrors say why one cannot be had or be a key: one word of what headers take.
     """
 
     __slots__ = ("_value", "source")
@@ -28,11 +27,7 @@ class Secret:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Secret:
-        """Read a key from a file that holds nothing else.
-
-        Raises:
-            ClientError: the file cannot be read, or holds no key.
-        """
+        """Read a key from a file that holds nothing else."""
         path = Path(path).expanduser()
         try:
             return cls(path.read_text("utf-8"), f"the file {path}")
@@ -43,11 +38,7 @@ class Secret:
 
     @classmethod
     def from_environment(cls, name: str) -> Secret:
-        """Read a key from an environment variable.
-
-        Raises:
-            ClientError: it is not set, or holds no key; says what to set.
-        """
+        """Read a key from an environment variable."""
         if not os.environ.get(name):
             raise ClientError(
                 f"no key: set the environment variable {name} (export {name}=…), or put the key "

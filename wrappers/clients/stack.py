@@ -21,19 +21,15 @@ from llm_games.wrappers.clients.tokens import Estimator
 
 @dataclass
 class Shared:
-    """What the clients of one run have in common.
-
-    Attributes:
-        ledger: the books, with prices and budget.
-        replies: the cache of replies; None: none unless a client asks for it.
-        use_cache: False: no cache, whatever clients ask for.
-        gates: of each server, by model, address and limits.
-    """
+    """What the clients of one run have in common."""
 
     ledger: Ledger = field(default_factory=Ledger)
     replies: ReplyCache | None = None
+    """None: no cache unless a client asks for it"""
     use_cache: bool = True
+    """False: no cache, whatever clients ask for"""
     gates: dict[Any, Gates] = field(default_factory=dict)
+    """of each server, by model, address and limits"""
 
 
 def dress(
@@ -56,7 +52,7 @@ def dress(
         requests_per_minute, tokens_per_minute: what the server allows, replies included.
         cache: keep replies and serve them again, see `Cache`; None: only those at temperature 0,
             and only if the run has a cache; False: never.
-        shared: what it has in common with other clients; by default nothing.
+        shared: with other clients; by default nothing is.
 
     Raises:
         BadParameter: a limit out of range, or a budget of money and no price for the model.
@@ -84,11 +80,10 @@ LAYER_SETTINGS = tuple(signature(dress).parameters)[1:]
 
 def layers(client: Client) -> Iterator[Client]:
     """Return a client and those inside it, from the outside in."""
-    while True:
-        yield client
-        if not hasattr(client, "client"):
-            return
-        client = client.client
+    inside: Client | None = client
+    while inside is not None:
+        yield inside
+        inside = getattr(inside, "client", None)
 
 
 def ledger_of(client: Client) -> Ledger | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import queue
 import re
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from llm_games.facts import check_integer
-from llm_games.wrappers.clients.base import ClientError, Completion, Message, Request, Sampling
+from llm_games.replies import Finish
+from llm_games.wrappers.clients.base import ClientError, Completion, Message, Request
 
 GATHER = 0.005  # seconds that a batch waits for company
 _NEEDED = {
@@ -22,9 +25,7 @@ _NEEDED = {
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json", "tokenizer_config.json"),
 }
 _Job = tuple[Request, "Future[Completion]"]
-
-Draw = tuple[int, Sampling]
-"""A row's seed, and how else it is drawn."""
+_Row = tuple[Request, list[int], int]  # what is asked, the prompt's tokens, the most that may come
 
 
 class TransformersClient:
@@ -39,8 +40,8 @@ class TransformersClient:
         dtype: its numbers, such as ``"float32"``; ``"auto"`` as they are stored.
         max_batch: most replies that are sampled together.
         max_tokens: limit of a reply where the request has none.
-        download: fetch a model that is not in the cache from the Hugging Face hub. Without it
-            the network is never used.
+        download: a model that is not in the cache is fetched from the Hugging Face hub; else the
+            network is never used.
 
     Raises:
         ClientError: a package is missing, or the folder does not hold a model.
@@ -72,11 +73,7 @@ class TransformersClient:
         self._loaded: tuple[Any, Any] | None = None
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: the model cannot be loaded, or not take this chat.
-        """
+        """Return one completion; a ClientError: the model cannot be loaded, or not take this."""
         future: Future[Completion] = Future()
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
@@ -98,29 +95,24 @@ class TransformersClient:
     # -- in the worker thread --------------------------------------------------------------------
 
     def _work(self) -> None:
-        going = True
-        while going:
-            jobs, going = self._gather()
-            jobs = [job for job in jobs if job[1].set_running_or_notify_cancel()]
+        waiting: list[_Job | None] = []
+        while None not in waiting:  # which ends the work
+            waiting = [self._jobs.get()]
+            with suppress(queue.Empty):
+                while len(waiting) < self.max_batch and waiting[-1] is not None:
+                    waiting.append(self._jobs.get(timeout=GATHER))
+            jobs = [job for job in waiting if job and job[1].set_running_or_notify_cancel()]
             try:
                 self._answer(jobs)
             except Exception as error:  # handed to those who asked
+                failure = error
+                if not isinstance(error, ClientError):
+                    fault = f"sampling failed: {type(error).__name__}: {_brief(error)}"
+                    failure = ClientError(f"{self.name}: {fault}")
+                    failure.__cause__ = error
                 for _, future in jobs:
                     if not future.done():
-                        future.set_exception(_as_client_error(self.name, error))
-
-    def _gather(self) -> tuple[list[_Job], bool]:
-        """Return the calls of the next batch, and whether to go on after it."""
-        jobs: list[_Job] = []
-        try:
-            while len(jobs) < self.max_batch:
-                job = self._jobs.get(timeout=GATHER if jobs else None)
-                if job is None:
-                    return jobs, False
-                jobs.append(job)
-        except queue.Empty:
-            pass
-        return jobs, True
+                        future.set_exception(failure)
 
     def _answer(self, jobs: list[_Job]) -> None:
         """Sample all replies of a batch; a chat that cannot be taken fails alone."""
@@ -130,43 +122,37 @@ class TransformersClient:
         if self._loaded is None:
             self._loaded = _load(self.path, self.device, self.dtype, self.download)
         model, tokenizer = self._loaded
-        rows: list[tuple[_Job, list[int], int]] = []
+        rows: list[_Row] = []
+        futures: list[Future[Completion]] = []
+        most = getattr(model.config, "max_position_embeddings", None) or 2**31
         for request, future in jobs:
             try:
                 ids = _encode(tokenizer, request.messages)
-                rows.append(((request, future), ids, self._room(model, ids, request)))
+                if len(ids) >= most:
+                    raise ClientError(
+                        f"{self.name}: the chat has {len(ids)} tokens and the model reads at most "
+                        f"{most}: give the policy a smaller memory"
+                    )
             except ClientError as error:
                 future.set_exception(error)
-        if not rows:
-            return
-        replies = _sample(
-            model,
-            [ids for _, ids, _ in rows],
-            [limit for *_, limit in rows],
-            [(job[0].seed, job[0].sampling) for job, *_ in rows],
-        )
-        ends, latency = _end_tokens(model, tokenizer), time.perf_counter() - began
-        for ((_, future), ids, limit), tokens in zip(rows, replies, strict=True):
-            said, finish = _until_end(tokens[:limit], ends)
-            text = tokenizer.decode(said, skip_special_tokens=True)
-            made = min(len(said) + (finish == "stop"), limit)
-            future.set_result(
-                Completion(text, finish, len(ids), made, latency, self.name)  # type: ignore[arg-type]
-            )
-
-    def _room(self, model: Any, ids: list[int], request: Request) -> int:
-        """Return how many tokens this reply may have."""
-        most = getattr(model.config, "max_position_embeddings", None) or 2**31
-        if len(ids) >= most:
-            raise ClientError(
-                f"{self.name}: the chat has {len(ids)} tokens and the model reads at most {most}: "
-                "give the policy a smaller memory"
-            )
-        return min(request.sampling.max_tokens or self.max_tokens, most - len(ids))
+            else:
+                limit = min(request.sampling.max_tokens or self.max_tokens, most - len(ids))
+                rows.append((request, ids, limit))
+                futures.append(future)
+        replies = _sample(model, rows) if rows else []
+        latency = time.perf_counter() - began
+        ends = model.generation_config.eos_token_id
+        ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id}
+        for (_, ids, limit), future, tokens in zip(rows, futures, replies, strict=True):
+            said = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
+            whole = len(said) < len(tokens[:limit])  # it did not run into its limit
+            text, made = tokenizer.decode(said, skip_special_tokens=True), len(said) + whole
+            finish: Finish = "stop" if whole else "length"
+            future.set_result(Completion(text, finish, len(ids), made, latency, self.name))
 
 
 def _model_path(path: str | Path) -> str:
-    """Return a folder that holds a model, or a name for the cache, without touching the network."""
+    """Return a folder that holds a model, or a name for the cache; the network is not touched."""
     folder = Path(path).expanduser()
     if not folder.is_dir():
         name = isinstance(path, str) and re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", path)
@@ -208,7 +194,10 @@ def _encode(tokenizer: Any, messages: tuple[Message, ...]) -> list[int]:
     """Return a chat's tokens; models that know no system text hear it from the user."""
     from jinja2 import TemplateError
 
-    for chat in (list(messages), _without_system(messages)):
+    rest = [m for m in messages if m["role"] != "system"]
+    texts = [m["content"] for m in messages if m["role"] == "system"]
+    texts += [m["content"] for m in rest[:1]]
+    for chat in (list(messages), [{"role": "user", "content": "\n\n".join(texts)}, *rest[1:]]):
         try:
             text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         except TemplateError as error:
@@ -218,27 +207,16 @@ def _encode(tokenizer: Any, messages: tuple[Message, ...]) -> list[int]:
     raise ClientError(f"the model's chat template does not take this chat: {fault}")
 
 
-def _without_system(messages: tuple[Message, ...]) -> list[Message]:
-    system = [m["content"] for m in messages if m["role"] == "system"]
-    rest = [m for m in messages if m["role"] != "system"]
-    if not rest:
-        return [{"role": "user", "content": "\n\n".join(system)}]
-    first = "\n\n".join([*system, rest[0]["content"]])
-    return [{"role": "user", "content": first}, *rest[1:]]
-
-
-def _sample(
-    model: Any, prompts: list[list[int]], limits: list[int], draws: list[Draw]
-) -> list[list[int]]:
-    """Return the new tokens of each prompt, padding included."""
+def _sample(model: Any, rows: list[_Row]) -> list[list[int]]:
+    """Return the new tokens of each row, padding included."""
     import torch
     from transformers import GenerationConfig, LogitsProcessorList
 
-    width = max(map(len, prompts))
-    ids = [[0] * (width - len(prompt)) + prompt for prompt in prompts]
-    mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    width = max(len(prompt) for _, prompt, _ in rows)
+    ids = [[0] * (width - len(prompt)) + prompt for _, prompt, _ in rows]
+    mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for _, prompt, _ in rows]
     config = GenerationConfig(
-        max_new_tokens=max(limits),
+        max_new_tokens=max(limit for *_, limit in rows),
         do_sample=False,
         pad_token_id=0,
         eos_token_id=model.generation_config.eos_token_id,
@@ -248,62 +226,44 @@ def _sample(
             torch.tensor(ids, device=model.device),
             attention_mask=torch.tensor(mask, device=model.device),
             generation_config=config,
-            logits_processor=LogitsProcessorList([_noise(draws)]),
+            logits_processor=LogitsProcessorList([_noise([request for request, *_ in rows])]),
         )
     return [row[width:] for row in out.tolist()]
 
 
-def _noise(draws: list[Draw]) -> Any:
+def _noise(requests: list[Request]) -> Any:
     """Return a processor whose largest score is a sample: scores / T plus Gumbel noise by row."""
     import torch
     from transformers import LogitsProcessor
 
-    heat = [1.0 if how.temperature is None else float(how.temperature) for _, how in draws]
-    sources = [torch.Generator().manual_seed(seed) for seed, _ in draws]
-    nuclei = [1.0 if how.top_p is None else float(how.top_p) for _, how in draws]
+    draws = [(torch.Generator().manual_seed(r.seed), r.sampling) for r in requests]
 
     class RowNoise(LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:
             noisy = scores.float().clone()
-            for row, (warm, source, top_p) in enumerate(zip(heat, sources, nuclei, strict=True)):
+            for row, (source, how) in enumerate(draws):
+                warm = 1.0 if how.temperature is None else float(how.temperature)
                 if warm > 0:
                     waits = torch.empty(noisy.shape[1]).exponential_(generator=source)
-                    cool = _nucleus(noisy[row] / warm, top_p) if top_p < 1 else noisy[row] / warm
+                    cool = _nucleus(noisy[row] / warm, how.top_p)
                     noisy[row] = cool - waits.log().to(noisy.device)
             return noisy
 
     return RowNoise()
 
 
-def _nucleus(scores: Any, top_p: float) -> Any:
+def _nucleus(scores: Any, top_p: float | None) -> Any:
     """Rule out all but the likeliest tokens that together have this probability."""
     import torch
 
+    if top_p is None or top_p >= 1:
+        return scores
     ordered, order = scores.sort(descending=True, stable=True)
     chances = ordered.double().softmax(dim=-1)
     kept = scores.new_full(scores.shape, -torch.inf)
     inside = order[chances.cumsum(dim=-1) - chances < top_p]
     kept[inside] = scores[inside]
     return kept
-
-
-def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
-    ends = model.generation_config.eos_token_id
-    return {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id} - {None}
-
-
-def _until_end(tokens: list[int], ends: set[int]) -> tuple[list[int], str]:
-    """Cut a reply at its end token; without one it ran into its limit."""
-    stop = next((i for i, token in enumerate(tokens) if token in ends), None)
-    return (tokens, "length") if stop is None else (tokens[:stop], "stop")
-
-
-def _as_client_error(name: str, error: Exception) -> ClientError:
-    if isinstance(error, ClientError):
-        return error
-    failure = ClientError(f"{name}: sampling failed: {type(error).__name__}: {_brief(error)}")
-    failure.__cause__ = error
-    return failure
 
 
 def _brief(error: BaseException) -> str:
