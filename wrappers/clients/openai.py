@@ -152,13 +152,14 @@ class OpenAIClient:
 
     async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
-        began, loop = time.perf_counter(), asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         if loop not in self._lines:
             key = self._key.reveal() if self._key else "none"
             self._lines[loop] = _Lines(self.base_url, key)
+        lines, began = self._lines[loop], time.perf_counter()
         while True:
             arguments = self._arguments(request)
-            response = await self._send(self._lines[loop], arguments)
+            response = await self._send(lines, arguments)
             if isinstance(response, ClientError):
                 return response
             if response.is_success:
