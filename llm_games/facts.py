@@ -11,12 +11,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 
-Array = NDArray[Any]
 LONGEST_DECIMAL = 10
 """Letters of a float that is taken as the decimal it is written as."""
 
@@ -31,6 +30,7 @@ def param(
     low: int | None = None,
     high: int | None = None,
     read: Callable[[str, Any], Any] | None = None,
+    each: Callable[[str, Any], Any] | None = None,
     none: str = "",
     words: Mapping[str, str] | None = None,
     **choices: str,
@@ -42,6 +42,7 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
+        each: checks a value, of which there is one for all players, or one for each.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
         choices: it is one of these words, each with its meaning. A default that is true or false
             needs none.
@@ -51,6 +52,7 @@ def param(
         start = {"none": none} if default == "none" else {}
         none, choices = "", {**start, **choices, "none": none}
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
+    about["each"] = each
     return field(default=default, metadata=about | {"choices": {**(words or {}), **choices}})
 
 
@@ -64,7 +66,17 @@ def check_parameters(game: Any) -> None:
         value, about = getattr(game, f.name), f.metadata
         if not about or (about["none"] and value is None):
             continue
-        if about["read"]:
+        if about["each"]:
+            many = isinstance(value, (list, tuple))
+            if many and len(value) != game.players:
+                raise BadParameter(
+                    f"{f.name} must be one for all or {game.players}, one for each of "
+                    f"{game.players} players, got {value!r}"
+                )
+            for one in value if many else (value,):
+                about["each"](f.name, one)
+            object.__setattr__(game, f.name, tuple(value) if many else value)
+        elif about["read"]:
             object.__setattr__(game, f.name, about["read"](f.name, value))
         elif about["choices"]:
             check_choice(f.name, value, tuple(about["choices"]))
@@ -153,12 +165,14 @@ class Draw(NamedTuple):
         name: under which it is drawn and can be given.
         of: draws it, ``(..., *batch)``, from noise that is its own.
         low, high: the range of given values, both included.
+        distinct: no value comes twice at a table.
     """
 
     name: str
     of: Callable[[Noise], Any]
     low: float
     high: float
+    distinct: bool = False
 
     def given(self, values: Any, drawn: Array) -> Array:
         """Put given values in the place of drawn ones; fewer rows replace the first ones.
@@ -185,7 +199,14 @@ class Draw(NamedTuple):
             raise BadParameter(
                 f"chance {self.name!r} must be {allowed}, got the shape {np.shape(values)}"
             ) from None
-        return rows if first is drawn else np.concatenate([rows, drawn[len(rows) :]])
+        if first is not drawn:
+            rows = np.concatenate([rows, drawn[len(rows) :]])
+        if self.distinct and (np.diff(np.sort(rows, axis=0), axis=0) == 0).any():
+            raise BadParameter(
+                f"chance {self.name!r} must have each number only once, got {values!r}; give all "
+                f"{len(rows)}, from {self.low:g} to {self.high:g}"
+            )
+        return rows
 
 
 def fixed(values: Any) -> Callable[[Noise], Array]:
@@ -197,6 +218,15 @@ def fixed(values: Any) -> Callable[[Noise], Array]:
         return np.broadcast_to(array.reshape((*array.shape, *ones)), (*array.shape, *noise.batch))
 
     return stand_in
+
+
+def within(noise: Noise, draw: Callable[[Noise], Array], low: Any, high: Any) -> Array:
+    """Draw anew what is not from `low` to `high`, until all is."""
+    values, attempt = draw(noise.of(0)), 0
+    while (outside := (values < low) | (values > high)).any():
+        attempt += 1
+        values = np.where(outside, draw(noise.of(attempt)), values)
+    return values
 
 
 # -- checks of values -----------------------------------------------------------------------------
@@ -218,19 +248,19 @@ def rounds_shown(name: str, value: Any) -> Any:
 
 
 def rows_of(
-    name: str, value: Any, rows: int, players: int, low: int, high: int
+    name: str, value: Any, rows: int, columns: int, low: int, high: int, what: str = "rounds"
 ) -> tuple[tuple[int, ...], ...]:
-    """Read rows of `players` integers in ``low..high``, one for each round.
+    """Read rows of integers in ``low..high``, one for each of `what`.
 
     Raises:
         BadParameter: it is something else.
     """
-    shape = f"{rows} row{'s' if rows > 1 else ''} (rounds) of {players} integers"
+    shape = f"{rows} row{'s' if rows > 1 else ''} ({what}) of {columns} integers"
     try:
         table = tuple(tuple(row) for row in value)
     except TypeError:
         raise BadParameter(f"{name} must be {shape}, got {value!r}") from None
-    if len(table) != rows or any(len(row) != players for row in table):
+    if len(table) != rows or any(len(row) != columns for row in table):
         lengths = [len(row) for row in table]
         raise BadParameter(f"{name} must be {shape}, got rows of the lengths {lengths}")
     for number in (number for row in table for number in row):

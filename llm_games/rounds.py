@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.facts import NUMBERS_ONLY, Fact, param
-from llm_games.questions import Question
 from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
 Seen = tuple[str, Mapping[str, tuple[Array, str]]]
@@ -32,10 +31,6 @@ class Rounds(Rulebook):
             actions: mended, see `mend`.
             broke: who broke a rule.
         """
-
-    @abstractmethod
-    def asks(self, state: Any, seat: int) -> Question:
-        """Return what a seat is asked in a game that goes on."""
 
     @abstractmethod
     def spectacle(self, state: Any) -> Seen:
@@ -90,9 +85,6 @@ class Rounds(Rulebook):
 
     def told(self, state: Any, seat: int) -> dict[str, Any]:
         return self.teller(state)(seat)
-
-    def question(self, state: Any, seat: int) -> Question | None:
-        return None if state.over else self.asks(state, seat)
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)

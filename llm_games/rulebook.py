@@ -18,8 +18,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from gymnasium import spaces
 
+from llm_games.arrays import Array, any_true, tall
 from llm_games.errors import IllegalAction, unknown
-from llm_games.facts import Array, Column, Draw, Fact, check_integer, check_parameters, param
+from llm_games.facts import Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Question
 
@@ -60,6 +61,12 @@ class State:
         other.__dict__.update(self.__dict__, **changes)
         return other
 
+    def merged(self, other: Self, where: PerTable) -> Self:
+        """Return this state with the other's values at these tables, bool ``(*batch)``."""
+        values = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
+        # What was drawn before play stays as it is.
+        return self.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
+
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -93,7 +100,7 @@ Played = tuple[Any, Outcome]
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
 
-    ``begin``, ``asked``, ``play``, ``known``, ``told``, ``question`` and ``bounds`` are what a game
+    ``begin``, ``asked``, ``play``, ``known``, ``told``, ``asks`` and ``bounds`` are what a game
     must say, and ``draws`` what it leaves to chance; the rest has defaults.
     """
 
@@ -175,8 +182,8 @@ class Rulebook(ABC):
         """
 
     @abstractmethod
-    def question(self, state: Any, seat: int) -> Question | None:
-        """Return what this seat of one table is asked now; None if it is not its move."""
+    def asks(self, state: Any, seat: int) -> Question:
+        """Return what this seat of one table is asked when it is its move."""
 
     # -- what follows from them --------------------------------------------------------------
 
@@ -260,6 +267,10 @@ class Rulebook(ABC):
         """Return who is told anything, bool; None for all. The others' numbers are zeros."""
         return None
 
+    def question(self, state: Any, seat: int) -> Question | None:
+        """Return what this seat of one table is asked now; None if it is not its move."""
+        return self.asks(state, seat) if self.asked(state)[seat] else None
+
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Return what tells a seat of one table what it knows, see `told`."""
         return partial(self.told, state)
@@ -326,12 +337,7 @@ class Rulebook(ABC):
     def _freeze(self, before: Any, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
         """Keep tables that were over before this step exactly as they were."""
         over = before.over
-        kept = {
-            k: np.where(over, v, new)
-            for k, v in before.arrays().items()
-            if (new := getattr(after, k)) is not v  # what was drawn before play stays as it is
-        }
-        return after.replace(**kept), dataclasses.replace(
+        return before.merged(after, ~over), dataclasses.replace(
             outcome,
             rewards=np.where(over, 0.0, outcome.rewards),
             finished=outcome.finished | over,
@@ -345,14 +351,20 @@ class Rulebook(ABC):
         """Whether `legal` is `bounds` for every seat at all times."""
         return type(self).legal is Rulebook.legal
 
-    masked: ClassVar[bool] = False
-    """whether the legal actions of a seat change during a game, so that it is shown a mask"""
+    narrows: ClassVar[bool] = False
+    """whether the legal actions of a seat change during a game"""
     picks: ClassVar[bool] = False
     """whether an action picks one of a few options, of which the mask shows the legal ones"""
     decline: ClassVar[int | None] = None
     """an action beside amounts: no bid, or to withdraw"""
     steps: ClassVar[int] = 21
     """shares of what is legal now that an index can stand for, where amounts are too many"""
+
+    @property
+    def masked(self) -> bool:
+        """Whether a seat is shown a mask of its legal actions: if these change, and are few."""
+        low, high = self.bounds()
+        return self.picks or (self.narrows and self.unit == 1 and high - low < LARGEST_DISCRETE)
 
     @property
     def division(self) -> int | None:
@@ -395,11 +407,15 @@ class Rulebook(ABC):
         Only for games whose space is Discrete; all False for seats that are not asked.
         """
         first, last = self.bounds()
-        low, high = self.legal(state)
+        (low, high), asked = self.amounts(state), self.asked(state)
         places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
-        reach = np.where(self.asked(state), high - first, -1).astype(np.int32)
+        reach = np.where(asked, high - first, -1).astype(np.int32)
         mask = places <= reach[..., None]
-        return mask & (places >= (low - first)[..., None]) if (low > first).any() else mask
+        if (low > first).any():
+            mask &= places >= (low - first).astype(np.int32)[..., None]
+        if self.decline is not None:
+            mask[..., self.decline - first] = asked
+        return mask
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
         """Turn an action of `space` into one of the rules; None is `MISSING`.
@@ -445,6 +461,11 @@ class Rulebook(ABC):
     @cached_property
     def _seats(self) -> Array:
         return np.arange(self.players)
+
+    def of_each(self, name: str) -> tuple[Any, ...]:
+        """Return a parameter that is one for all, or one for each player, as one for each."""
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,) * self.players
 
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
@@ -518,21 +539,3 @@ def seated(
         else value
         for name, value in params.items()
     }
-
-
-def any_true(array: Array) -> bool:
-    """Return whether any entry is true; on a few entries several times as fast as ``any()``."""
-    return bool(np.count_nonzero(array))
-
-
-def tall(values: Array, batch: tuple[int, ...]) -> Array:
-    """Let one value for each seat (or place) broadcast over a batch: ``(n, 1, ...)``."""
-    return values.reshape(-1, *(1,) * len(batch)) if batch else values
-
-
-def at(values: Array, place: Array) -> Array:
-    """Take each table's values at one place ``(*batch)`` of ``(places, ..., *batch)``."""
-    if np.ndim(place) == 0:  # of one table: the same, and fast
-        return values[place]
-    place = place[(None,) * (values.ndim - place.ndim)]
-    return np.take_along_axis(values, place, axis=0)[0]

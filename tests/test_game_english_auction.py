@@ -428,6 +428,14 @@ def test_orders_of_sale(order, letters):
     assert "".join(game.catalogue[i].name[-1] for i in state.order[:, 1]) == letters
 
 
+def test_a_given_order_has_each_item_once():
+    game = auction([10000] * 2)
+    assert game.reset(given={"order": [9, *range(9)]}).order.tolist() == [9, *range(9)]
+    for order in ([0] * 10, [1]):
+        with pytest.raises(BadParameter, match=r"chance 'order' .* only once, got .*; give all 10"):
+            game.reset(given={"order": order})
+
+
 def test_shuffled_orders_are_uniform():
     game = llm_games.rules("english_auction", items="items_3", item_order="shuffled")
     orders = game.reset(0, (6000,)).order

@@ -9,22 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.arrays import Array, any_true, at
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, param
-from llm_games.questions import MISSING, Question, Target
+from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
-from llm_games.rulebook import (
-    Array,
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    any_true,
-    at,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 MISS = -1
 """The action of missing on purpose; shooting at a player is its seat."""
@@ -67,7 +57,6 @@ class BattleRoyale(Rulebook):
     title: ClassVar[str] = "Battle royale"
     source: ClassVar[str] = "γ-Bench"
     turns: ClassVar[bool] = True
-    masked: ClassVar[bool] = True
     idle: ClassVar[int] = MISS
     picks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
@@ -253,9 +242,7 @@ class BattleRoyale(Rulebook):
             "left": int(state.left[seat]),
         }
 
-    def question(self, state: BattleRoyaleState, seat: int) -> Question | None:
-        if not self.asked(state)[seat]:
-            return None
+    def asks(self, state: BattleRoyaleState, seat: int) -> Target:
         seats = {name: other for other, name in enumerate(self.names())}
         mine = {self.names()[seat]: seat}
         living = {name: other for name, other in seats.items() if state.living[other]}

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
 from llm_games.facts import (
     Draw,
@@ -26,7 +27,7 @@ from llm_games.facts import (
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST_DISCRETE, Array, Chance, PerPlayer, PerTable, State, at
+from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {
@@ -108,6 +109,7 @@ class BeautyContest(Rounds):
     name: ClassVar[str] = "beauty_contest"
     title: ClassVar[str] = "Beauty contest"
     source: ClassVar[str] = "γ-Bench, EconArena, Shall We Talk"
+    narrows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "econ_arena": _ECON_ARENA,
@@ -227,10 +229,8 @@ class BeautyContest(Rounds):
         return np.full(shape, self.bounds()[0]), np.full(shape, state.limit)
 
     @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether the legal numbers, up to the table's largest, are shown as a mask."""
-        low, high = self.bounds()
-        return self.max_draw is not None and self.unit == 1 and high - low < LARGEST_DISCRETE
+    def masked(self) -> bool:
+        return super().masked and not self.same_limits
 
     def mend(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
         """Keep numbers out of range: `rule_breaker` says in `pay` what becomes of them."""

@@ -26,7 +26,7 @@ from llm_games.facts import (
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST_DISCRETE, Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
 _ECON_ARENA: dict[str, Any] = {
     "players": 5,
@@ -67,6 +67,7 @@ class BudgetAuction(Rounds):
     name: ClassVar[str] = "budget_auction"
     title: ClassVar[str] = "Budget auction"
     source: ClassVar[str] = "EconArena"
+    narrows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "econ_arena": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
         "econ_arena_L": _ECON_ARENA | {"mu": 50, "sigma": 10, "assets": 100},
@@ -174,11 +175,6 @@ class BudgetAuction(Rounds):
     def legal(self, state: BudgetAuctionState) -> tuple[PerPlayer, PerPlayer]:
         high = self.money(state.round.shape)
         return np.zeros_like(high), high
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a seat's legal bids, up to its assets, are shown as a mask."""
-        return self.unit == 1 and max(self._assets) < LARGEST_DISCRETE
 
     def mend(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
         """Keep illegal bids: `rule_breaker` says in `pay` what becomes of them."""

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Array, Chance, PerPlayer, State
+from llm_games.rulebook import Chance, PerPlayer, State
 
 STAY, GO = 0, 1
 

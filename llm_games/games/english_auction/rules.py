@@ -4,36 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
+from llm_games.arrays import Array, any_true, at, tall
+from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.games.english_auction.ties import leader_of
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    any_true,
-    at,
-    tall,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
+AIMS = ("profit", "items")
 MOST_LOTS = 1000
 """Lots drawn for ties, one a round; of a longer auction they come again."""
 
@@ -45,9 +33,7 @@ def frozen(name: str, value: Any) -> Any:
 
 def of(values: Array, place: PerTable) -> PerPlayer:
     """Take each table's values at one place of ``(players, items, *batch)``."""
-    if np.ndim(place) == 0:
-        return values[:, place]
-    return np.take_along_axis(values, place[None, None], axis=1)[:, 0]
+    return at(values.swapaxes(0, 1), place)
 
 
 @dataclass(frozen=True)
@@ -103,6 +89,7 @@ class EnglishAuction(Rulebook):
     source: ClassVar[str] = "AucArena"
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
+    narrows: ClassVar[bool] = True
     idle: ClassVar[int] = WITHDRAW
     decline: ClassVar[int | None] = WITHDRAW
     personal = ("budgets", "overestimate_pct", "objective", "private_values")
@@ -129,13 +116,21 @@ class EnglishAuction(Rulebook):
     players: int = param(4, "number of bidders", low=1)
     items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)", read=frozen)
     item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names", read=frozen)
-    budgets: int | tuple[int, ...] = param(10_000, "money of all bidders, or of each", read=frozen)
+    budgets: int | tuple[int, ...] = param(
+        10_000,
+        "money of all bidders, or of each",
+        each=lambda name, value: check_integer(f"each of the {name}", value, 0, LARGEST),
+    )
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(50, "mean of private values, normal within 1 to the own budget")
     value_sd: int = param(10, "their standard deviation, at most `value_mean`")
     private_values: Any = param(None, "a row for each bidder", read=frozen, none="drawn")
-    overestimate_pct: int | tuple[int, ...] = param(10, "percent above the value", read=frozen)
-    objective: str | tuple[str, ...] = param("profit", "or ``items``, or of each", read=frozen)
+    overestimate_pct: int | tuple[int, ...] = param(
+        10, "percent above the value", each=partial(check_integer, low=-100, high=100)
+    )
+    objective: str | tuple[str, ...] = param(
+        "profit", "or ``items``, or of each", each=partial(check_choice, choices=AIMS)
+    )
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
@@ -154,36 +149,15 @@ class EnglishAuction(Rulebook):
     def __post_init__(self) -> None:
         super().__post_init__()
         order_of(self.catalogue, self.item_order)
-        for budget in self._each("budgets"):
-            check_integer("each of the budgets", budget, 0, LARGEST)
-        for pct in self._each("overestimate_pct"):
-            check_integer("overestimate_pct", pct, -100, 100)
-        for objective in self.objectives:
-            check_choice("objective", objective, ("profit", "items"))
         if self.first_bidder != "random":
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
-        rows, count = self.private_values, len(self.catalogue)
-        if rows is not None:
-            if [len(row) for row in rows] != [count] * self.players:
-                raise BadParameter(
-                    f"private_values must be {self.players} rows (bidders) of {count} integers "
-                    f"(items), got {rows!r}"
-                )
-            for value in (value for row in rows for value in row):
-                check_integer("each of the private_values", value, 0, LARGEST)
+        if self.private_values is not None:
+            shape = self.players, len(self.catalogue)
+            rows_of("private_values", self.private_values, *shape, 0, LARGEST, "bidders")
         elif self.values == "private":
-            least = min(self._each("budgets"))
+            least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
             check_integer("value_sd", self.value_sd, 0, self.value_mean)
-
-    def _each(self, name: str) -> tuple[Any, ...]:
-        """Return a parameter that is one for all or one for each, as one for each."""
-        given = getattr(self, name)
-        if isinstance(given, tuple) and len(given) != self.players:
-            raise BadParameter(
-                f"{name} must be one for all or {self.players}, one for each bidder, got {given!r}"
-            )
-        return given if isinstance(given, tuple) else (given,) * self.players
 
     # -- what follows from the parameters --------------------------------------------------------
 
@@ -195,17 +169,17 @@ class EnglishAuction(Rulebook):
     @cached_property
     def purses(self) -> Array:
         """Each bidder's money at the start, int64 ``(players,)``."""
-        return np.array(self._each("budgets"), np.int64)
+        return np.array(self.of_each("budgets"), np.int64)
 
     @cached_property
     def markups(self) -> Array:
         """Each bidder's overestimate in percent, int64 ``(players,)``."""
-        return np.array(self._each("overestimate_pct"), np.int64)
+        return np.array(self.of_each("overestimate_pct"), np.int64)
 
     @cached_property
     def objectives(self) -> tuple[str, ...]:
         """What each bidder pursues, ``profit`` or ``items``."""
-        return self._each("objective")
+        return self.of_each("objective")
 
     @cached_property
     def scale(self) -> int:
@@ -234,46 +208,39 @@ class EnglishAuction(Rulebook):
     @cached_property
     def most_rounds(self) -> tuple[int, ...]:
         """The largest number of rounds that each listed item can take."""
-        return tuple(self._most_rounds(item.start) for item in self.catalogue)
-
-    def _most_rounds(self, start: int) -> int:
-        replies, longest = self.players if self.bidding == "cyclic" else 1, 0
-        for cuts in range(self.max_discounts + 1 if self.discount else 1):
-            bids = (self._richest - start) // int(self.raise_from(start)) + 1
-            longest = max(longest, (cuts + 1) * replies + max(bids, 0))
-            start = start * (100 - (self.discount or 0)) // 100
-        return longest
+        replies, most = self.players if self.bidding == "cyclic" else 1, []
+        for start in (item.start for item in self.catalogue):
+            longest = 0
+            for cuts in range(self.max_discounts + 1 if self.discount else 1):
+                bids = (self._richest - start) // int(self.raise_from(start)) + 1
+                longest = max(longest, (cuts + 1) * replies + max(bids, 0))
+                start = start * (100 - (self.discount or 0)) // 100
+            most.append(longest)
+        return tuple(most)
 
     # -- the first state --------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
         count, seats, rounds = len(self.catalogue), self.players, min(self.length(), MOST_LOTS)
-        order = fixed(order_of(self.catalogue, self.item_order))
+        order, first = fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder)
         if self.item_order == "shuffled":
             order = lambda noise: noise.order(count)
-        first = fixed(self.first_bidder)
         if self.first_bidder == "random":
             first = lambda noise: noise.integers(0, seats)
-        values = fixed([[item.value for item in self.catalogue]] * seats)
-        if self.values == "private":
-            values = fixed(self.private_values) if self.private_values else self._draw_values
+        values = lambda noise: within(noise, self._value, 1, tall(self.purses, (1, *noise.batch)))
+        if self.values == "common" or self.private_values:
+            common = [[item.value for item in self.catalogue]] * seats
+            values = fixed(common if self.values == "common" else self.private_values)
         return (
-            Draw("order", order, 0, count - 1),
+            Draw("order", order, 0, count - 1, distinct=True),
             Draw("values", values, 0, self._dearest),
             Draw("first", first, 0, seats - 1),
             Draw("lots", lambda noise: noise.random(rounds), 0, np.nextafter(1, 0)),
         )
 
-    def _draw_values(self, noise: Noise) -> Array:
-        """Draw private values of the listed items, int64 ``(players, items, *batch)``."""
-        shape = (self.players, len(self.catalogue))
-        values, attempt = np.zeros((*shape, *noise.batch), np.int64), 0
-        most = tall(self.purses, values.shape[1:])
-        while any_true(again := (values < 1) | (values > most)):
-            drawn = noise.of(attempt).normal(self.value_mean, self.value_sd, shape)
-            values = np.where(again, drawn.astype(np.int64), values)  # the fraction is cut
-            attempt += 1
-        return values
+    def _value(self, noise: Noise) -> Array:
+        drawn = noise.normal(self.value_mean, self.value_sd, (self.players, len(self.catalogue)))
+        return drawn.astype(np.int64)  # the fraction is cut
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> EnglishAuctionState:
         order, count = chance["order"], len(self.catalogue)
@@ -350,17 +317,6 @@ class EnglishAuction(Rulebook):
     def mend(self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
         """Keep broken replies: `play` counts them by kind before it takes them for withdrawals."""
         return actions.astype(np.int64, copy=False)
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a bidder's legal bids are shown as a mask."""
-        return self._richest - WITHDRAW < LARGEST_DISCRETE
-
-    def mask(self, state: EnglishAuctionState) -> Array:
-        bids, floor = np.arange(self._richest + 1), self.floor(state)[..., None]
-        can = (bids >= floor) & (bids <= state.budget[..., None])
-        legal = np.concatenate([np.ones_like(can[..., :1]), can], axis=-1)
-        return self.asked(state)[..., None] & legal
 
     # -- one round --------------------------------------------------------------------------------
 
@@ -443,9 +399,7 @@ class EnglishAuction(Rulebook):
     def _pursue_items(self) -> Array:
         return np.array([objective == "items" for objective in self.objectives])
 
-    def _lead(
-        self, state: EnglishAuctionState, replies: PerPlayer, spoke: PerPlayer
-    ) -> tuple[PerTable, PerTable]:
+    def _lead(self, state: Any, replies: PerPlayer, spoke: PerPlayer) -> tuple[PerTable, PerTable]:
         """Return the highest bid and its bidder after these replies; -1 while there is none."""
         top = replies.max(axis=0)
         bid = top >= 0
@@ -458,12 +412,7 @@ class EnglishAuction(Rulebook):
         nobody = np.full(state.budget.shape, NO_REPLY, np.int64)
         while any_true(idle := ~self.asked(state).any(axis=0) & ~state.over):
             after, more = self._round(state, nobody)
-            kept = {
-                k: np.where(idle, new, v)
-                for k, v in state.arrays().items()
-                if (new := getattr(after, k)) is not v
-            }
-            state, rewards = state.replace(**kept), rewards + np.where(idle, more, 0)
+            state, rewards = state.merged(after, idle), rewards + np.where(idle, more, 0)
         return state, rewards
 
     # -- what bidders know ------------------------------------------------------------------------
@@ -506,10 +455,8 @@ class EnglishAuction(Rulebook):
         buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
         paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * self.hears_sale(s)
         value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.announces)
-        coming, ahead = (
-            (lambda s: s.starts * unsold(s)),
-            (lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]),
-        )
+        coming = lambda s: s.starts * unsold(s)
+        ahead = lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]
         reply = lambda s: np.where(s.last_reply == WITHDRAW, -scale, np.maximum(s.last_reply, 0))
         said = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
         gain = "announced profit of seat {}; 0 if not announced"
@@ -599,9 +546,7 @@ class EnglishAuction(Rulebook):
         """Return the item at a place in one table's order of sale."""
         return self.catalogue[int(state.order[place])]
 
-    def question(self, state: EnglishAuctionState, player: int) -> Bid | None:
-        if not self.asked(state)[player]:
-            return None
+    def asks(self, state: EnglishAuctionState, player: int) -> Bid:
         floor, budget = int(self.floor(state)), int(state.budget[player])
         item = self.item_at(state, state.item).name
         return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)

@@ -237,9 +237,7 @@ class PirateGame(Rulebook):
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
-    def question(self, state: PirateGameState, seat: int) -> Question | None:
-        if not self.asked(state)[seat]:
-            return None
+    def asks(self, state: PirateGameState, seat: int) -> Question:
         if int(state.phase) == VOTE:
             words = {"accept": ACCEPT, "reject": REJECT}
             contains = self.vote_parse == "contains"

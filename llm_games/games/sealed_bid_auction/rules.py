@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
-from llm_games.facts import Array, Draw, Fact, check_integer, param, rows_of
+from llm_games.facts import Draw, Fact, check_integer, param, rows_of
 from llm_games.noise import Noise
 from llm_games.questions import Integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, LARGEST_DISCRETE, Chance, PerPlayer, PerTable, State, at
+from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class SealedBidAuction(Rounds):
     name: ClassVar[str] = "sealed_bid_auction"
     title: ClassVar[str] = "Sealed-bid auction"
     source: ClassVar[str] = "γ-Bench"
+    narrows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
@@ -140,11 +142,6 @@ class SealedBidAuction(Rounds):
             return super().legal(state)
         high = self.valuation(state)
         return np.zeros_like(high), high
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a seat's legal bids, up to its valuation, are shown as a mask."""
-        return not self.same_limits and self.valuation_max < LARGEST_DISCRETE
 
     def pay(self, state: SealedBidAuctionState, bids: PerPlayer, broke: PerPlayer) -> Paid:
         values, highest = self.valuation(state), bids.max(axis=0)

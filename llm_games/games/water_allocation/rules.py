@@ -12,22 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from llm_games.arrays import Array, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
 from llm_games.questions import NO_BID, Action, SealedBid
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    at,
-    tall,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 
 class Resident(NamedTuple):
@@ -129,6 +118,7 @@ class WaterAllocation(Rulebook):
 
     name: ClassVar[str] = "water_allocation"
     lasting: ClassVar[Mapping[str, Any]] = {"hp_start": 10**6, "hp_max": 10**6}
+    narrows: ClassVar[bool] = True
     idle: ClassVar[int] = NO_BID
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
@@ -395,11 +385,6 @@ class WaterAllocation(Rulebook):
         won[where] = served
         return won, left
 
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether the bids that a seat can pay for are shown as a mask."""
-        return self.unit == 1 and self._richest - NO_BID < LARGEST_DISCRETE
-
     def mask(self, state: WaterAllocationState) -> Array:
         mask = super().mask(state)
         mask[..., 0] = True  # the dead have nothing but "no bid"
@@ -504,9 +489,7 @@ class WaterAllocation(Rulebook):
     def _shown(self, dry: Any) -> int:
         return int(dry) + (self.shown_dry_counter == "next_loss")
 
-    def question(self, state: WaterAllocationState, seat: int) -> SealedBid | None:
-        if not self.asked(state)[seat]:
-            return None
+    def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
