@@ -429,7 +429,7 @@ def test_orders_of_sale(order, letters):
 
 
 def test_a_given_order_has_each_item_once():
-    game = auction([10000] * 2)
+    game = llm_games.rules("english_auction")
     assert game.reset(given={"order": [9, *range(9)]}).order.tolist() == [9, *range(9)]
     for order in ([0] * 10, [1]):
         with pytest.raises(BadParameter, match=r"chance 'order' .* only once, got .*; give all 10"):
