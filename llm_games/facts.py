@@ -8,13 +8,17 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
+
+T = TypeVar("T")
+Each = T | tuple[T, ...]
+"""Of a parameter: one for all players, or one for each."""
 
 LONGEST_DECIMAL = 10
 """Letters of a float that is taken as the decimal it is written as."""
@@ -30,7 +34,7 @@ def param(
     low: int | None = None,
     high: int | None = None,
     read: Callable[[str, Any], Any] | None = None,
-    each: Callable[[str, Any], Any] | None = None,
+    each: tuple[Any, ...] = (),
     none: str = "",
     words: Mapping[str, str] | None = None,
     **choices: str,
@@ -42,7 +46,8 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
-        each: checks a value, of which there is one for all players, or one for each.
+        each: there is one for all players, or one for each, from the first to the second of these
+            integers, or one of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
         choices: it is one of these words, each with its meaning. A default that is true or false
             needs none.
@@ -67,15 +72,7 @@ def check_parameters(game: Any) -> None:
         if not about or (about["none"] and value is None):
             continue
         if about["each"]:
-            many = isinstance(value, (list, tuple))
-            if many and len(value) != game.players:
-                raise BadParameter(
-                    f"{f.name} must be one for all or {game.players}, one for each of "
-                    f"{game.players} players, got {value!r}"
-                )
-            for one in value if many else (value,):
-                about["each"](f.name, one)
-            object.__setattr__(game, f.name, tuple(value) if many else value)
+            object.__setattr__(game, f.name, _each(f.name, value, game.players, about["each"]))
         elif about["read"]:
             object.__setattr__(game, f.name, about["read"](f.name, value))
         elif about["choices"]:
@@ -84,6 +81,21 @@ def check_parameters(game: Any) -> None:
             check_choice(f.name, value, (False, True))
         elif about["low"] is not None:
             check_integer(f.name, value, about["low"], about["high"])
+
+
+def _each(name: str, value: Any, players: int, limits: tuple[Any, ...]) -> Any:
+    many = isinstance(value, (list, tuple))
+    if many and len(value) != players:
+        raise BadParameter(
+            f"{name} must be one for all or {players}, one for each of {players} players, got "
+            f"{value!r}"
+        )
+    for one in value if many else (value,):
+        if isinstance(limits[0], str):
+            check_choice(name, one, limits)
+        else:
+            check_integer(f"each of the {name}", one, *limits)
+    return tuple(value) if many else value
 
 
 def allowed(parameter: dataclasses.Field[Any]) -> str:

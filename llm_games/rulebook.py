@@ -117,6 +117,8 @@ class Rulebook(ABC):
     """parameters with which players who do nothing play on, for estimates of a run"""
     idle: ClassVar[int] = 0
     """the declared move in place of a missing or illegal one, see `fallback`"""
+    mends: ClassVar[bool] = True
+    """whether the fallback takes the place of what broke a rule; else `play` treats it"""
     personal: ClassVar[tuple[str, ...]] = ()
     """parameters that may list a value for each player and go with it if it changes seats"""
 
@@ -293,7 +295,9 @@ class Rulebook(ABC):
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""
-        return np.where(broke, self.fallback(state), actions) if any_true(broke) else actions
+        if self.mends and any_true(broke):
+            return np.where(broke, self.fallback(state), actions)
+        return actions.astype(np.int64, copy=False)
 
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.

@@ -110,6 +110,7 @@ class BeautyContest(Rounds):
     title: ClassVar[str] = "Beauty contest"
     source: ClassVar[str] = "γ-Bench, EconArena, Shall We Talk"
     narrows: ClassVar[bool] = True
+    mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "econ_arena": _ECON_ARENA,
@@ -231,10 +232,6 @@ class BeautyContest(Rounds):
     @property
     def masked(self) -> bool:
         return super().masked and not self.same_limits
-
-    def mend(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        """Keep numbers out of range: `rule_breaker` says in `pay` what becomes of them."""
-        return actions.astype(np.int64, copy=False)
 
     def pay(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         numbers, legal = actions, ~broke

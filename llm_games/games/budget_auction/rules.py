@@ -68,6 +68,7 @@ class BudgetAuction(Rounds):
     title: ClassVar[str] = "Budget auction"
     source: ClassVar[str] = "EconArena"
     narrows: ClassVar[bool] = True
+    mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "econ_arena": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
         "econ_arena_L": _ECON_ARENA | {"mu": 50, "sigma": 10, "assets": 100},
@@ -175,10 +176,6 @@ class BudgetAuction(Rounds):
     def legal(self, state: BudgetAuctionState) -> tuple[PerPlayer, PerPlayer]:
         high = self.money(state.round.shape)
         return np.zeros_like(high), high
-
-    def mend(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        """Keep illegal bids: `rule_breaker` says in `pay` what becomes of them."""
-        return actions.astype(np.int64, copy=False)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from llm_games.arrays import Array, any_true, at, tall
-from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param, rows_of, within
+from llm_games.facts import Draw, Each, Fact, check_integer, fixed, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.games.english_auction.ties import leader_of
 from llm_games.noise import Noise
@@ -21,7 +21,6 @@ WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
-AIMS = ("profit", "items")
 MOST_LOTS = 1000
 """Lots drawn for ties, one a round; of a longer auction they come again."""
 
@@ -90,6 +89,7 @@ class EnglishAuction(Rulebook):
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
     narrows: ClassVar[bool] = True
+    mends: ClassVar[bool] = False
     idle: ClassVar[int] = WITHDRAW
     decline: ClassVar[int | None] = WITHDRAW
     personal = ("budgets", "overestimate_pct", "objective", "private_values")
@@ -116,21 +116,13 @@ class EnglishAuction(Rulebook):
     players: int = param(4, "number of bidders", low=1)
     items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)", read=frozen)
     item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names", read=frozen)
-    budgets: int | tuple[int, ...] = param(
-        10_000,
-        "money of all bidders, or of each",
-        each=lambda name, value: check_integer(f"each of the {name}", value, 0, LARGEST),
-    )
+    budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(50, "mean of private values, normal within 1 to the own budget")
     value_sd: int = param(10, "their standard deviation, at most `value_mean`")
     private_values: Any = param(None, "a row for each bidder", read=frozen, none="drawn")
-    overestimate_pct: int | tuple[int, ...] = param(
-        10, "percent above the value", each=partial(check_integer, low=-100, high=100)
-    )
-    objective: str | tuple[str, ...] = param(
-        "profit", "or ``items``, or of each", each=partial(check_choice, choices=AIMS)
-    )
+    overestimate_pct: Each[int] = param(10, "percent above the value", each=(-100, 100))
+    objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
@@ -314,10 +306,6 @@ class EnglishAuction(Rulebook):
     def breaks(self, state: EnglishAuctionState, actions: PerPlayer) -> PerPlayer:
         return self.break_kinds(state, actions) > 0
 
-    def mend(self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        """Keep broken replies: `play` counts them by kind before it takes them for withdrawals."""
-        return actions.astype(np.int64, copy=False)
-
     # -- one round --------------------------------------------------------------------------------
 
     def play(self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer) -> Played:
@@ -463,9 +451,8 @@ class EnglishAuction(Rulebook):
         mine = "own estimate of its value; the value if it is private"
         return (
             Fact("items_left", share, 0, 1, "items not closed yet, as a share of all"),
-            Fact(
-                "round", lambda s: s.item_round + 1, 1, rounds, "round of the item on sale, from 1"
-            ),
+            Fact("round", lambda s: s.item_round + 1, 1, rounds,
+                 "round of the item on sale, from 1"),
             money("start", lambda s: s.start * ~s.over, 0, dear, "its start price now"),
             money("estimate", own, 0, worth, mine),
             money("increment", raised, 0, step, "smallest raise; 0 if not told yet"),
@@ -480,36 +467,35 @@ class EnglishAuction(Rulebook):
             Fact("leader", lambda s: s.leader, NOBODY, n - 1, "seat that leads; -1 nobody"),
             Fact("sale_winner", buyer, NOBODY, n - 1, "first round: last item's buyer; -1 nobody"),
             money("sale_price", paid, 0, 1, "first round: last item's price; 0 if unsold"),
-            money(
-                "sale_value", value, 0, worth, "first round: last item's true value; 0 if not told"
-            ),
+            money("sale_value", value, 0, worth,
+                  "first round: last item's true value; 0 if not told"),
             money("start", coming, 0, dear, "start price of item {}; 0 once it is closed", count),
-            money(
-                "estimate", ahead, 0, worth, "own estimate of item {}; 0 once it is closed", count
-            ),
+            money("estimate", ahead, 0, worth,
+                  "own estimate of item {}; 0 once it is closed", count),
             money("reply", reply, -1, 1, said, True),
             Fact("won", lambda s: s.won, 0, count, "items won by seat {}", True),
             money("profit", lambda s: s.profit * self.announces, -1, total, gain, True),
             money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
-        )
+        )  # fmt: skip
 
     def told(self, state: EnglishAuctionState, player: int) -> dict[str, Any]:
         names, place, on_sale = self.names(), int(state.item), not state.over
-        led, closes = state.leader >= 0, len(self.catalogue) if on_sale else place
+        led, lots = state.leader >= 0, range(place, len(self.catalogue)) if on_sale else ()
         ahead = [
             {
                 "name": self.item_at(state, lot).name,
                 "start": int(state.starts[lot]),
                 "estimate": int(state.estimates[player, lot]),
             }
-            for lot in range(place, closes)
+            for lot in lots
         ]
+        now: dict[str, Any] = dict.fromkeys(("number", "item", "start", "estimate", "round"))
+        if on_sale:
+            item = ahead.pop(0)
+            now = {"number": place + 1, "item": item["name"], "start": int(state.start)}
+            now |= {"estimate": item["estimate"], "round": int(state.item_round) + 1}
         return {
-            "number": place + 1 if on_sale else None,
-            "item": ahead[0]["name"] if on_sale else None,
-            "start": int(state.start) if on_sale else None,
-            "estimate": ahead[0]["estimate"] if on_sale else None,
-            "round": int(state.item_round) + 1 if on_sale else None,
+            **now,
             "sale": self._sale(state, place - 1) if self.hears_sale(state)[player] else None,
             "replies": [
                 {"name": name, "bid": reply if reply >= 0 else None}
@@ -521,7 +507,7 @@ class EnglishAuction(Rulebook):
             "increment": int(self.increment(state)) if self.tells_step(state) else None,
             "budget": int(state.budget[player]),
             "bids": int(state.bids_on_item[player]),
-            "ahead": ahead[1:],
+            "ahead": ahead,
             "standings": [
                 {
                     "name": names[seat],
@@ -558,10 +544,10 @@ class EnglishAuction(Rulebook):
                 f"item {place + 1} of {len(self.catalogue)}, {self.item_at(state, place).name}, "
                 f"start price {int(state.start)}, round {int(state.item_round) + 1}"
             )
-        said, rows = {NO_REPLY: "", WITHDRAW: "withdrew"}, []
-        for seat, name in enumerate(self.names()):
-            reply = int(state.last_reply[seat])
-            leads = " leads" if seat == int(state.leader) else ""
-            numbers = (state.budget[seat], state.won[seat], state.profit[seat])
-            rows.append([name, said.get(reply, str(reply)) + leads, *map(str, numbers)])
+        said = {NO_REPLY: "", WITHDRAW: "withdrew"}
+        replies = [said.get(reply, str(reply)) for reply in state.last_reply.tolist()]
+        if state.leader >= 0:
+            replies[int(state.leader)] += " leads"
+        columns = self.names(), replies, state.budget, state.won, state.profit
+        rows = [list(map(str, row)) for row in zip(*columns, strict=True)]
         return f"{self.title}: {caption}", ["seat", "reply", "budget", "items", "profit"], rows
