@@ -6,23 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games import facts
 from llm_games.errors import BadParameter
-from llm_games.facts import (
-    Draw,
-    Fact,
-    check_integer,
-    check_number,
-    exact_of,
-    param,
-    plain,
-    rounds_shown,
-    rows_of,
-)
+from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, plain, rounds_shown
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
@@ -76,7 +66,7 @@ class BudgetAuction(Rounds):
         "econ_arena_H": _ECON_ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
     }
 
-    assets: int | tuple[int, ...] = param(1000, "money of all bidders, or of each")
+    assets: Each[int] = param(1000, "money of all bidders, or of each", each=(1, 10**9))
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
     valuations: tuple[tuple[int, ...], ...] | None = param(None, "one row", none="drawn")
     mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
@@ -96,34 +86,22 @@ class BudgetAuction(Rounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_assets()
         least, fee = min(self._assets), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
-            check_number(name, getattr(self, name), low)
-            if self.valuations is None and getattr(self, name) > least:
+            value = getattr(self, name)
+            check_number(name, value, low)
+            if self.valuations is None and value > least:
                 raise BadParameter(
-                    f"{name} must be from {low} to the assets ({least}), got {getattr(self, name)}"
+                    f"{name} must be from {low} to the assets ({least}), got {value}"
                 )
         if not 0 <= fee <= least or fee * self.unit % 1:
             raise BadParameter(
-                f"entrance_fee must be from 0 to the assets ({least}) in units of "
-                f"1/{self.unit}, got {fee}"
+                f"entrance_fee must be from 0 to the assets ({least}) in units of 1/{self.unit}, "
+                f"got {fee}"
             )
         if self.valuations is not None:
-            row = rows_of("valuations", self.valuations, 1, self.players, 0, 10**9)
+            row = facts.rows_of("valuations", self.valuations, 1, self.players, 0, 10**9)
             object.__setattr__(self, "valuations", row)
-
-    def _check_assets(self) -> None:
-        assets: Any = self.assets
-        listed = isinstance(assets, (list, tuple))
-        if listed and len(assets) != self.players:
-            raise BadParameter(
-                f"assets must be one integer, or one for each of {self.players} players, "
-                f"got {assets!r}"
-            )
-        for money in assets if listed else (assets,):
-            check_integer("assets", money, 1, 10**9)
-        object.__setattr__(self, "assets", tuple(map(int, assets)) if listed else int(assets))
 
     @property
     def unit(self) -> int:
@@ -132,7 +110,7 @@ class BudgetAuction(Rounds):
     @cached_property
     def _assets(self) -> tuple[int, ...]:
         """Each bidder's assets, in money."""
-        return (self.assets,) * self.players if isinstance(self.assets, int) else self.assets
+        return self.of_each("assets")
 
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
         """Return everybody's assets in units."""
@@ -150,17 +128,12 @@ class BudgetAuction(Rounds):
         """Return valuations in money: as given, or normal ones until all are in range."""
         if self.valuations is not None:
             return self.each(np.array(self.valuations[0], np.float64), noise.batch)
-        most = self.money(noise.batch)
-        values = np.zeros(most.shape)
-        for attempt in count():
-            wrong = (values <= 0) | (values > most)
-            if not wrong.any():
-                break
-            drawn = noise.of(attempt).normal(self.mu, self.sigma, (self.players,))
-            cut = self.value_rounding == "truncate"
-            units = np.trunc(drawn) * self.unit if cut else np.rint(drawn * self.unit)
-            values = np.where(wrong, units, values)
-        return values / self.unit
+        return facts.within(noise, self._normal, 1, self.money(noise.batch)) / self.unit
+
+    def _normal(self, noise: Noise) -> PerPlayer:
+        drawn = noise.normal(self.mu, self.sigma, (self.players,))
+        cut = self.value_rounding == "truncate"
+        return np.trunc(drawn) * self.unit if cut else np.rint(drawn * self.unit)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BudgetAuctionState:
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
