@@ -85,17 +85,15 @@ def check_parameters(game: Any) -> None:
 
 def _each(name: str, value: Any, players: int, limits: tuple[Any, ...]) -> Any:
     many = isinstance(value, (list, tuple))
-    if many and len(value) != players:
-        raise BadParameter(
-            f"{name} must be one for all or {players}, one for each of {players} players, got "
-            f"{value!r}"
-        )
+    if many:
+        what = f"one for all or {players}, one for each of {players} players"
+        value = listed(name, value, players, what)
     for one in value if many else (value,):
         if isinstance(limits[0], str):
             check_choice(name, one, limits)
         else:
             check_integer(f"each of the {name}", one, *limits)
-    return tuple(value) if many else value
+    return value
 
 
 def allowed(parameter: dataclasses.Field[Any]) -> str:
@@ -257,6 +255,13 @@ def rounds_shown(name: str, value: Any) -> Any:
     if value != "all":
         check_integer(f'{name} must be "all", or it', value, 0)
     return value
+
+
+def listed(name: str, value: Any, count: int, what: str) -> tuple[Any, ...]:
+    """Read so many values; raise BadParameter, with `what` must be given, for anything else."""
+    if not isinstance(value, (list, tuple)) or len(value) != count:
+        raise BadParameter(f"{name} must be {what}, got {value!r}")
+    return tuple(value)
 
 
 def rows_of(
