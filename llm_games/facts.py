@@ -85,15 +85,15 @@ def check_parameters(game: Any) -> None:
 
 def _each(name: str, value: Any, players: int, limits: tuple[Any, ...]) -> Any:
     many = isinstance(value, (list, tuple))
-    if many:
-        what = f"one for all or {players}, one for each of {players} players"
-        value = listed(name, value, players, what)
-    for one in value if many else (value,):
+    what = f"one for all or {players}, one for each of {players} players"
+    values = listed(name, value, players, what) if many else (value,)
+    for one in values:
         if isinstance(limits[0], str):
             check_choice(name, one, limits)
         else:
             check_integer(f"each of the {name}", one, *limits)
-    return value
+    values = tuple(map(type(limits[0]), values))
+    return values if many else values[0]
 
 
 def allowed(parameter: dataclasses.Field[Any]) -> str:

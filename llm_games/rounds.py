@@ -83,9 +83,6 @@ class Rounds(Rulebook):
 
         return tell
 
-    def told(self, state: Any, seat: int) -> dict[str, Any]:
-        return self.teller(state)(seat)
-
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)
         cells = ([format(v, form) for v in values.tolist()] for values, form in columns.values())

@@ -176,12 +176,12 @@ class Rulebook(ABC):
         """Return what players know, in the order of the columns."""
         raise NotImplementedError(f"{type(self).__name__} must say what is known")
 
-    @abstractmethod
     def told(self, state: Any, seat: int) -> dict[str, Any]:
         """Return what one seat of one table (batch ``()``) knows, as plain Python values.
 
-        It holds the same information as that seat's row of `observe`.
+        It holds the same information as that seat's row of `observe`. A game says this or `teller`.
         """
+        return self.teller(state)(seat)
 
     @abstractmethod
     def asks(self, state: Any, seat: int) -> Question:
