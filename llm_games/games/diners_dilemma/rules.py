@@ -75,10 +75,9 @@ class DinersDilemma(Rounds):
     @cached_property
     def _scaled(self) -> tuple[int, tuple[int, int], tuple[int, int]]:
         """A common denominator, and the prices and utilities multiplied by it."""
-        prices = Fraction(self.cheap_price), Fraction(self.costly_price)
-        utilities = Fraction(self.cheap_utility), Fraction(self.costly_utility)
-        unit = math.lcm(*(value.denominator for value in (*prices, *utilities)))
-        cheap, costly, taste, better = (int(value * unit) for value in (*prices, *utilities))
+        values = (self.cheap_price, self.costly_price, self.cheap_utility, self.costly_utility)
+        unit = math.lcm(*(Fraction(value).denominator for value in values))
+        cheap, costly, taste, better = (int(value * unit) for value in values)
         return unit, (cheap, costly), (taste, better)
 
     @property
@@ -100,17 +99,15 @@ class DinersDilemma(Rounds):
 
     def bill(self, dishes: PerPlayer) -> PerTable:
         """Return the bill, float64."""
-        return self._bill(dishes) / self._scaled[0]
-
-    def _bill(self, dishes: PerPlayer) -> PerTable:
-        _, (cheap, costly), _ = self._scaled
-        return self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
+        unit, (cheap, costly), _ = self._scaled
+        return (self.players * cheap + (costly - cheap) * dishes.sum(axis=0)) / unit
 
     def utility(self, dishes: PerPlayer) -> PerPlayer:
         """Return everybody's utility of a round, float64."""
-        unit, _, (cheap, costly) = self._scaled
-        taste = np.where(dishes == COSTLY, costly, cheap)
-        return (self.players * taste - self._bill(dishes)) / (self.players * unit)
+        unit, (cheap, costly), utilities = self._scaled
+        bill = self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
+        taste = np.where(dishes == COSTLY, *reversed(utilities))
+        return (self.players * taste - bill) / (self.players * unit)
 
     def pay(self, state: DinersDilemmaState, dishes: PerPlayer, broke: PerPlayer) -> Paid:
         record = {"costly": dishes.sum(axis=0), "bill": self.bill(dishes)}
@@ -143,11 +140,9 @@ class DinersDilemma(Rounds):
         return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 
     def spectacle(self, state: DinersDilemmaState) -> Seen:
+        dishes, blank = state.dishes, (np.full(self.players, ""), "")
         if not state.round:
-            blank = np.full(state.dishes.shape, "")
-            return "", {"dish": (blank, ""), "utility": (blank, "")}
-        ordered = np.where(state.dishes == COSTLY, "costly", "cheap")
-        caption = (
-            f"{int(state.dishes.sum())} costly orders, bill {float(self.bill(state.dishes)):.2f}"
-        )
-        return caption, {"dish": (ordered, ""), "utility": (self.utility(state.dishes), ".2f")}
+            return "", {"dish": blank, "utility": blank}
+        ordered = np.where(dishes == COSTLY, "costly", "cheap")
+        caption = f"{int(dishes.sum())} costly orders, bill {float(self.bill(dishes)):.2f}"
+        return caption, {"dish": (ordered, ""), "utility": (self.utility(dishes), ".2f")}
