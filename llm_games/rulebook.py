@@ -279,9 +279,12 @@ class Rulebook(ABC):
 
     def legal(self, state: Any) -> tuple[Array, Array]:
         """Return the lowest and highest legal action now, int64 ``(players, *batch)`` each."""
-        low, high = self.bounds()
-        shape = self.asked(state).shape
-        return np.full(shape, low, np.int64), np.full(shape, high, np.int64)
+        high = self.highest(state)
+        return np.full(high.shape, self.bounds()[0], np.int64), high
+
+    def highest(self, state: Any) -> Array:
+        """Return the highest legal action now, for games whose lowest never changes."""
+        return np.full(self.asked(state).shape, self.bounds()[1], np.int64)
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
@@ -353,7 +356,8 @@ class Rulebook(ABC):
     @cached_property
     def same_limits(self) -> bool:
         """Whether `legal` is `bounds` for every seat at all times."""
-        return type(self).legal is Rulebook.legal
+        own = type(self)
+        return own.legal is Rulebook.legal and own.highest is Rulebook.highest
 
     narrows: ClassVar[bool] = False
     """whether the legal actions of a seat change during a game"""

@@ -212,9 +212,8 @@ class BeautyContest(Rounds):
     def same_limits(self) -> bool:
         return self.max_draw is None
 
-    def legal(self, state: BeautyContestState) -> tuple[PerPlayer, PerPlayer]:
-        shape = state.numbers.shape
-        return np.full(shape, self.bounds()[0]), np.full(shape, state.limit)
+    def highest(self, state: BeautyContestState) -> PerPlayer:
+        return np.full(state.numbers.shape, state.limit)
 
     @property
     def masked(self) -> bool:

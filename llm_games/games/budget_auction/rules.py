@@ -146,9 +146,8 @@ class BudgetAuction(Rounds):
     def same_limits(self) -> bool:
         return len(set(self._assets)) == 1
 
-    def legal(self, state: BudgetAuctionState) -> tuple[PerPlayer, PerPlayer]:
-        high = self.money(state.round.shape)
-        return np.zeros_like(high), high
+    def highest(self, state: BudgetAuctionState) -> PerPlayer:
+        return self.money(state.round.shape)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions

@@ -58,8 +58,7 @@ class DinersDilemma(Rounds):
                 raise BadParameter(
                     f"costly_{kind} must be more than cheap_{kind}, got {costly} and {cheap}"
                 )
-        _, prices, utilities = self._scaled
-        if 2 * self.players * max(map(abs, (*prices, *utilities))) >= 2**62:
+        if 2 * self.players * max(map(abs, self._scaled[1:])) >= 2**62:
             raise BadParameter(
                 f"prices and utilities up to {max(self.costly_price, self.costly_utility)} with "
                 f"{self.players} players are too large or too fine for exact integers; round them"
@@ -73,12 +72,11 @@ class DinersDilemma(Rounds):
             )
 
     @cached_property
-    def _scaled(self) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    def _scaled(self) -> tuple[int, ...]:
         """A common denominator, and the prices and utilities multiplied by it."""
         values = (self.cheap_price, self.costly_price, self.cheap_utility, self.costly_utility)
         unit = math.lcm(*(Fraction(value).denominator for value in values))
-        cheap, costly, taste, better = (int(value * unit) for value in values)
-        return unit, (cheap, costly), (taste, better)
+        return unit, *(int(value * unit) for value in values)
 
     @property
     def dearer_alone(self) -> bool:
@@ -99,14 +97,14 @@ class DinersDilemma(Rounds):
 
     def bill(self, dishes: PerPlayer) -> PerTable:
         """Return the bill, float64."""
-        unit, (cheap, costly), _ = self._scaled
+        unit, cheap, costly, *_ = self._scaled
         return (self.players * cheap + (costly - cheap) * dishes.sum(axis=0)) / unit
 
     def utility(self, dishes: PerPlayer) -> PerPlayer:
         """Return everybody's utility of a round, float64."""
-        unit, (cheap, costly), utilities = self._scaled
+        unit, cheap, costly, modest, fine = self._scaled
         bill = self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
-        taste = np.where(dishes == COSTLY, *reversed(utilities))
+        taste = np.where(dishes == COSTLY, fine, modest)
         return (self.players * taste - bill) / (self.players * unit)
 
     def pay(self, state: DinersDilemmaState, dishes: PerPlayer, broke: PerPlayer) -> Paid:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
@@ -18,11 +18,6 @@ from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import Chance, PerPlayer, State
 
 STAY, GO = 0, 1
-
-
-def share_of(name: str, value: Any) -> Fraction:
-    """Read an exact share, 0 to 1."""
-    return ratio_of(name, value, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,9 @@ class ElFarolBar(Rounds):
     source: ClassVar[str] = "γ-Bench"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
-    ratio: Fraction = param(Fraction(3, 5), "largest share in a good bar", read=share_of)
+    ratio: Fraction = param(
+        Fraction(3, 5), "largest share in a good bar", read=partial(ratio_of, high=1)
+    )
     min: int | Fraction = param(0, "utility of going when it is crowded", read=exact_of)
     home: int | Fraction = param(5, "utility of staying, `min` to `max`", read=exact_of)
     max: int | Fraction = param(10, "utility of going when it is not crowded", read=exact_of)
@@ -89,32 +86,17 @@ class ElFarolBar(Rounds):
         record = {"goers": goers, "good": self.good(goers)}
         return self.utility(decisions), {"decisions": decisions}, record
 
-    def _better(self, goers: Any) -> Array:
-        """Return 1 where going was more fun than staying, -1 where less, 0 where the same."""
-        more, less = int(self.max > self.home), -int(self.min < self.home)
-        return np.where(self.good(goers), more, less)
-
-    def _hears(self, state: ElFarolBarState, told_all: bool) -> PerPlayer:
-        """Return who hears a thing that all are told, or else those who went; nobody at first."""
-        return (state.round > 0) & (told_all | (state.decisions == GO))
-
     def known(self) -> Sequence[Fact]:
         low, high = float(min(self.min, 0)), float(max(self.max, 0))
         explicit, blind = self.mode == "explicit", self.implicit_report == "stayers_blind"
 
-        def count(state: ElFarolBarState) -> PerPlayer:
-            return self._hears(state, explicit) & (explicit | blind)
-
-        def fun(state: ElFarolBarState) -> PerPlayer:
-            return self._hears(state, explicit or not blind)
-
-        def goers(state: ElFarolBarState) -> Array:
-            return state.decisions.sum(axis=0)
-
-        def utility(state: ElFarolBarState) -> PerPlayer:
-            return (state.round > 0) * self.utility(state.decisions)
-
-        better = lambda s: fun(s) * self._better(goers(s))
+        hears = lambda s, told_all: (s.round > 0) & (told_all | (s.decisions == GO))
+        count = lambda s: hears(s, explicit) & (explicit | blind)
+        fun = lambda s: hears(s, explicit or not blind)
+        goers = lambda s: s.decisions.sum(axis=0)
+        utility = lambda s: (s.round > 0) * self.utility(s.decisions)
+        more, less = int(self.max > self.home), -int(self.min < self.home)
+        better = lambda s: fun(s) * np.where(self.good(goers(s)), more, less)
         most = self.players
         return (
             self.now,
@@ -147,10 +129,9 @@ class ElFarolBar(Rounds):
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
     def spectacle(self, state: ElFarolBarState) -> Seen:
-        decided, goers = np.where(state.decisions == GO, "go", "stay"), int(state.decisions.sum())
+        goers, blank = int(state.decisions.sum()), (np.full(self.players, ""), "")
         if not state.round:
-            blank = np.full(decided.shape, "")
-            return "", {"decision": (blank, ""), "utility": (blank, "")}
+            return "", {"decision": blank, "utility": blank}
         caption = f"{goers} of {self.players} went, {'good' if self.good(goers) else 'crowded'}"
-        utility = self.utility(state.decisions)
-        return caption, {"decision": (decided, ""), "utility": (utility, "g")}
+        decided = np.where(state.decisions == GO, "go", "stay")
+        return caption, {"decision": (decided, ""), "utility": (self.utility(state.decisions), "g")}

@@ -288,9 +288,8 @@ class EnglishAuction(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
 
-    def legal(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:
-        high = np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
-        return np.full_like(high, WITHDRAW), high
+    def highest(self, state: EnglishAuctionState) -> PerPlayer:
+        return np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
 
     def amounts(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:
         return self.floor(state) + np.zeros_like(state.budget), state.budget

@@ -89,10 +89,9 @@ class PirateGame(Rulebook):
     def alive(self, state: PirateGameState) -> Array:
         return (self.seats(state) >= state.proposer) & ~state.over
 
-    def legal(self, state: PirateGameState) -> tuple[Array, Array]:
-        high = np.where(state.phase == VOTE, ACCEPT, self.gold)
-        high = np.where(self.seats(state) >= state.proposer, high, 0)
-        return np.zeros_like(high), high
+    def highest(self, state: PirateGameState) -> Array:
+        living = self.seats(state) >= state.proposer
+        return np.where(state.phase == VOTE, ACCEPT, self.gold) * living
 
     def breaks(self, state: PirateGameState, actions: Array) -> Array:
         least = 0 if self.proposal_check == "strict" else -LARGEST

@@ -75,11 +75,10 @@ class PublicGoods(Rounds):
         fixed = self.endowment == "reset" and self.initial_tokens == "fixed"
         return fixed or self.contribution_range == "unbounded"
 
-    def legal(self, state: PublicGoodsState) -> tuple[PerPlayer, PerPlayer]:
+    def highest(self, state: PublicGoodsState) -> PerPlayer:
         if self.same_limits:
-            return super().legal(state)
-        high = np.floor(state.endowment).astype(np.int64)
-        return np.zeros_like(high), high
+            return super().highest(state)
+        return np.floor(state.endowment).astype(np.int64)
 
     def pay(self, state: PublicGoodsState, given: PerPlayer, broke: PerPlayer) -> Paid:
         p, share = self._share

@@ -21,12 +21,9 @@ from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
 
 @dataclass(frozen=True)
 class SealedBidAuctionState(State):
-    """Valuations and lots of ties, in [0, 1), of all rounds; last round's bids and what came of it.
+    """Valuations ``(rounds, players, *batch)`` and lots of ties ``(rounds, *batch)``, in [0, 1).
 
-    Attributes:
-        valuations: ``(rounds, players, *batch)``.
-        lots: ``(rounds, *batch)``.
-        winner: -1 before the first round.
+    Of the last round: bids, and what came of it; the winner is -1 before the first one.
     """
 
     valuations: Array
@@ -137,11 +134,8 @@ class SealedBidAuction(Rounds):
     def same_limits(self) -> bool:
         return self.bid_range == "unbounded"
 
-    def legal(self, state: SealedBidAuctionState) -> tuple[PerPlayer, PerPlayer]:
-        if self.same_limits:
-            return super().legal(state)
-        high = self.valuation(state)
-        return np.zeros_like(high), high
+    def highest(self, state: SealedBidAuctionState) -> PerPlayer:
+        return super().highest(state) if self.same_limits else self.valuation(state)
 
     def pay(self, state: SealedBidAuctionState, bids: PerPlayer, broke: PerPlayer) -> Paid:
         values, highest = self.valuation(state), bids.max(axis=0)

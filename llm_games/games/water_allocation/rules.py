@@ -291,8 +291,8 @@ class WaterAllocation(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return NO_BID, self._richest
 
-    def legal(self, state: WaterAllocationState) -> tuple[PerPlayer, PerPlayer]:
-        return self.fallback(state), np.where(state.living, self.purse(state), NO_BID)
+    def highest(self, state: WaterAllocationState) -> PerPlayer:
+        return np.where(state.living, self.purse(state), NO_BID)
 
     def breaks(self, state: WaterAllocationState, bids: PerPlayer) -> PerPlayer:
         broke = bids < NO_BID
