@@ -14,11 +14,8 @@ def leader_of(
 ) -> PerTable:
     """Return the seat that leads at each table, int64; 0 where nobody bids.
 
-    Args:
-        tied: who makes the highest bid, bool.
-        rule: ``uniform``, ``lowest_index`` or ``authors``, see `authors_chances`.
-        asked: who has replied, bool.
-        draw: returns what decides among several, from 0 to below 1.
+    By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied
+    at the highest bid; what `draw` returns, from 0 to below 1, decides among several.
     """
     first, many = tied.argmax(axis=0), tied.sum(axis=0)
     if rule == "lowest_index" or not (many > 1).any():

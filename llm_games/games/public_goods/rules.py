@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -119,7 +119,7 @@ class PublicGoods(Rounds):
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"
         low, high = (None, None) if free else (0, int(state.endowment[seat]))
-        return _contribution(low, high, self.number_parse == "truncate")
+        return Integer("tokens_contributed", low, high, self.number_parse == "truncate")
 
     def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {
@@ -127,8 +127,3 @@ class PublicGoods(Rounds):
             "contributed": (state.contributions, "d"),
             "tokens after": (state.tokens, ".2f"),
         }
-
-
-@lru_cache
-def _contribution(low: int | None, high: int | None, truncate: bool) -> Integer:
-    return Integer("tokens_contributed", low, high, truncate)
