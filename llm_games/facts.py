@@ -68,7 +68,8 @@ def check_parameters(game: Any) -> None:
         BadParameter: a value is not allowed.
     """
     for f in dataclasses.fields(game):
-        value, about = getattr(game, f.name), f.metadata
+        value, about = _frozen(getattr(game, f.name)), f.metadata
+        object.__setattr__(game, f.name, value)
         if not about or (about["none"] and value is None):
             continue
         if about["each"]:
@@ -81,6 +82,11 @@ def check_parameters(game: Any) -> None:
             check_choice(f.name, value, (False, True))
         elif about["low"] is not None:
             check_integer(f.name, value, about["low"], about["high"])
+
+
+def _frozen(value: Any) -> Any:
+    """Turn lists, as TOML and JSON have them, into tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _each(name: str, value: Any, players: int, limits: tuple[Any, ...]) -> Any:

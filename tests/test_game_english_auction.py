@@ -11,8 +11,7 @@ from playing import sampled
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.items import ITEMS, SETS, order_of
-from llm_games.games.english_auction.rules import BREAKS
-from llm_games.games.english_auction.ties import authors_chances
+from llm_games.games.english_auction.rules import BREAKS, authors_chances
 from llm_games.questions import MISSING, BadReply, Bid
 from llm_games.view import View
 from llm_games.words import Prompts

@@ -74,8 +74,7 @@ class BattleRoyale(Rulebook):
         super().__post_init__()
         if self.hit_rates is not None:
             what = f"{self.players} integers from 0 to 100, one for each player"
-            rates = listed("hit_rates", self.hit_rates, self.players, what)
-            object.__setattr__(self, "hit_rates", rates)
+            listed("hit_rates", self.hit_rates, self.players, what)
         for name, rate in zip(self.names(), self.rates, strict=True):
             check_integer(f"the hit rate of {name}", rate, 0, 100)
 

@@ -86,7 +86,7 @@ class BudgetAuction(Rounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least, fee = min(self._assets), self.entrance_fee
+        least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
             value = getattr(self, name)
             check_number(name, value, low)
@@ -107,19 +107,14 @@ class BudgetAuction(Rounds):
     def unit(self) -> int:
         return 10**self.decimals
 
-    @cached_property
-    def _assets(self) -> tuple[int, ...]:
-        """Each bidder's assets, in money."""
-        return self.of_each("assets")
-
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
         """Return everybody's assets in units."""
-        return self.each(self.unit * np.array(self._assets, np.int64), batch)
+        return self.each(self.unit * np.array(self.of_each("assets"), np.int64), batch)
 
     @cached_property
     def worth(self) -> int:
         """The largest valuation or assets there can be, in money."""
-        return max(*self._assets, *(self.valuations[0] if self.valuations else ()))
+        return max(*self.of_each("assets"), *(self.valuations[0] if self.valuations else ()))
 
     def draws(self) -> Sequence[Draw]:
         return (Draw("valuations", self._values, 0, self.worth),)
@@ -140,11 +135,11 @@ class BudgetAuction(Rounds):
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
 
     def bounds(self) -> tuple[int, int]:
-        return 0, max(self._assets) * self.unit
+        return 0, max(self.of_each("assets")) * self.unit
 
     @cached_property
     def same_limits(self) -> bool:
-        return len(set(self._assets)) == 1
+        return len(set(self.of_each("assets"))) == 1
 
     def highest(self, state: BudgetAuctionState) -> PerPlayer:
         return self.money(state.round.shape)
@@ -179,7 +174,7 @@ class BudgetAuction(Rounds):
         return super().terms() | {"shown": self.shown}
 
     def known(self) -> Sequence[Fact]:
-        money, worth, unit = max(self._assets), self.worth, self.unit
+        money, worth, unit = max(self.of_each("assets")), self.worth, self.unit
         low, high = (-np.inf, np.inf) if self.rule_breaker == "include" else (0, money + worth)
         values = lambda s: s.valuations / unit
         assets = lambda s: self.money(s.round.shape) / unit
@@ -222,7 +217,7 @@ class BudgetAuction(Rounds):
         }
 
     def asks(self, state: BudgetAuctionState, player: int) -> Real:
-        return Real("bid", 0, self._assets[player] * self.unit, self.decimals)
+        return Real("bid", 0, self.of_each("assets")[player] * self.unit, self.decimals)
 
     @property
     def heading(self) -> str:

@@ -69,8 +69,7 @@ class DivideDollar(Rounds):
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
-        truncate = self.number_parse == "truncate"
-        return Integer("bid_amount", low, high, truncate, published=bare)
+        return Integer("bid_amount", low, high, self.number_parse == "truncate", published=bare)
 
     def spectacle(self, state: DivideDollarState) -> Seen:
         caption = f"bids add up to {int(state.bids.sum())} of {self.golds}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +12,6 @@ import numpy as np
 from llm_games.arrays import Array, any_true, at, tall
 from llm_games.facts import Draw, Each, Fact, check_integer, fixed, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
-from llm_games.games.english_auction.ties import leader_of
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Bid
 from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
@@ -25,14 +24,47 @@ MOST_LOTS = 1000
 """Lots drawn for ties, one a round; of a longer auction they come again."""
 
 
-def frozen(name: str, value: Any) -> Any:
-    """Turn lists, as TOML and JSON have them, into tuples."""
-    return tuple(frozen(name, v) for v in value) if isinstance(value, (list, tuple)) else value
-
-
 def of(values: Array, place: PerTable) -> PerPlayer:
     """Take each table's values at one place of ``(players, items, *batch)``."""
     return at(values.swapaxes(0, 1), place)
+
+
+def leader_of(
+    tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], PerTable]
+) -> PerTable:
+    """Return the seat that leads at each table, int64; 0 where nobody bids.
+
+    By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied
+    at the highest bid; what `draw` returns, from 0 to below 1, decides among several.
+    """
+    first, many = tied.argmax(axis=0), tied.sum(axis=0)
+    if rule == "lowest_index" or not (many > 1).any():
+        return first
+    lot = draw()
+    if rule == "uniform":  # a lot below 1 times a count stays below the count, in doubles too
+        below = tied.cumsum(axis=0) <= (lot * many).astype(np.int64)
+    else:
+        chances = authors_chances(tied, asked).cumsum(axis=0)
+        below = chances <= lot * chances[-1]
+    return np.where(many > 1, below.sum(axis=0), first)
+
+
+def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
+    """Return each tied seat's chance to lead by AucArena's published code, float64.
+
+    Replies are processed in seat order; after each one all earlier and equal highest bids are
+    gone through again, and each takes the lead with probability 1/2.
+    """
+    chances, begun = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
+    for seat in range(len(tied)):
+        opens = tied[seat] & ~begun
+        chances[seat] = np.where(opens, 1.0, chances[seat])
+        for earlier in range(seat + 1):
+            again = begun & asked[seat] & tied[earlier]
+            chances = np.where(again, chances / 2, chances)
+            chances[earlier] += again / 2
+        begun = begun | opens
+    return chances
 
 
 @dataclass(frozen=True)
@@ -114,13 +146,13 @@ class EnglishAuction(Rulebook):
     }
 
     players: int = param(4, "number of bidders", low=1)
-    items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)", read=frozen)
-    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names", read=frozen)
+    items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)")
+    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names")
     budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(50, "mean of private values, normal within 1 to the own budget")
     value_sd: int = param(10, "their standard deviation, at most `value_mean`")
-    private_values: Any = param(None, "a row for each bidder", read=frozen, none="drawn")
+    private_values: Any = param(None, "a row for each bidder", none="drawn")
     overestimate_pct: Each[int] = param(10, "percent above the value", each=(-100, 100))
     objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)

@@ -56,9 +56,8 @@ class PublicGoods(Rounds):
         if self.initial_tokens == "fixed":
             return ()
         low, span = self.rand_min, self.tokens - self.rand_min + 1
-        return (
-            Draw("endowments", lambda n: low + n.order(span)[: self.players], low, self.tokens),
-        )
+        drawn = lambda noise: low + noise.order(span)[: self.players]
+        return (Draw("endowments", drawn, low, self.tokens),)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> PublicGoodsState:
         start = chance.get("endowments", np.full((self.players, *batch), self.tokens, np.int64))
