@@ -21,11 +21,8 @@ from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
-_ECON_ARENA: dict[str, Any] = {
-    "players": 9,
-    "domain": "real",
-    "rounds": 1,
-    "prize_rule": "split",
+_ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
+_ECON_ARENA |= {
     "reveal": ("all_choices",),
     "reveal_last": 3,
     "reply_key": "answer",

@@ -18,13 +18,8 @@ from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
-_ECON_ARENA: dict[str, Any] = {
-    "players": 5,
-    "price": "second",
-    "rounds": 1,
-    "reveal_last": 3,
-    "reasks": False,
-}
+_ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
+_ARENA |= {"reveal_last": 3, "reasks": False}
 
 
 @dataclass(frozen=True)
@@ -60,10 +55,10 @@ class BudgetAuction(Rounds):
     narrows: ClassVar[bool] = True
     mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "econ_arena": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
-        "econ_arena_L": _ECON_ARENA | {"mu": 50, "sigma": 10, "assets": 100},
-        "econ_arena_M": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
-        "econ_arena_H": _ECON_ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
+        "econ_arena": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_L": _ARENA | {"mu": 50, "sigma": 10, "assets": 100},
+        "econ_arena_M": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_H": _ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
     }
 
     assets: Each[int] = param(1000, "money of all bidders, or of each", each=(1, 10**9))

@@ -89,7 +89,6 @@ class ElFarolBar(Rounds):
     def known(self) -> Sequence[Fact]:
         low, high = float(min(self.min, 0)), float(max(self.max, 0))
         explicit, blind = self.mode == "explicit", self.implicit_report == "stayers_blind"
-
         hears = lambda s, told_all: (s.round > 0) & (told_all | (s.decisions == GO))
         count = lambda s: hears(s, explicit) & (explicit | blind)
         fun = lambda s: hears(s, explicit or not blind)

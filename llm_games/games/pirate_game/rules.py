@@ -102,11 +102,9 @@ class PirateGame(Rulebook):
         return self.asked(state) & np.where(state.phase == VOTE, wrong_vote, wrong_plan)
 
     def fallback(self, state: PirateGameState) -> Array:
-        seats = self.seats(state)
-        living = self.players - state.proposer
-        share = self.gold // living
+        seats, share = self.seats(state), self.gold // (self.players - state.proposer)
         plan = np.where(seats > state.proposer, share, 0)
-        plan = np.where(seats == state.proposer, self.gold - share * (living - 1), plan)
+        plan = np.where(seats == state.proposer, self.gold - plan.sum(axis=0), plan)
         return np.where(state.phase == VOTE, REJECT, plan)
 
     def mend(self, state: PirateGameState, actions: Array, broke: Array) -> Array:
@@ -122,12 +120,10 @@ class PirateGame(Rulebook):
         accepts, needed = votes.sum(axis=0), self.players - state.proposer
         enough = 2 * accepts >= needed if self.quota == "half" else 2 * accepts > needed
         passed = voting & enough
-        failed = voting & ~enough
-        proposer = state.proposer + failed
-        alone = proposer == self.players - 1
+        proposer = state.proposer + (voting & ~enough)
         after = state.replace(
             round=state.round + voting,
-            over=passed | alone,
+            over=passed | (proposer == self.players - 1),
             phase=np.where(voting, PROPOSE, VOTE),
             proposer=proposer,
             plan=np.where(voting, 0, actions),

@@ -295,10 +295,8 @@ class WaterAllocation(Rulebook):
         return np.where(state.living, self.purse(state), NO_BID)
 
     def breaks(self, state: WaterAllocationState, bids: PerPlayer) -> PerPlayer:
-        broke = bids < NO_BID
-        if self.over_budget == "rule_break":
-            broke |= bids > self.purse(state)
-        return self.asked(state) & broke
+        most = self.purse(state) if self.over_budget == "rule_break" else np.inf
+        return self.asked(state) & ((bids < NO_BID) | (bids > most))
 
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
@@ -309,10 +307,9 @@ class WaterAllocation(Rulebook):
         bids = np.where(alive, actions, NO_BID)
         over_budget = bids > purse
         effective = bids if self.no_bid == "none" else np.where(alive, np.maximum(bids, 0), NO_BID)
-        if self.over_budget == "clip":
-            effective = np.minimum(effective, purse)
-        else:
-            effective = np.where(over_budget, NO_BID, effective)
+        effective = np.where(
+            over_budget, purse if self.over_budget == "clip" else NO_BID, effective
+        )
         won, left = self._allocate(effective, supply)
         announced = purse - effective * won
         dry = (state.dry + alive) * ~won
@@ -389,7 +386,6 @@ class WaterAllocation(Rulebook):
     def known(self) -> Sequence[Fact]:
         water, rich, unit = self._most_water, self._richest / self.unit, self.unit
         need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
-
         # The living are told before they bid, and all who took part hear of the last day.
         own = lambda name, of, *about: Fact(name, lambda s: of(s) * self.asked(s), 0, *about)
         news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about, True)
