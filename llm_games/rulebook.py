@@ -119,6 +119,8 @@ class Rulebook(ABC):
     """the declared move in place of a missing or illegal one, see `fallback`"""
     mends: ClassVar[bool] = True
     """whether the fallback takes the place of what broke a rule; else `play` treats it"""
+    kind: ClassVar[type[State]] = State
+    """its state, for a game that begins with zeros and what was drawn"""
     personal: ClassVar[tuple[str, ...]] = ()
     """parameters that may list a value for each player and go with it if it changes seats"""
 
@@ -145,9 +147,9 @@ class Rulebook(ABC):
     def bounds(self) -> tuple[int, int]:
         """Return the smallest and largest legal action any seat can ever have (own units)."""
 
-    @abstractmethod
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
         """Return the first state, with `chance` as `draws` names it. Pure."""
+        return self.first(self.kind, batch, **chance)
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:

@@ -165,10 +165,7 @@ class BattleRoyale(Rulebook):
         return at(state.rolls, np.minimum(state.round, held - 1))
 
     def seen(self, state: BattleRoyaleState) -> Array:
-        """Return whose last shot each living player has seen since its own (included).
-
-        Bool ``(players, players, *batch)``: the first axis is the shooter's.
-        """
+        """Return whose last shot (first axis) each living player has seen since its own, bool."""
         return (state.shot[:, None] >= np.maximum(state.shot, 1)) & state.living
 
     def known(self) -> Sequence[Fact]:

@@ -62,10 +62,9 @@ def _key(name: str, value: Any) -> Any:
 
 
 def _ends(name: str, value: Any) -> tuple[int, int]:
-    ends = tuple(value) if isinstance(value, (list, tuple)) else ()
-    for end in ends if len(ends) == 2 else (None,):
-        facts.check_integer(f"{name} must be two integers, and each", end, 1)
-    return int(ends[0]), int(ends[1])
+    for end in facts.listed(name, value, 2, "two integers, (low, high)"):
+        facts.check_integer(f"each of {name}", end, 1)
+    return int(value[0]), int(value[1])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import PerPlayer, PerTable, State
 
 CHEAP, COSTLY = 0, 1
 
@@ -42,6 +42,7 @@ class DinersDilemma(Rounds):
     name: ClassVar[str] = "diners_dilemma"
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
+    kind: ClassVar[type[State]] = DinersDilemmaState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     cheap_price: int | Fraction = param(10, "price of the cheap dish", read=exact_of)
@@ -91,9 +92,6 @@ class DinersDilemma(Rounds):
 
     def bounds(self) -> tuple[int, int]:
         return CHEAP, COSTLY
-
-    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> DinersDilemmaState:
-        return self.first(DinersDilemmaState, batch)
 
     def bill(self, dishes: PerPlayer) -> PerTable:
         """Return the bill, float64."""

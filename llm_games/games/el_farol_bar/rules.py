@@ -15,7 +15,7 @@ from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, State
+from llm_games.rulebook import PerPlayer, State
 
 STAY, GO = 0, 1
 
@@ -39,6 +39,7 @@ class ElFarolBar(Rounds):
     name: ClassVar[str] = "el_farol_bar"
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
+    kind: ClassVar[type[State]] = ElFarolBarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     ratio: Fraction = param(
@@ -66,9 +67,6 @@ class ElFarolBar(Rounds):
 
     def bounds(self) -> tuple[int, int]:
         return STAY, GO
-
-    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> ElFarolBarState:
-        return self.first(ElFarolBarState, batch)
 
     def good(self, goers: Any) -> Any:
         """Return whether the bar is good with so many goers, elementwise."""

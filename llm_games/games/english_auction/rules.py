@@ -29,9 +29,7 @@ def of(values: Array, place: PerTable) -> PerPlayer:
     return at(values.swapaxes(0, 1), place)
 
 
-def leader_of(
-    tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], PerTable]
-) -> PerTable:
+def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], Any]) -> PerTable:
     """Return the seat that leads at each table, int64; 0 where nobody bids.
 
     By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied

@@ -80,7 +80,7 @@ class PublicGoods(Rounds):
         return np.floor(state.endowment).astype(np.int64)
 
     def pay(self, state: PublicGoodsState, given: PerPlayer, broke: PerPlayer) -> Paid:
-        p, share = self._share
+        p, share = self.ratio.numerator, self.players * self.ratio.denominator
         pot = given.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
         tokens = (share * (state.endowment - given) + p * pot) / share
@@ -88,14 +88,9 @@ class PublicGoods(Rounds):
         record = {"endowment": state.endowment, "pot": pot, "tokens": tokens}
         return tokens, {"endowment": held, "contributions": given, "tokens": tokens}, record
 
-    @cached_property
-    def _share(self) -> tuple[int, int]:
-        """Each player's share of the pot as a fraction, ``ratio / players``."""
-        return self.ratio.numerator, self.players * self.ratio.denominator
-
     def gain(self, state: PublicGoodsState) -> PerPlayer:
         """Return each player's net gain from the last pot, ``ratio * P / n - c``."""
-        p, share = self._share
+        p, share = self.ratio.numerator, self.players * self.ratio.denominator
         return (p * state.contributions.sum(axis=0) - share * state.contributions) / share
 
     def known(self) -> Sequence[Fact]:
