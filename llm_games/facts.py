@@ -182,6 +182,7 @@ class Draw(NamedTuple):
         of: draws it, ``(..., *batch)``, from noise that is its own.
         low, high: the range of given values, both included.
         distinct: no value comes twice at a table.
+        rows: makes rows of what was drawn, where some are given.
     """
 
     name: str
@@ -189,6 +190,7 @@ class Draw(NamedTuple):
     low: float
     high: float
     distinct: bool = False
+    rows: Callable[[Array], Array] | None = None
 
     def given(self, values: Any, drawn: Array) -> Array:
         """Put given values in the place of drawn ones; fewer rows replace the first ones.
@@ -200,7 +202,7 @@ class Draw(NamedTuple):
         Raises:
             BadParameter: they are of another shape or kind, or out of range.
         """
-        array = np.asarray(values)
+        array, drawn = np.asarray(values), self.rows(drawn) if self.rows else drawn
         allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"
         whole = drawn.dtype.kind in "biu"
         right = array.dtype.kind in ("biu" if whole else "biuf")

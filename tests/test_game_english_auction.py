@@ -12,6 +12,7 @@ import llm_games
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.items import ITEMS, SETS, order_of
 from llm_games.games.english_auction.rules import BREAKS, authors_chances
+from llm_games.noise import Noise
 from llm_games.questions import MISSING, BadReply, Bid
 from llm_games.view import View
 from llm_games.words import Prompts
@@ -398,6 +399,7 @@ def test_a_given_lot_says_which_of_those_tied_leads(k, seat):
     state = game.reset(given={"lots": [(k + 0.5) / 3]})
     state, _ = game.step(state, np.array([1200, 1000, 1200, 1200]))
     assert int(state.leader) == seat
+    assert (state.lots[1:] == Noise(0, "lots").random(len(state.lots))[1:]).all()
 
 
 # -- items, options and limits -------------------------------------------------------------------

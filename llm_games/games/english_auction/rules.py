@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.arrays import Array, any_true, at, tall
 from llm_games.facts import Draw, Each, Fact, check_integer, fixed, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
-from llm_games.noise import Noise
+from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
 from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
@@ -21,7 +21,7 @@ NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
 MOST_LOTS = 1000
-"""Lots drawn for ties, one a round; of a longer auction they come again."""
+"""Lots of ties, one a round; in a longer auction they come again."""
 
 
 def of(values: Array, place: PerTable) -> PerPlayer:
@@ -76,6 +76,7 @@ class EnglishAuctionState(State):
     price now after so many `discounts`, the highest bid and its `leader` (-1 before a bid), who
     has `withdrawn`, its `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding
     is cyclic, `turn` is the seat from which the next bidder is looked for, at first `first`.
+    `lots` are keys ``(*batch)`` by which the lot of a tie is drawn, or given, ``(rounds, *batch)``.
     """
 
     budget: PerPlayer
@@ -243,7 +244,7 @@ class EnglishAuction(Rulebook):
     # -- the first state --------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
-        count, seats, rounds = len(self.catalogue), self.players, min(self.length(), MOST_LOTS)
+        count, seats = len(self.catalogue), self.players
         order, first = fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder)
         if self.item_order == "shuffled":
             order = lambda noise: noise.order(count)
@@ -257,8 +258,11 @@ class EnglishAuction(Rulebook):
             Draw("order", order, 0, count - 1, distinct=True),
             Draw("values", values, 0, self._dearest),
             Draw("first", first, 0, seats - 1),
-            Draw("lots", lambda noise: noise.random(rounds), 0, np.nextafter(1, 0)),
+            Draw("lots", lambda noise: noise.key, 0, np.nextafter(1, 0), rows=self._lots),
         )
+
+    def _lots(self, keys: Array) -> Array:
+        return number(keys, tall(np.arange(min(self.length(), MOST_LOTS)), keys.shape))
 
     def _value(self, noise: Noise) -> Array:
         drawn = noise.normal(self.value_mean, self.value_sd, (self.players, len(self.catalogue)))
@@ -373,7 +377,9 @@ class EnglishAuction(Rulebook):
         count, shape = len(self.catalogue), state.round.shape
         bids, leaves, spoke = replies >= 0, replies == WITHDRAW, replies != NO_REPLY
         highest = replies.max(axis=0)
-        lot = lambda: at(state.lots, state.round % len(state.lots))
+        lot = lambda: number(state.lots, state.round % MOST_LOTS)
+        if state.lots.ndim > state.round.ndim:  # they were given
+            lot = lambda: at(state.lots, state.round % len(state.lots))
         leader = leader_of((replies == highest) & bids, self.tie_rule, spoke, lot)
         high = np.where(highest >= 0, highest, state.high)[()]
         leader = np.where(highest >= 0, leader, state.leader)[()]
