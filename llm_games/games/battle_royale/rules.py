@@ -81,8 +81,8 @@ class BattleRoyale(Rulebook):
     @cached_property
     def rates(self) -> tuple[int, ...]:
         """Percentage with which each seat hits."""
-        steps = range(self.players)
-        return self.hit_rates or tuple(self.base_hit_rate + self.interval * i for i in steps)
+        first, step = self.base_hit_rate, self.interval
+        return self.hit_rates or tuple(first + step * i for i in range(self.players))
 
     def terms(self) -> dict[str, Any]:
         field = zip(self.names(), self.rates, strict=True)
@@ -124,9 +124,9 @@ class BattleRoyale(Rulebook):
     def play(self, state: BattleRoyaleState, actions: PerPlayer, broke: PerPlayer) -> Played:
         asked, seats = self.seats(state) == state.shooter, self.seats(state)
         target = np.minimum(at(actions, state.shooter), self.players)
-        rate = np.array(self.rates)[state.shooter]
+        rates = np.array(self.rates)
         victim = (seats == target) & state.living
-        hit = victim.any(axis=0) & (self._roll(state) < rate)
+        hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
         living = state.living & ~(victim & hit)
         left, shots = living.sum(axis=0), state.round + 1
         order = (state.shooter + tall(np.arange(1, self.players + 1), shots.shape)) % self.players
@@ -142,15 +142,9 @@ class BattleRoyale(Rulebook):
             hit=np.where(asked, hit, state.hit),
             left=np.where(asked, left, state.left),
         )
-        record = {
-            "actions": np.where(asked, target, MISSING),
-            "shots": shots,
-            "shooter": state.shooter,
-            "target": target,
-            "hit": hit,
-            "alive": state.living,
-            "rates": self.each(np.array(self.rates), shots.shape),
-        }
+        aims = np.where(asked, target, MISSING)
+        record = {"actions": aims, "shots": shots, "shooter": state.shooter, "target": target}
+        record |= {"hit": hit, "alive": state.living, "rates": self.each(rates, shots.shape)}
         paid = after.over & living & ((left == 1) | (self.cap_outcome == "share"))
         rewards = np.where(paid, 1.0 / left, 0.0)
         return after, Outcome(rewards, ~living | after.over, record)

@@ -273,16 +273,13 @@ class EnglishAuction(Rulebook):
         starts = np.array([item.start for item in self.catalogue], np.int64)[order]
         values = np.take_along_axis(chance["values"], order[None], axis=1)
         markups = 100 + tall(self.markups, starts.shape)
+        none = {"withdrawn": bool, "last_reply": NO_REPLY, "high": -1, "leader": NOBODY}
         state = self.first(
             EnglishAuctionState,
             batch,
-            **{**chance, "values": values},
+            **{**chance, **none, "values": values},
             budget=np.array(self.each(self.purses, batch)),
-            withdrawn=bool,
-            last_reply=NO_REPLY,
             start=starts[0],
-            high=-1,
-            leader=NOBODY,
             turn=chance["first"],
             starts=starts,
             estimates=values if self.values == "private" else values * markups // 100,
@@ -461,7 +458,6 @@ class EnglishAuction(Rulebook):
         most, rounds = max(dear, 1 + step), max(self.most_rounds) + 1
         total = max(1, sum(item.value for item in self.catalogue)) / scale
         money = lambda name, amount, *more: Fact(name, lambda s: amount(s) / scale, *more)
-
         unsold = lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over
         share = lambda s: (count - s.item) / count
         own = lambda s: of(s.estimates, s.item - s.over) * ~s.over

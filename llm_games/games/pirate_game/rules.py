@@ -131,15 +131,10 @@ class PirateGame(Rulebook):
             votes=np.where(voting, votes, state.votes),
             passed=passed,
         )
-        record = {
-            "actions": np.where(voting & ~self.asked(state), MISSING, actions),
-            "phase": state.phase,
-            "plan": np.where(voting, state.plan, actions),
-            "votes": votes,
-            "accepts": accepts,
-            "passed": passed,
-            "alive": living,
-        }
+        made = np.where(voting & ~self.asked(state), MISSING, actions)
+        plan = np.where(voting, state.plan, actions)
+        record = {"actions": made, "phase": state.phase, "plan": plan, "votes": votes}
+        record |= {"accepts": accepts, "passed": passed, "alive": living}
         finished = (seats < proposer) | after.over
         return after, Outcome(self._rewards(after), finished, record)
 

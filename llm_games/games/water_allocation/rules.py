@@ -263,17 +263,9 @@ class WaterAllocation(Rulebook):
         return (Draw("supplies", supplies, 0, self._most_water),)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> WaterAllocationState:
-        return self.first(
-            WaterAllocationState,
-            batch,
-            **chance,
-            balance=self.balance_start * self.unit,
-            hp=self.hp_start,
-            living=True,
-            took_part=bool,
-            bids=NO_BID,
-            won=bool,
-        )
+        money, hp = self.balance_start * self.unit, self.hp_start
+        start = {"hp": hp, "living": True, "took_part": bool, "bids": NO_BID, "won": bool}
+        return self.first(WaterAllocationState, batch, balance=money, **start, **chance)
 
     def supply(self, state: WaterAllocationState, ago: int = 0) -> PerTable:
         """Return the water of this day, or of `ago` days before (if so many are over), int64."""
