@@ -8,7 +8,7 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 
 T = TypeVar("T")
-Each = T | tuple[T, ...]
+Each: TypeAlias = T | tuple[T, ...]
 """Of a parameter: one for all players, or one for each."""
 
 LONGEST_DECIMAL = 10
@@ -57,8 +57,8 @@ def param(
         start = {"none": none} if default == "none" else {}
         none, choices = "", {**start, **choices, "none": none}
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    about["each"] = each
-    return field(default=default, metadata=about | {"choices": {**(words or {}), **choices}})
+    more = {"each": each, "choices": {**(words or {}), **choices}}
+    return field(default=default, metadata=about | more)
 
 
 def check_parameters(game: Any) -> None:

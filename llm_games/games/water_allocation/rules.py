@@ -380,7 +380,7 @@ class WaterAllocation(Rulebook):
         need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
         # The living are told before they bid, and all who took part hear of the last day.
         own = lambda name, of, *about: Fact(name, lambda s: of(s) * self.asked(s), 0, *about)
-        news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about, True)
+        news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about)
         each = lambda values: lambda s: tall(values, s.round.shape)
         last = lambda s: self.supply(s, ago=1) * s.took_part
         purse, left = (lambda s: self.purse(s) / unit), (lambda s: s.announced / unit)
@@ -396,12 +396,12 @@ class WaterAllocation(Rulebook):
             own("requirement", each(self.requirements), need, "own need a day, units"),
             own("salary", each(self.salaries / unit), rich, "own salary a day, dollars"),
             Fact("last_supply", last, 0, water, "water of the last day, units"),
-            news("took_part", lambda s: s.took_part, 0, 1, part),
-            news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none"),
-            news("won", lambda s: s.won, 0, 1, "1: it got water"),
-            news("balance", left, 0, rich, "its money after the day, dollars"),
-            news("hp", lambda s: s.hp, worst, self.hp_max, life),
-            news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water"),
+            news("took_part", lambda s: s.took_part, 0, 1, part, True),
+            news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none", True),
+            news("won", lambda s: s.won, 0, 1, "1: it got water", True),
+            news("balance", left, 0, rich, "its money after the day, dollars", True),
+            news("hp", lambda s: s.hp, worst, self.hp_max, life, True),
+            news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water", True),
         )
 
     def teller(self, state: WaterAllocationState) -> Callable[[int], dict[str, Any]]:
