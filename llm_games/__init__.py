@@ -12,7 +12,7 @@ This is the porch, not a floor: it alone names higher floors, and nothing inside
 from importlib import import_module as _import
 from typing import TYPE_CHECKING, Any
 
-from llm_games import envs, registry, rooms
+from llm_games import envs, rooms
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
 from llm_games.registry import list_games, make
 from llm_games.registry import rulebook as rules
@@ -65,16 +65,31 @@ def __getattr__(name: str) -> Any:
 def register(name: str, room: str) -> None:
     """Add a game, here, in PettingZoo and Gymnasium.
 
-    Args:
-        name: the game's name.
-        room: a package with ``rules.py`` and what else there is of ``wordings/``, ``theory.py``
-            and ``players.py``; or its rulebook alone as ``"module:Class"``. An entry point of the
-            group ``llm_games.games`` does the same for an installed package.
+    `room` is a package with ``rules.py`` and what else there is of ``wordings/``, ``theory.py`` and
+    ``players.py``; or its rulebook alone as ``"module:Class"``. An entry point of the group
+    ``llm_games.games`` does the same for an installed package.
+
+    Raises:
+        BadParameter: another room has that name.
     """
+    new = name not in rooms.ROOMS
     rooms.add(name, room)
-    registry.announce(name, learner="llm_games.baselines.learner:learner")
+    if new:
+        _announce(name)
+
+
+def _announce(name: str) -> None:
+    import gymnasium
+    import pettingzoo
+
+    for form in ("aec", "parallel"):
+        kwargs = {"name": name, "form": form}
+        pettingzoo.register(form, f"llm_games/{name}-v0", "llm_games.registry:make", kwargs=kwargs)
+    title = "".join(word.capitalize() for word in name.split("_"))
+    learner = "llm_games.baselines.learner:learner"
+    gymnasium.register(f"llm_games/{title}-v0", learner, kwargs={"game": name})
 
 
 rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
 for _name in rooms.ROOMS:
-    registry.announce(_name, learner="llm_games.baselines.learner:learner")
+    _announce(_name)

@@ -9,20 +9,13 @@ from typing import Any
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question
 
-LONGEST_TEXT = 4000
-"""Characters of a text that are kept."""
+LONGEST_TEXT = 4000  # characters of a text that are kept
 MOST_LESSONS = 20
 
 
 @dataclass(frozen=True)
 class Aside:
-    """A question beside the moves.
-
-    Attributes:
-        kind: what its attempts and their words are called, such as ``belief``.
-        question: what is asked.
-        values: what its words need beside what every aside is told.
-    """
+    """A question beside the moves, of a kind such as ``belief``, with values for its words."""
 
     kind: str
     question: Question

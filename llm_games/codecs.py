@@ -24,8 +24,7 @@ from llm_games.view import View
 ACTIONS = ("index", "unit", "rules", "text")
 MOST_INDEXES = 256
 """Amounts of a fixed range up to this many are indexes themselves; of more, shares of it are."""
-FINE = 2**20
-"""Parts of a share that ``unit`` tells apart."""
+FINE = 2**20  # parts of a share that ``unit`` tells apart
 LONGEST_TEXT = 32_768
 CHARACTERS = frozenset(string.printable)
 
@@ -36,19 +35,16 @@ def text_space() -> spaces.Text:
 
 
 class Codec(ABC):
-    """One seat's actions.
+    """One seat's actions, of a Gymnasium `space`; of `masked` ones a learner sees which are legal.
 
-    Attributes:
-        space: the Gymnasium space of the actions.
-        masked: whether the legal actions change, so that a learner is shown a mask.
-        heard: what a reply in words came to, for ``infos``; empty for other actions.
+    `heard` is what a reply in words came to, for ``infos``; empty for other actions.
     """
 
-    space: spaces.Space[Any]
+    space: Any
     masked = False
 
     def __init__(self, game: Rulebook, seat: int) -> None:
-        self.game, self.seat = game, seat
+        self.game, self.seat, self.declines = game, seat, game.decline is not None
         self.heard: dict[str, Any] = {}
 
     def begin(self) -> None:
@@ -57,17 +53,12 @@ class Codec(ABC):
 
     @abstractmethod
     def take(self, view: View, action: Any) -> Action | None:
-        """Turn an action into a move of the rules; None if the move is not whole yet.
-
-        Raises:
-            IllegalAction: it is not in the space.
-        """
+        """Turn an action into a move of the rules, None until it is whole, or `refuse` it."""
 
     def mask(self, view: View) -> Array:
         """Return which indexes are legal, bool; of a seat that is not asked, index 0 alone."""
-        mask = np.zeros(self.space.n, np.bool_)  # type: ignore[attr-defined]
-        mask[: 1 if view.question is None else None] = True
-        return mask
+        places = np.arange(self.space.n)
+        return places < (1 if view.question is None else len(places))
 
     def shown(self, numbers: Array) -> Array:
         """Show the beginning of a move in what the seat sees as numbers."""
@@ -75,14 +66,12 @@ class Codec(ABC):
 
     def refuse(self, action: Any) -> IllegalAction:
         """Return the error for an action that is not in the space."""
-        return IllegalAction(f"{self.game.names()[self.seat]}: {action!r} is not {self._span()}")
-
-    def _span(self) -> str:
-        if isinstance(self.space, spaces.Discrete):
-            return f"an integer from 0 to {self.space.n - 1}"
-        if isinstance(self.space, spaces.Box):
-            return f"{self.space.shape[0]} numbers from -1 to 1"
-        return "a text"
+        space, wanted = self.space, "a text"
+        if isinstance(space, spaces.Discrete):
+            wanted = f"an integer from 0 to {space.n - 1}"
+        elif isinstance(space, spaces.Box):
+            wanted = f"{space.shape[0]} numbers from -1 to 1"
+        return IllegalAction(f"{self.game.names()[self.seat]}: {action!r} is not {wanted}")
 
 
 class Rules(Codec):
@@ -97,8 +86,7 @@ class Rules(Codec):
         return view.decode(action)
 
     def mask(self, view: View) -> Array:
-        assert view.mask is not None
-        return view.mask
+        return super().mask(view) if view.mask is None else view.mask
 
 
 class Index(Codec):
@@ -107,7 +95,7 @@ class Index(Codec):
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
         self.low, high = game.bounds()
-        self.space: spaces.Discrete = spaces.Discrete(high - self.low + 1)
+        self.space = spaces.Discrete(high - self.low + 1)
         self.masked = game.picks
 
     def take(self, view: View, action: Any) -> Action:
@@ -116,10 +104,8 @@ class Index(Codec):
         return MISSING if action is None else self.low + _index(self, action)
 
     def mask(self, view: View) -> Array:
-        if view.question is None or not self.masked:
-            return super().mask(view)
-        assert view.mask is not None
-        return view.mask
+        own = view.mask if self.masked and view.question is not None else None
+        return super().mask(view) if own is None else own
 
 
 class Steps(Codec):
@@ -130,7 +116,6 @@ class Steps(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        self.declines = game.decline is not None
         self.space = spaces.Discrete(game.steps + self.declines)
 
     def take(self, view: View, action: Any) -> Action | None:
@@ -148,7 +133,6 @@ class Unit(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        self.declines = game.decline is not None
         self.space = spaces.Box(-1.0, 1.0, (1 + self.declines,), np.float32)
 
     def take(self, view: View, action: Any) -> Action | None:
@@ -175,8 +159,7 @@ class Division(Codec):
 
     def __init__(self, game: Rulebook, seat: int) -> None:
         super().__init__(game, seat)
-        assert game.division is not None
-        self.total: int = game.division
+        self.total = game.division or 0
         self.held: tuple[int, ...] = ()
         self.whole = self.total < MOST_INDEXES
         self.space = spaces.Discrete(max(self.total + 1 if self.whole else game.steps, 2))
@@ -185,38 +168,31 @@ class Division(Codec):
         super().begin()
         self.held = ()
 
+    def meant(self, action: Any, left: int) -> tuple[int, int]:
+        """Return the vote, and the amount of what is left, that an action can mean."""
+        index = _index(self, action)
+        amount = min(index, left) if self.whole else _part(0, left, index, self.game.steps - 1)
+        return min(index, 1), amount
+
     def take(self, view: View, action: Any) -> Action | None:
-        question: Any = view.question
         if action is None:
             return MISSING
-        index = _index(self, action)
-        if not isinstance(question, Shares):
-            return min(index, 1)
-        return self._add(question, self._amount(index))
-
-    def _amount(self, index: int) -> int:
-        left = self.total - sum(self.held)
-        return min(index, left) if self.whole else _part(0, left, index, self.game.steps - 1)
-
-    def _add(self, question: Any, amount: int) -> Action | None:
-        self.held = (*self.held, amount)
-        ranks = question.ranks
+        vote, amount = self.meant(action, self.total - sum(self.held))
+        if not isinstance(view.question, Shares):
+            return vote
+        self.held, ranks = (*self.held, amount), view.question.ranks
         if len(self.held) < len(ranks) - 1:
             return None
-        shares = (*self.held, self.total - sum(self.held))
         plan = [0] * self.game.players
-        for rank, share in zip(ranks, shares, strict=False):
+        for rank, share in zip(ranks, (*self.held, self.total - sum(self.held)), strict=False):
             plan[rank - 1] = share
         return tuple(plan)
 
     def mask(self, view: View) -> Array:
-        question: Any = view.question
-        mask = np.zeros(self.space.n, np.bool_)  # type: ignore[attr-defined]
-        last = 0 if question is None else 1
-        if isinstance(question, Shares):
-            last = self.total - sum(self.held) if self.whole else len(mask) - 1
-        mask[: last + 1] = True
-        return mask
+        places = np.arange(self.space.n)
+        if isinstance(view.question, Shares):
+            return places <= (self.total - sum(self.held) if self.whole else len(places))
+        return places < (1 if view.question is None else 2)
 
     def shown(self, numbers: Array) -> Array:
         return self.game.drafted(numbers, self.seat, self.held) if self.held else numbers
@@ -231,22 +207,13 @@ class UnitDivision(Division):
         super().__init__(game, seat)
         self.space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
-    def take(self, view: View, action: Any) -> Action | None:
-        question: Any = view.question
-        if action is None:
-            return MISSING
+    def meant(self, action: Any, left: int) -> tuple[int, int]:
         parts = round((_floats(self, action)[0] + 1) / 2 * FINE)
-        if not isinstance(question, Shares):
-            return int(2 * parts >= FINE)
-        return self._add(question, _part(0, self.total - sum(self.held), parts, FINE))
+        return int(2 * parts >= FINE), _part(0, left, parts, FINE)
 
 
 class Words(Codec):
-    """A reply in words, read as a language model's is; a refused one may be asked for again.
-
-    Args:
-        reask: how often.
-    """
+    """A reply in words, read as a language model's is; up to `reask` bad ones are asked again."""
 
     def __init__(self, game: Rulebook, seat: int, reask: int = 0) -> None:
         super().__init__(game, seat)
@@ -266,22 +233,11 @@ class Words(Codec):
         if reply.outcome != "valid" and self.left:
             self.left -= 1
             return None
-        move: Action = reply.action
-        return move
+        return reply.action
 
 
 def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> Codec:
-    """Return the codec of a seat.
-
-    Args:
-        game: the rules.
-        seat: whose actions.
-        actions: one of `ACTIONS`.
-        reask: of words, how often a reply that cannot be used is asked for again.
-
-    Raises:
-        BadParameter: there are no such actions.
-    """
+    """Return the codec of a seat for one of `ACTIONS`; `reask` is of replies in words."""
     check_choice("actions", actions, ACTIONS)
     if actions == "rules":
         return Rules(game, seat)
@@ -297,7 +253,7 @@ def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> 
 
 
 def _index(codec: Codec, action: Any) -> int:
-    value, count = np.asarray(action), codec.space.n  # type: ignore[attr-defined]
+    value, count = np.asarray(action), codec.space.n
     if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= value.item() < count:
         raise codec.refuse(action)
     return int(value.item())
@@ -305,7 +261,7 @@ def _index(codec: Codec, action: Any) -> int:
 
 def _floats(codec: Codec, action: Any) -> list[float]:
     values = np.asarray(action)
-    if values.dtype.kind not in "iuf" or values.size != codec.space.shape[0]:  # type: ignore[index]
+    if values.dtype.kind not in "iuf" or values.size != codec.space.shape[0]:
         raise codec.refuse(action)
     found: list[float] = values.astype(np.float64).ravel().tolist()
     if not all(-1 <= value <= 1 for value in found):

@@ -26,18 +26,7 @@ OBS_MODES = ("text", "numeric", "both")
 
 
 class Windows:
-    """How seats see a table and act on it: their spaces, observations and moves under way.
-
-    Args:
-        game: the rules.
-        obs_mode: one of `OBS_MODES`, or one for each agent.
-        actions: one of `ACTIONS`, or one for each agent.
-        prompts, prompt_folder: wording of texts, see `Prompts`.
-        reask: how often a reply in words that cannot be used is asked for again.
-
-    Raises:
-        BadParameter, UnknownName: an argument names what is not there.
-    """
+    """How seats see a table and act on it: spaces, observations and moves under way; see `make`."""
 
     def __init__(
         self,
@@ -51,8 +40,8 @@ class Windows:
         check_integer("reask", reask, 0)
         self.game, self.agents = game, game.names()
         self.seats = {agent: seat for seat, agent in enumerate(self.agents)}
-        self.modes = _each("obs_mode", obs_mode, OBS_MODES, "numeric", self.agents)
-        kinds = _each("actions", actions, ACTIONS, "index", self.agents)
+        self.modes = self._each("obs_mode", obs_mode, OBS_MODES, "numeric")
+        kinds = self._each("actions", actions, ACTIONS, "index")
         self.codecs = [codec(game, self.seats[a], kind, reask) for a, kind in kinds.items()]
         self.holding = [own for own in self.codecs if type(own).begin is not Codec.begin]
         self.wordy = any(kind == "text" for kind in kinds.values())
@@ -60,7 +49,7 @@ class Windows:
         self._plain = modes == {"numeric"} and not any(own.masked for own in self.codecs)
         self._words: Prompts | None = None
         self._wording, self._rules = (prompts, prompt_folder), [""] * game.players
-        if any(mode != "numeric" for mode in self.modes.values()):
+        if modes != {"numeric"}:
             self.words()
         columns = game.columns()
         self.low = np.array([column.low for column in columns], np.float32)
@@ -68,17 +57,30 @@ class Windows:
         self.spaces = {agent: self._space(agent) for agent in self.agents}
         self._seen: tuple[Sight | None, dict[int, str]] = None, {}
 
+    def _each(
+        self, name: str, value: str | Mapping[str, str], known: Sequence[str], rest: str
+    ) -> dict[str, str]:
+        """Return each agent's own of one for all, or of a mapping that leaves some to `rest`."""
+        if not isinstance(value, (str, Mapping)):
+            raise BadParameter(f"{name} must be one of {known}, or one by agent, got {value!r}")
+        chosen = dict.fromkeys(self.agents, value) if isinstance(value, str) else value
+        for agent, own in chosen.items():
+            if agent not in self.agents:
+                raise unknown("agent", agent, self.agents)
+            if own not in known:
+                raise unknown(name, own, known)
+        return {agent: chosen.get(agent, rest) for agent in self.agents}
+
     def _space(self, agent: str) -> spaces.Space[Any]:
-        mode, numbers = self.modes[agent], spaces.Box(self.low, self.high, dtype=np.float32)
-        own, parts = self.codecs[self.seats[agent]], dict[str, spaces.Space[Any]]()
+        mode, own = self.modes[agent], self.codecs[self.seats[agent]]
+        parts: dict[str, spaces.Space[Any]] = {}
         if mode != "text":
-            parts["observation"] = numbers
+            parts["observation"] = spaces.Box(self.low, self.high, dtype=np.float32)
         if own.masked:
-            size: Any = own.space
-            parts["action_mask"] = spaces.Box(0, 1, (int(size.n),), dtype=np.int8)
+            parts["action_mask"] = spaces.Box(0, 1, (int(own.space.n),), dtype=np.int8)
         if mode != "numeric":
             parts["text"] = text_space()
-        return numbers if list(parts) == ["observation"] else spaces.Dict(parts)
+        return parts["observation"] if list(parts) == ["observation"] else spaces.Dict(parts)
 
     def begin(self) -> None:
         """Forget moves under way: another step has come."""
@@ -112,8 +114,6 @@ class Windows:
     def observation(self, view: View) -> Any:
         """Return a new observation of a seat."""
         own, mode = self.codecs[view.seat], self.modes[self.agents[view.seat]]
-        if mode == "numeric" and not own.masked:
-            return own.shown(view.numbers.copy())
         parts: dict[str, Any] = {}
         if mode != "text":
             parts["observation"] = own.shown(view.numbers.copy())
@@ -121,13 +121,14 @@ class Windows:
             parts["action_mask"] = own.mask(view).astype(np.int8)
         if mode != "numeric":
             parts["text"] = self.text(view)
-        return parts
+        return parts if mode != "numeric" or own.masked else parts["observation"]
 
 
 class TableEnv:
     """What all forms share: text, views, rendering, and moves that come in parts."""
 
     metadata: dict[str, Any]
+    _heard: dict[int, dict[str, Any]]
 
     def _sit_down(
         self,
@@ -156,6 +157,8 @@ class TableEnv:
         }
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        if not isinstance(options, Mapping | None):
+            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
         self.table.reset(seed, (options or {}).get("chance"))
         self.agents, self._heard = list(self.possible_agents), {}
         self._next()
@@ -178,21 +181,16 @@ class TableEnv:
 
     def _play(self) -> Outcome:
         """Play the moves of a step that all have made."""
-        if not self.windows.wordy:
-            outcome = self.table.step(self._moves)
-            self._next()
-            return outcome
-        heard = {seat: self.windows.codecs[seat].heard for seat in self._moves}
         outcome = self.table.step(self._moves)
-        self._heard = {
-            seat: {**words, "played": played(self._moves[seat], seat, outcome)}
-            for seat, words in heard.items()
-            if words
-        }
+        self._heard = {}
+        for seat, move in self._moves.items() if self.windows.wordy else ():
+            if words := self.windows.codecs[seat].heard:
+                if outcome.broke[seat]:  # the rules put something else in its place
+                    actions = outcome.record["actions"].tolist()
+                    move = tuple(actions) if isinstance(move, tuple) else actions[seat]
+                self._heard[seat] = {**words, "played": move}
         self._next()
         return outcome
-
-    _heard: Mapping[int, dict[str, Any]] = {}
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
         said = self.windows.codecs[seat].heard or self._heard.get(seat, {})
@@ -218,9 +216,7 @@ class TableEnv:
     def render(self) -> str | None:
         """Return the table as text (``ansi``) or print it (``human``)."""
         if self.render_mode is None:
-            raise BadParameter(
-                'there is no render_mode: make the environment with "ansi" or "human"'
-            )
+            raise BadParameter('render_mode is None: make the environment with "ansi" or "human"')
         picture = self.table.picture()
         if self.render_mode == "ansi":
             return picture
@@ -246,14 +242,6 @@ class _AgentsEnv(TableEnv):
         return self.windows.codecs[self._seat(agent)].space
 
 
-def played(move: Action, seat: int, outcome: Outcome) -> Action:
-    """Return the move that was played for a seat: its own, or what the rules put in its place."""
-    if not outcome.broke[seat]:
-        return move
-    actions: list[int] = outcome.record["actions"].tolist()
-    return tuple(actions) if isinstance(move, tuple) else actions[seat]
-
-
 class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
     """A game as a `ParallelEnv`; in games of turns, only the asked seats' actions count.
 
@@ -272,7 +260,8 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Start a game; see `ParallelEnv.reset`. ``options={"chance": {...}}`` gives chance."""
         self._deal(seed, options)
-        return self._observations(self.agents), self._infos(self.agents, None)
+        seen = self.windows.observations(self.table.ready(), self.agents)
+        return seen, self._infos(self.agents, [False] * self.game.players)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play one step; see `ParallelEnv.step`. An action of None means no answer.
@@ -284,41 +273,35 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             IllegalAction: an action outside its space, of an agent that is not there, or missing.
         """
         self.table.ready()
+        if not isinstance(actions, Mapping):
+            raise IllegalAction(f"actions must be a dict, one for each agent, got {actions!r}")
         live = self.agents
         if not live:
             if actions:
                 raise NotReady(f"{self.game.name} is over: call reset() to play again")
             return {}, {}, {}, {}, {}
-        self._check(actions)
+        for agent in actions:
+            if agent not in live:
+                raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
         names = self.possible_agents
+        for agent in (names[seat] for seat in self._waiting):
+            if agent not in actions:
+                raise IllegalAction(f"{agent} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
-        outcome = None if self._waiting else self._play()
-        paid, done = [0.0] * len(names), [False] * len(names)
-        if outcome is not None:
-            paid, done = outcome.rewards.tolist(), outcome.finished.tolist()
+        none = np.zeros(len(names))
+        outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
+        paid, done = outcome.rewards.tolist(), outcome.finished.tolist()
         seats = self.windows.seats
         rewards, finished = {a: paid[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
         self.agents = [a for a in live if not (finished[a] or truncations[a])]
-        observations = self._observations(live)
-        return observations, rewards, finished, truncations, self._infos(live, outcome)
+        observations = self.windows.observations(self.table.ready(), live)
+        infos = self._infos(live, outcome.broke.tolist())
+        return observations, rewards, finished, truncations, infos
 
-    def _check(self, actions: Mapping[str, Any]) -> None:
-        for agent in actions:
-            if agent not in self.agents:
-                raise IllegalAction(f"{agent!r} has no move: still playing are {self.agents}")
-        for seat in self._waiting:
-            if self.possible_agents[seat] not in actions:
-                agent = self.possible_agents[seat]
-                raise IllegalAction(f"{agent} has to move, but there is no action for it")
-
-    def _observations(self, agents: Sequence[str]) -> dict[str, Any]:
-        return self.windows.observations(self.table.ready(), agents)
-
-    def _infos(self, agents: Sequence[str], outcome: Outcome | None) -> dict[str, dict[str, Any]]:
+    def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
-        broke = [False] * self.game.players if outcome is None else outcome.broke.tolist()
         if not self.windows.wordy:
             return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
@@ -378,10 +361,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
             self.agent_selection = self.possible_agents[self._waiting[0]]
             self.infos[agent] |= self.windows.codecs[self.windows.seats[agent]].heard
             return
-        self._resolve(self._play())
-
-    def _resolve(self, outcome: Outcome) -> None:
-        limit = self._limit_reached()
+        outcome, limit = self._play(), self._limit_reached()
         for agent in self.agents:
             seat = self.windows.seats[agent]
             self.rewards[agent] = float(outcome.rewards[seat])
@@ -391,20 +371,3 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         self._accumulate_rewards()
         self._select()
         self._deads_step_first()
-
-
-def _each(
-    name: str,
-    value: str | Mapping[str, str],
-    known: Sequence[str],
-    rest: str,
-    agents: Sequence[str],
-) -> dict[str, str]:
-    """Return each agent's own of what is one for all, or a mapping that leaves some to `rest`."""
-    chosen = dict.fromkeys(agents, value) if isinstance(value, str) else dict(value)
-    for agent, own in chosen.items():
-        if agent not in agents:
-            raise unknown("agent", agent, agents)
-        if own not in known:
-            raise unknown(name, own, known)
-    return {agent: chosen.get(agent, rest) for agent in agents}

@@ -9,13 +9,14 @@ from __future__ import annotations
 from functools import cache, partial
 from types import SimpleNamespace
 
-from llm_games.registry import GAMES, VERSION, make_aec, make_parallel
+from llm_games.registry import VERSION, make
+from llm_games.rooms import ROOMS
 
 
 @cache
 def __getattr__(name: str) -> SimpleNamespace:
     bare = name.removesuffix(f"_{VERSION}")
-    if bare not in GAMES:
+    if bare not in ROOMS:
         raise AttributeError(f"there is no environment {name!r}; see llm_games.list_games()")
-    aec = partial(make_aec, bare)
-    return SimpleNamespace(env=aec, raw_env=aec, parallel_env=partial(make_parallel, bare))
+    aec, parallel = (partial(make, bare, form=form) for form in ("aec", "parallel"))
+    return SimpleNamespace(env=aec, raw_env=aec, parallel_env=parallel)

@@ -17,16 +17,11 @@ from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 
 T = TypeVar("T")
-Each: TypeAlias = T | tuple[T, ...]
-"""Of a parameter: one for all players, or one for each."""
-
-LONGEST_DECIMAL = 10
-"""Letters of a float that is taken as the decimal it is written as."""
+Each: TypeAlias = T | tuple[T, ...]  # of a parameter: one for all players, or one for each
+LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is written as
 
 
 # -- parameters -----------------------------------------------------------------------------------
-
-
 def param(
     default: Any,
     meaning: str = "",
@@ -42,31 +37,27 @@ def param(
     """Declare a parameter of a game, from which its checks and its documentation follow.
 
     Args:
-        default: its value where none is given.
+        default: its value where none is given; of true or false, no other value is allowed.
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
         each: there is one for all players, or one for each, from the first to the second of these
             integers, or one of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
-        choices: it is one of these words, each with its meaning. A default that is true or false
-            needs none.
-        words: likewise, of words that cannot be keywords here.
+        words, choices: it is one of these words, each with its meaning.
     """
     if none and choices:
-        start = {"none": none} if default == "none" else {}
-        none, choices = "", {**start, **choices, "none": none}
+        choices |= {"none": none}
+        if default == "none":
+            choices = {"none": none, **choices}
+        none = ""
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
     more = {"each": each, "choices": {**(words or {}), **choices}}
     return field(default=default, metadata=about | more)
 
 
 def check_parameters(game: Any) -> None:
-    """Check the declared parameters of a frozen dataclass, and put in place what `read` makes.
-
-    Raises:
-        BadParameter: a value is not allowed.
-    """
+    """Check the declared parameters of a frozen dataclass, and put in place what `read` makes."""
     for f in dataclasses.fields(game):
         value, about = _frozen(getattr(game, f.name)), f.metadata
         object.__setattr__(game, f.name, value)
@@ -115,8 +106,6 @@ def allowed(parameter: dataclasses.Field[Any]) -> str:
 
 
 # -- what players know ----------------------------------------------------------------------------
-
-
 class Column(NamedTuple):
     """One column of the numeric observation: its name, range and meaning (with unit)."""
 
@@ -129,16 +118,11 @@ class Column(NamedTuple):
 class Fact(NamedTuple):
     """One thing that players know, in numbers and in words: what it is, its range, its meaning.
 
-    Attributes:
-        name: of its column; with `each` the seat's number is put behind it.
-        of: turns a state into everybody's own ``(players, *batch)``, or into ``(*batch)``, what
-            all hear; with `each` into ``(each, *batch)`` or ``(each, players, *batch)``.
-        low, high: its range.
-        meaning: with unit; with `each`, ``{}`` stands for the number.
-        each: one column for each seat; a number: for each of so many things.
-        said: its name in words where that is another one; `NUMBERS_ONLY` where it has none.
-        now: it is of the round to play, not of the last.
-        first: number of the first of them, in names and meanings.
+    `of` turns a state into everybody's own ``(players, *batch)``, or into what all hear,
+    ``(*batch)``. With `each` there is a column for each seat, or for each of so many things: `of`
+    has a leading axis for them, and their number, from `first` on, stands behind `name` and for
+    ``{}`` in `meaning`. `said` is its name in words where that is another one, or `NUMBERS_ONLY`;
+    `now`: it is of the round to play, not of the last.
     """
 
     name: str
@@ -156,14 +140,12 @@ class Fact(NamedTuple):
         if self.each is False:
             return [Column(self.name, self.low, self.high, self.meaning)]
         count = players if self.each is True else self.each
-        return [
-            Column(f"{self.name}_{i}", self.low, self.high, self.meaning.format(i))
-            for i in range(self.first, self.first + count)
-        ]
+        numbers = range(self.first, self.first + count)
+        name, low, high, meaning = self.name, self.low, self.high, self.meaning
+        return [Column(f"{name}_{i}", low, high, meaning.format(i)) for i in numbers]
 
 
-NUMBERS_ONLY = "-"
-"""As `Fact.said`: words follow from other facts."""
+NUMBERS_ONLY = "-"  # as `Fact.said`: words follow from other facts
 
 
 def plain(value: Any) -> Any:
@@ -172,17 +154,12 @@ def plain(value: Any) -> Any:
 
 
 # -- chance ---------------------------------------------------------------------------------------
-
-
 class Draw(NamedTuple):
-    """One thing that chance decides before play.
+    """One thing that chance decides before play, drawn under its name or given.
 
-    Attributes:
-        name: under which it is drawn and can be given.
-        of: draws it, ``(..., *batch)``, from noise that is its own.
-        low, high: the range of given values, both included.
-        distinct: no value comes twice at a table.
-        rows: makes rows of what was drawn, where some are given.
+    `of` draws it, ``(..., *batch)``, from noise that is its own; given values are from `low` to
+    `high`, both included, and where they are `distinct`, none comes twice at a table. `rows` makes
+    rows of what was drawn, where some are given.
     """
 
     name: str
@@ -193,32 +170,31 @@ class Draw(NamedTuple):
     rows: Callable[[Array], Array] | None = None
 
     def given(self, values: Any, drawn: Array) -> Array:
-        """Put given values in the place of drawn ones; fewer rows replace the first ones.
+        """Put given values in the place of drawn ones, ``(..., *batch)``.
 
-        Args:
-            values: of the drawn shape, or of the shape of one table for all of a batch.
-            drawn: ``(..., *batch)``.
+        They are of the drawn shape, or of that of one table for all of a batch. Fewer rows replace
+        the first ones; a number alone stands for all.
 
         Raises:
             BadParameter: they are of another shape or kind, or out of range.
         """
-        array, drawn = np.asarray(values), self.rows(drawn) if self.rows else drawn
+        drawn = self.rows(drawn) if self.rows else drawn
         allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"
-        whole = drawn.dtype.kind in "biu"
-        right = array.dtype.kind in ("biu" if whole else "biuf")
-        if not right or not bool(((array >= self.low) & (array <= self.high)).all()):
-            raise BadParameter(f"chance {self.name!r} must be {allowed}, got {values!r}")
-        missing = drawn.ndim - array.ndim
-        array = array.reshape(array.shape + (1,) * missing if missing > 0 else array.shape)
-        first = drawn[: len(array)] if drawn.ndim and len(array) < len(drawn) else drawn
+        kinds = {"b": "biu", "f": "iuf"}.get(drawn.dtype.kind, "iu")
         try:
-            rows = np.broadcast_to(array, first.shape).astype(drawn.dtype)
+            array, types = np.asarray(values), {type(v) for v in np.asarray(values, "O").flat}
+            right = array.dtype.kind in kinds and ("b" in kinds or bool not in types)
+            if not right or not ((array >= self.low) & (array <= self.high)).all():
+                raise ValueError
+            few = array.ndim and drawn.ndim and len(array) < len(drawn)
+            first = drawn[: len(array)] if few else drawn
+            tall = array.reshape(array.shape + (1,) * (drawn.ndim - array.ndim))
+            rows = np.broadcast_to(tall, first.shape).astype(drawn.dtype)
         except ValueError:
             raise BadParameter(
-                f"chance {self.name!r} must be {allowed}, got the shape {np.shape(values)}"
+                f"chance {self.name!r} must be {allowed} or one for all, got {values!r}"
             ) from None
-        if first is not drawn:
-            rows = np.concatenate([rows, drawn[len(rows) :]])
+        rows = np.concatenate([rows, drawn[len(rows) :]]) if few else rows
         if self.distinct and (np.diff(np.sort(rows, axis=0), axis=0) == 0).any():
             raise BadParameter(
                 f"chance {self.name!r} must have each number only once, got {values!r}; give all "
@@ -229,13 +205,7 @@ class Draw(NamedTuple):
 
 def fixed(values: Any) -> Callable[[Noise], Array]:
     """Return what stands in for a draw where the parameters leave nothing to chance."""
-    array = np.asarray(values)
-
-    def stand_in(noise: Noise) -> Array:
-        ones = (1,) * len(noise.batch)
-        return np.broadcast_to(array.reshape((*array.shape, *ones)), (*array.shape, *noise.batch))
-
-    return stand_in
+    return lambda noise: np.multiply.outer(values, np.ones(noise.batch, np.int64))
 
 
 def within(noise: Noise, draw: Callable[[Noise], Array], low: Any, high: Any) -> Array:
@@ -248,8 +218,6 @@ def within(noise: Noise, draw: Callable[[Noise], Array], low: Any, high: Any) ->
 
 
 # -- checks of values -----------------------------------------------------------------------------
-
-
 def check_integer(name: str, value: Any, low: int, high: int | None = None) -> None:
     """Raise BadParameter unless `value` is an integer in ``low..high``."""
     allowed = f"an integer of at least {low}" + ("" if high is None else f" and at most {high}")
@@ -275,11 +243,7 @@ def listed(name: str, value: Any, count: int, what: str) -> tuple[Any, ...]:
 def rows_of(
     name: str, value: Any, rows: int, columns: int, low: int, high: int, what: str = "rounds"
 ) -> tuple[tuple[int, ...], ...]:
-    """Read rows of integers in ``low..high``, one for each of `what`.
-
-    Raises:
-        BadParameter: it is something else.
-    """
+    """Read rows of integers in ``low..high``, one for each of `what`."""
     shape = f"{rows} row{'s' if rows > 1 else ''} ({what}) of {columns} integers"
     try:
         table = tuple(tuple(row) for row in value)
@@ -288,8 +252,9 @@ def rows_of(
     if len(table) != rows or any(len(row) != columns for row in table):
         lengths = [len(row) for row in table]
         raise BadParameter(f"{name} must be {shape}, got rows of the lengths {lengths}")
-    for number in (number for row in table for number in row):
-        check_integer(f"each of the {name}", number, low, high)
+    for row in table:
+        for number in row:
+            check_integer(f"each of the {name}", number, low, high)
     return tuple(tuple(map(int, row)) for row in table)
 
 
@@ -314,9 +279,6 @@ def ratio_of(
 
     A float counts as the decimal it is written as, if that has at most `longest` letters; one
     that was computed, such as ``2 / 3``, is refused, since it is not the ratio it stands for.
-
-    Raises:
-        BadParameter: it is none of these, or outside ``low..high``.
     """
     allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
     if isinstance(value, float) and math.isfinite(value):
@@ -330,20 +292,15 @@ def ratio_of(
             raise TypeError
         ratio = Fraction(*value) if isinstance(value, (tuple, list)) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise BadParameter(
-            f'{name} must be {allowed}, such as "2/3" or (2, 3), got {value!r}'
-        ) from None
+        allowed += ', such as "2/3" or (2, 3)'
+        raise BadParameter(f"{name} must be {allowed}, got {value!r}") from None
     if ratio < low or (high is not None and ratio > high):
         raise BadParameter(f"{name} must be {allowed}, got {value!r}")
     return ratio
 
 
 def exact_of(name: str, value: Any) -> int | Fraction:
-    """Read a finite number exactly; a float counts as the decimal it is written as.
-
-    Raises:
-        BadParameter: it is not a finite number.
-    """
+    """Read a finite number exactly; a float counts as the decimal it is written as."""
     try:
         exact = value if isinstance(value, Fraction) else Fraction(str(value))
     except (ValueError, ZeroDivisionError):

@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from llm_games.errors import BadParameter
 
 Array = NDArray[Any]
-Word = Any
-"""A part of a key: a text, an integer from 0, or an array of them (one for each table)."""
+Word = Any  # a part of a key: a text, an integer from 0, or an array of them (one for each table)
 Shape = int | tuple[int, ...]
 FULL = 2**64 - 1
 LOW = 2**32 - 1
 GOLD = 0x9E3779B97F4A7C15
 SALT = 0xD1342543DE82EF95
-SORTED = 64
-"""`Noise.sample` sorts up to this many; of more it picks one after another."""
+SORTED = 64  # `Noise.sample` sorts up to this many; of more it picks one after another
 
 
 def mix(z: Any) -> Any:
@@ -56,27 +54,20 @@ class Noise:
     Where a draw may have to be repeated, number the attempts (``noise.of("value", attempt)``), draw
     the full shape and choose by `numpy.where`, or a table's numbers would hang on its neighbours.
 
-    Attributes:
-        batch: shape of the seeds; ``()`` is one table.
+    `batch` is the shape of the seeds, ``()`` for one table.
     """
 
     __slots__ = ("_base", "batch")
 
     def __init__(self, seed: Any, *key: Word) -> None:
-        """Make the noise of one seed, or of an array of seeds, one for each table.
+        """Make the noise of a seed, or of an array of one for each table; from 0 to 2**64 - 1."""
+        self._absorb(0, (seed, *key))
 
-        Raises:
-            BadParameter: a seed or word is not an integer from 0 to 2**64 - 1 (or a text).
-        """
-        self._base: Any = 0
-        self._absorb((seed, *key))
-
-    def _absorb(self, words: tuple[Word, ...]) -> None:
-        base = self._base
+    def _absorb(self, base: Any, words: tuple[Word, ...]) -> None:
         for word in words:
             hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
             base = mix(base ^ hashed)
-        self._base = base
+        self._base: Any = base
         self.batch: tuple[int, ...] = np.shape(base) if type(base) is not int else ()
 
     @classmethod
@@ -88,32 +79,27 @@ class Noise:
     def of(self, *key: Word) -> Noise:
         """Return the noise under a longer key: ``of("a", 1)`` is ``of("a").of(1)``.
 
-        An array of integers gives each table its own word, such as its own count of steps; it
-        broadcasts with the batch.
+        An array of integers gives each table its own word; it broadcasts with the batch.
         """
         other = object.__new__(Noise)
-        other._base = self._base
-        other._absorb(key)
+        other._absorb(self._base, key)
         return other
 
     def table(self, index: Any) -> Noise:
         """Take one table's noise (or several, by slices or indices) out of a batch."""
-        other = object.__new__(Noise)
-        part = self._base[index]
-        other._base, other.batch = (part, part.shape) if part.ndim else (int(part), ())
+        other, part = object.__new__(Noise), self._base[index]
+        other._absorb(part if part.ndim else int(part), ())
         return other
 
     # -- draws -------------------------------------------------------------------------------
 
-    def bits(self, shape: Shape = ()) -> Array:
+    def bits(self, shape: Shape = ()) -> Any:
         """Draw 64 random bits, uint64."""
         lead = _axes(shape)
         if not lead and type(self._base) is int:
-            single: Any = np.uint64(mix(self._base + GOLD & FULL))
-            return single
+            return np.uint64(mix(self._base + GOLD & FULL))
         places = np.arange(1, math.prod(lead) + 1, dtype=np.uint64) * GOLD
-        many: Array = mix(places.reshape(*lead, *(1 for _ in self.batch)) + self._base)
-        return many
+        return mix(places.reshape(*lead, *(1 for _ in self.batch)) + self._base)
 
     def random(self, shape: Shape = ()) -> Array:
         """Draw uniformly from [0, 1): multiples of 2**-53."""
@@ -121,13 +107,11 @@ class Noise:
 
     def integers(
         self, low: Any, high: Any = None, shape: Shape | None = None, *, endpoint: bool = False
-    ) -> Array:
+    ) -> Any:
         """Draw integers from `low` to below `high` (with `endpoint`: to `high`), int64.
 
-        Each value's probability is within 2**-64 of equal. One limit alone is `high`.
-
-        Raises:
-            BadParameter: the limits are not integers, or leave none to draw, or 2**63 or more.
+        Each value's probability is within 2**-64 of equal. One limit alone is `high`. Limits that
+        are no integers, or leave none to draw, or 2**63 or more, raise BadParameter.
         """
         low, high = (0, low) if high is None else (low, high)
         if type(low) is int and type(high) is int:
@@ -135,8 +119,7 @@ class Noise:
             if not 0 < count < 2**63 or not -(2**63) <= low <= 2**63 - count:
                 raise _no_integers(low, high)
             if shape in (None, ()) and type(self._base) is int:  # one number: the same, and fast
-                single: Any = np.int64((mix(self._base + GOLD & FULL) * count >> 64) + low)
-                return single
+                return np.int64((mix(self._base + GOLD & FULL) * count >> 64) + low)
             large, lead = count > LOW, self._lead(shape)
         else:
             low, high = np.asarray(low), np.asarray(high)
@@ -156,15 +139,15 @@ class Noise:
         if np.less(sigma, 0).any():
             raise BadParameter(f"sigma must be at least 0, got {sigma}")
         drawn = self.bits(self._lead(shape, np.shape(mean), np.shape(sigma)))
-        radius = np.sqrt(-2.0 * _log(((drawn >> 32) + 0.5) * 2.0**-32))
+        half, power = np.frexp(((drawn >> 32) + 0.5) * 2.0**-32)  # half * 2**power, half below 1
+        s = (half - math.sqrt(0.5)) / (half + math.sqrt(0.5))
+        log = (power - 0.5) * 0.6931471805599453 + 2.0 * s * _powers(LOG, s * s)  # not libm's
+        radius = np.sqrt(-2.0 * log)
         angle = ((drawn & LOW) - (2.0**31 - 0.5)) * (math.pi * 2.0**-32)  # within a quarter turn
         return mean + sigma * (radius * angle * _powers(SINE, angle * angle))
 
     def order(self, count: int, shape: Shape = ()) -> Array:
-        """Draw orders of ``0 .. count - 1``, all equally likely, int64 ``(count, *shape, *batch)``.
-
-        More of `shape`'s first axis only adds orders.
-        """
+        """Draw orders of ``range(count)``, each as likely, int64 ``(count, *shape, *batch)``."""
         lead = _axes(shape)
         own = 2 ** int(count).bit_length() - 1  # the last bits say who, so that no two tie
         drawn = self.bits((*lead, count)) & (FULL - own)
@@ -176,9 +159,6 @@ class Noise:
         """Draw `count` distinct integers below `size` in random order, ``(count, *shape, *batch)``.
 
         More of `count` or of `shape`'s first axis only adds numbers.
-
-        Raises:
-            BadParameter: there are fewer than `count`.
         """
         if not 0 <= count <= size:
             raise BadParameter(f"count must be from 0 to {size}, got {count}")
@@ -195,10 +175,7 @@ class Noise:
     def choice(self, weights: Any, shape: Shape | None = None) -> Array:
         """Draw places on the last axis of `weights` in proportion to them, int64.
 
-        A weight of 0 is never drawn.
-
-        Raises:
-            BadParameter: a weight is negative or not finite, or all of a row are 0.
+        A weight of 0 is never drawn; a negative or infinite one, or a row of zeros, is refused.
         """
         weights = np.asarray(weights, np.float64)
         upto = np.cumsum(weights, axis=-1) if weights.size else np.zeros(1)
@@ -225,9 +202,7 @@ class Noise:
         full = np.broadcast_shapes(*parts, self.batch)
         lead = full[: len(full) - len(self.batch)] if shape is None else _axes(shape)
         if np.broadcast_shapes(full, (*lead, *self.batch)) != (*lead, *self.batch):
-            raise BadParameter(
-                f"the shape {full} does not fit {lead} before the batch {self.batch}"
-            )
+            raise BadParameter(f"shape {full} does not fit {lead} before the batch {self.batch}")
         return lead
 
 
@@ -245,8 +220,7 @@ def _hash(word: str | int) -> int:
         return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
     if not 0 <= word <= FULL:
         raise BadParameter(f"a seed or word of a key must be from 0 to 2**64 - 1, got {word}")
-    scrambled: int = mix(word + SALT & FULL)
-    return scrambled
+    return int(mix(word + SALT & FULL))
 
 
 def _integers(word: Any) -> Any:
@@ -281,13 +255,6 @@ def _share(drawn: Array, count: Any, large: Any) -> Any:
 # Terms of log((1 + s) / (1 - s)) / 2s in s**2 and of sin(x) / x in x**2, highest first.
 LOG = tuple(1 / k for k in range(15, 0, -2))
 SINE = tuple((2 - k % 4) / math.factorial(k) for k in range(15, 0, -2))
-
-
-def _log(x: Array) -> Array:
-    """Return the natural logarithm by exactly rounded operations (those of libm differ)."""
-    half, power = np.frexp(x)  # x = half * 2**power, half from 1/2 to 1
-    s = (half - math.sqrt(0.5)) / (half + math.sqrt(0.5))
-    return (power - 0.5) * 0.6931471805599453 + 2.0 * s * _powers(LOG, s * s)
 
 
 def _powers(coefficients: tuple[float, ...], x: Any) -> Any:

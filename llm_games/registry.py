@@ -1,21 +1,21 @@
-"""All games by name: build their rules, make environments of them, register them."""
+"""All games by name: build their rules and make environments of them."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
-from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown
-from llm_games.rooms import ROOMS, rules_class
+from llm_games.rooms import ROOMS
 
 if TYPE_CHECKING:
     from llm_games.env import SequentialGame, SimultaneousGame
     from llm_games.rulebook import Rulebook
 
 VERSION = "v0"
-GAMES = ROOMS
 
 
 def game_class(name: str) -> type[Rulebook]:
@@ -23,23 +23,31 @@ def game_class(name: str) -> type[Rulebook]:
 
     Raises:
         UnknownName: there is no such game; names the nearest.
+        BadParameter: its room has no ``rules.py`` with one class of that name.
     """
-    if not isinstance(name, str):
-        raise unknown("game", str(name), GAMES)
-    bare = name.removeprefix("llm_games/").removesuffix(f"-{VERSION}").removesuffix(f"_{VERSION}")
-    if bare not in GAMES:
-        raise unknown("game", name, GAMES)
-    found: type[Rulebook] = rules_class(bare)
-    return found
+    game = re.sub(rf"^llm_games/|[-_]{VERSION}\Z", "", str(name))
+    if not isinstance(name, str) or game not in ROOMS:
+        raise unknown("game", str(name), ROOMS)
+    module, _, attribute = ROOMS[game].rules.partition(":")
+    module = module if attribute else f"{module}.rules"
+    try:
+        rules = vars(import_module(module))
+    except ModuleNotFoundError as error:
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise  # something that it imports
+        raise BadParameter(f"the room of {game!r} has no module {module}") from None
+    if attribute:
+        if not hasattr(rules.get(attribute), "name"):
+            raise BadParameter(f"{module} must define {attribute}, the rulebook of {game!r}")
+        return rules[attribute]
+    own = [v for v in rules.values() if isinstance(v, type) and vars(v).get("name") == game]
+    if len(own) != 1:
+        raise BadParameter(f"{module} must define one class with name = {game!r}, has {len(own)}")
+    return own[0]
 
 
 def rulebook(name: str, *, preset: str | None = None, **parameters: Any) -> Rulebook:
-    """Build the rules of a game with the given parameters.
-
-    Args:
-        name: the game.
-        preset: a named set of parameters of that game; `parameters` come on top.
-        parameters: see the game's class.
+    """Build the rules of a game from a named set of its parameters and more that come on top.
 
     Raises:
         UnknownName: no such game, preset or parameter; names the nearest.
@@ -78,8 +86,7 @@ def make(
 
     Args:
         name: a game, such as ``"public_goods-v0"``.
-        form: ``"parallel"`` or ``"aec"``; the default is the game's native form: parallel if all
-            move at the same time, AEC if they take turns.
+        form: ``"parallel"`` or ``"aec"``; by default AEC if the game is one of turns.
         obs_mode: ``"text"``, ``"numeric"`` or ``"both"``, or one of these for each agent.
         actions: how actions look, or one of these for each agent: ``"index"`` (numbers from 0,
             for learners; shares of what is legal now where amounts are many or their limits
@@ -118,38 +125,14 @@ def make(
 
 def list_games() -> list[dict[str, str]]:
     """Return a table of all games: name, title, players, moves, actions and source."""
-    rows = []
-    for name in GAMES:
-        game = rulebook(name)
-        rows.append(
-            {
-                "name": f"{name}-{VERSION}",
-                "title": game.title,
-                "players": str(game.players),
-                "moves": "turns" if game.turns else "simultaneous",
-                "actions": str(game.space(0)),
-                "source": game.source,
-            }
-        )
-    return rows
-
-
-def announce(name: str, learner: str) -> None:
-    """Enter a game of a room in the registries of PettingZoo and Gymnasium.
-
-    Args:
-        name: the game's name.
-        learner: the entry point of what makes its view for one learner.
-    """
-    import gymnasium
-    import pettingzoo
-
-    known = {"id": f"llm_games/{name}-{VERSION}", "kwargs": {"name": name}}
-    pettingzoo.register("aec", entry_point=f"{__name__}:make_aec", **known)
-    pettingzoo.register("parallel", entry_point=f"{__name__}:make_parallel", **known)
-    title = "".join(word.capitalize() for word in name.split("_"))
-    gymnasium.register(f"llm_games/{title}-{VERSION}", entry_point=learner, kwargs={"game": name})
-
-
-make_aec, make_parallel = partial(make, form="aec"), partial(make, form="parallel")
-"""Make the form of that name; what PettingZoo's registry calls."""
+    return [
+        {
+            "name": f"{name}-{VERSION}",
+            "title": game.title,
+            "players": str(game.players),
+            "moves": "turns" if game.turns else "simultaneous",
+            "actions": str(game.space(0)),
+            "source": game.source,
+        }
+        for name, game in zip(ROOMS, map(rulebook, ROOMS), strict=True)
+    ]

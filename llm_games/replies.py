@@ -17,8 +17,7 @@ ReplyOutcome = Literal[
     "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
 ]
 """How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
-Finish = Literal["stop", "length", "refusal"]
-"""How a reply ended: by itself, cut off, or declined."""
+Finish = Literal["stop", "length", "refusal"]  # how a reply ended: by itself, cut off, or declined
 
 DEEPEST = 64  # objects nested deeper are no answers; keeps the recursion small
 MOST_VALUES = 100_000  # JSON values looked at in one reply; keeps a hostile one from taking long
@@ -29,12 +28,9 @@ LONGEST_NUMBER = 400  # characters
 class Reply:
     """What was read.
 
-    Attributes:
-        outcome: ``"valid"``, or what kept it from being that.
-        action: the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
-            readable but out of range.
-        why: what was wrong, in words for the one who answered; empty if nothing was.
-        detail: the rule that was broken, see `BadReply`; empty if none was.
+    `action` is the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
+    readable but out of range. `why` says what was wrong to the one who answered, `detail` which
+    rule was broken, see `BadReply`; both are empty if there is no such thing.
     """
 
     outcome: ReplyOutcome
@@ -46,17 +42,12 @@ class Reply:
 def read_reply(
     text: str, question: Question, reading: str = "strict", finish: Finish = "stop"
 ) -> Reply:
-    """Read the answer to a question out of a text.
+    """Read the answer to a question out of a text that ended by `finish`.
 
-    Args:
-        text: what was replied.
-        question: what was asked; it says which JSON objects are answers, see `Question.holds`,
-            and reads them.
-        reading: one of `READINGS`. ``strict``: every complete JSON object in the text that is
-            an answer counts, and they must agree (trailing commas and ``//`` comments are let
-            pass). ``take_last``: the last of them counts. ``published``: as the code of a
-            paper does, at the question's `published` spot; fractions are cut towards zero.
-        finish: how it ended.
+    The question says which JSON objects are answers, and reads them. By the reading ``strict``,
+    every complete one in the text counts, and they must agree (trailing commas and ``//`` comments
+    are let pass); by ``take_last``, the last of them; by ``published``, what the code of a paper
+    reads, at the question's `published` spot, with fractions cut towards zero.
 
     Raises:
         UnknownName: there is no such reading. Nothing that a reply says raises.
@@ -77,13 +68,9 @@ def read_reply(
 def _strict(text: str, question: Question) -> Reply:
     replies = [_read(obj, question) for obj in _answers(text, question)]
     if any(reply != replies[0] for reply in replies):
-        of = f" for {_quoted(question.key)}" if question.key else ""
+        of = f" for {json.dumps(question.key)}" if question.key else ""
         raise BadReply("format", f"it gives different answers{of}")
     return replies[0]
-
-
-def _take_last(text: str, question: Question) -> Reply:
-    return _read(_answers(text, question)[-1], question)
 
 
 def _published(text: str, question: Question) -> Reply:
@@ -101,7 +88,7 @@ def _published(text: str, question: Question) -> Reply:
 
 READINGS: dict[str, Callable[[str, Question], Reply]] = {
     "strict": _strict,
-    "take_last": _take_last,
+    "take_last": lambda text, question: _read(_answers(text, question)[-1], question),
     "published": _published,
 }
 
@@ -110,7 +97,7 @@ def _read(obj: dict[str, Any], question: Question) -> Reply:
     """Read the object that is the answer."""
     try:
         if _Conflict.inside(obj.get(question.key, obj)):
-            which = _quoted(question.key) if question.key in obj else "a key"
+            which = json.dumps(question.key) if question.key in obj else "a key"
             raise BadReply("format", f"one object has two values for {which}")
         return Reply("valid", question.answer(obj))
     except BadReply as bad:
@@ -124,7 +111,13 @@ def _not_legal(bad: BadReply) -> Reply:
 
 def _answers(text: str, question: Question) -> list[dict[str, Any]]:
     """Return the objects that are answers, none of them inside another; at least one."""
-    found = [obj for whole in _objects(text) for obj in _holders(whole, question)]
+    found, reader, at = list[dict[str, Any]](), _Reader(text), 0
+    while match := _OPEN.search(text, at):
+        try:
+            value, at = reader.value(match.start(), 0)
+            found += _holders(value, question)
+        except _NotJSON:
+            at = match.start() + 1
     if not found:
         raise BadReply("format", "it is empty") if not text.strip() else _no_object(question)
     return found
@@ -143,12 +136,8 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _no_object(question: Question) -> BadReply:
-    form = f"with the key {_quoted(question.key)}" if question.key else "that is an answer"
+    form = f"with the key {json.dumps(question.key)}" if question.key else "that is an answer"
     return BadReply("format", f"it has no complete JSON object {form}")
-
-
-def _quoted(key: str) -> str:
-    return json.dumps(key)
 
 
 # -- JSON in messy text ---------------------------------------------------------------------------
@@ -175,17 +164,6 @@ class _Conflict:
         return isinstance(value, cls) or any(map(cls.inside, _parts(value)))
 
 
-def _objects(text: str) -> Iterator[Any]:
-    """Yield each complete JSON object in a text that is not inside another one."""
-    reader, at = _Reader(text), 0
-    while match := _OPEN.search(text, at):
-        try:
-            value, at = reader.value(match.start(), 0)
-            yield value
-        except _NotJSON:
-            at = match.start() + 1
-
-
 class _Reader:
     """JSON by recursive descent, with trailing commas, comments and line breaks in strings."""
 
@@ -199,18 +177,13 @@ class _Reader:
         if self.left < 0:
             raise BadReply("format", "it holds far too many braces, brackets or values")
         opening = self.text[at : at + 1]
-        if opening in ("{", "["):
-            return self._container(at, depth + 1)
         match = _SCALAR.match(self.text, at)
-        if match is None:
-            raise _NotJSON
-        return _DECODER.decode(match[0]), match.end()
-
-    def _container(self, at: int, depth: int) -> tuple[Any, int]:
-        if depth > DEEPEST or at in self.broken:
+        if match:
+            return _DECODER.decode(match[0]), match.end()
+        if opening not in ("{", "[") or depth == DEEPEST or at in self.broken:
             raise _NotJSON
         try:
-            return self._inside(at + 1, depth, {} if self.text[at] == "{" else [])
+            return self._inside(at + 1, depth + 1, {} if opening == "{" else [])
         except _NotJSON:
             self.broken.add(at)  # no need to read it again as the start of an answer
             raise
@@ -224,19 +197,15 @@ class _Reader:
             value, at = self.value(at, depth)
             if isinstance(found, list):
                 found.append(value)
+            elif not isinstance(key := value, str):
+                raise _NotJSON
             else:
-                at = self._member(found, value, at, depth)
+                value, at = self.value(self._skip(self._expect(":", self._skip(at))), depth)
+                same = key not in found or (type(found[key]) is type(value) and found[key] == value)
+                found[key] = value if same else _Conflict()
             at = self._skip(at)
             if self.text[at : at + 1] != end:
                 at = self._expect(",", at)
-
-    def _member(self, found: dict[str, Any], key: Any, at: int, depth: int) -> int:
-        if not isinstance(key, str):
-            raise _NotJSON
-        value, at = self.value(self._skip(self._expect(":", self._skip(at))), depth)
-        same = key not in found or _same(found[key], value)
-        found[key] = value if same else _Conflict()
-        return at
 
     def _skip(self, at: int) -> int:
         match = _SPACE.match(self.text, at)
@@ -248,21 +217,16 @@ class _Reader:
         return at + 1
 
 
-def _same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and a == b
+def _decimal(digits: str) -> Decimal:
+    try:  # an exponent beyond all bounds would trap in later arithmetic
+        fits = len(digits) <= LONGEST_NUMBER and Decimal(digits).adjusted() < 1000
+    except InvalidOperation:
+        fits = False
+    return Decimal(digits) if fits else Decimal("Infinity")
 
 
 def _integer(digits: str) -> int | Decimal:
     return int(digits) if len(digits) <= LONGEST_NUMBER else Decimal("Infinity")
-
-
-def _decimal(digits: str) -> Decimal:
-    # An exponent beyond all bounds would trap in later arithmetic.
-    try:
-        number = Decimal(digits) if len(digits) <= LONGEST_NUMBER else Decimal("Infinity")
-    except InvalidOperation:
-        return Decimal("Infinity")
-    return number if number.is_infinite() or number.adjusted() < 1000 else Decimal("Infinity")
 
 
 _DECODER = json.JSONDecoder(
@@ -271,8 +235,6 @@ _DECODER = json.JSONDecoder(
 
 
 # -- where the code of papers looks for the answer, see `Question.published` ----------------------
-
-
 def bare(text: str, key: str) -> str:
     """Take the whole text."""
     return text
@@ -285,7 +247,7 @@ def outermost(text: str, key: str) -> str:
 
 def around(text: str, key: str) -> str:
     """Take the object around the key."""
-    begin = text.rfind("{", 0, max(text.find(_quoted(key)), 0))
+    begin = text.rfind("{", 0, max(text.find(json.dumps(key)), 0))
     return text[begin : _DECODER.raw_decode(text, max(begin, 0))[1]]
 
 
@@ -294,6 +256,6 @@ def bare_or_search(text: str, key: str) -> str:
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        match = re.search(rf'{_quoted(key)}\s*:\s*("[^"]*"|null|-?[0-9]+)', text)
+        match = re.search(rf'{json.dumps(key)}\s*:\s*("[^"]*"|null|-?[0-9]+)', text)
         return f"{{{match[0]}}}" if match else ""
     return text

@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from llm_games import games
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter
 
 
 class Room(NamedTuple):
@@ -26,17 +26,11 @@ class Room(NamedTuple):
     players: str = ""
 
 
-ROOMS: dict[str, Room] = {}
-"""All games by name."""
+ROOMS: dict[str, Room] = {}  # all games by name
 
 
 def find(above: str, entry_points: str) -> None:
-    """Fill `ROOMS`: our own games, then those of installed packages.
-
-    Args:
-        above: the package of the games' rooms on the third floor.
-        entry_points: the group by which other packages bring games: ``name = "package.of.game"``.
-    """
+    """Fill `ROOMS`: our games, with their rooms `above`, then those of a group of entry points."""
     for module in iter_modules(games.__path__):
         if module.ispkg:
             ROOMS[module.name] = Room(f"{games.__name__}.{module.name}", f"{above}.{module.name}")
@@ -45,8 +39,12 @@ def find(above: str, entry_points: str) -> None:
 
 
 def add(name: str, room: str) -> None:
-    """Add a room of another package, or a rulebook alone as ``module:Class``."""
-    ROOMS[name] = Room(room, "" if ":" in room else room)
+    """Add a room of another package, or a rulebook alone as ``module:Class``, by a new name."""
+    if name in ROOMS and ROOMS[name].rules != room:
+        raise BadParameter(
+            f"the game {name!r} is in the room {ROOMS[name].rules}: give {room} another name"
+        )
+    ROOMS.setdefault(name, Room(room, "" if ":" in room else room))
 
 
 def part(game: str, name: str) -> ModuleType | None:
@@ -60,41 +58,9 @@ def part(game: str, name: str) -> ModuleType | None:
     return import_module(module)
 
 
-def rules_class(game: str) -> type:
-    """Return a game's class of rules.
-
-    Raises:
-        UnknownName: there is no such game.
-        BadParameter: its room has no ``rules.py`` with one class of that name.
-    """
-    if game not in ROOMS:
-        raise unknown("game", game, ROOMS)
-    module, _, attribute = ROOMS[game].rules.partition(":")
-    module = module if attribute else f"{module}.rules"
-    try:
-        rules = import_module(module)
-    except ModuleNotFoundError as error:
-        if not f"{module}.".startswith(f"{error.name}."):
-            raise  # something that it imports
-        raise BadParameter(f"the room of {game!r} has no module {module}") from None
-    if attribute:
-        found: Any = getattr(rules, attribute, None)
-        if not hasattr(found, "name"):
-            raise BadParameter(f"{module} must define {attribute}, the rulebook of {game!r}")
-        return cast(type, found)
-    own = [v for v in vars(rules).values() if isinstance(v, type) and vars(v).get("name") == game]
-    if len(own) != 1:
-        raise BadParameter(
-            f"{rules.__name__} must define one class with name = {game!r}, has {len(own)}"
-        )
-    return own[0]
-
-
 def wordings(game: str) -> Path | None:
     """Return the folder of a game's wordings, if its room has one."""
     if game not in ROOMS or ":" in ROOMS[game].rules:
         return None
-    spec = find_spec(ROOMS[game].rules)
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "wordings"
+    room: Any = find_spec(ROOMS[game].rules)
+    return Path(room.submodule_search_locations[0]) / "wordings"

@@ -10,8 +10,7 @@ from typing import Any
 from llm_games.facts import NUMBERS_ONLY, Fact, param
 from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
-Seen = tuple[str, Mapping[str, tuple[Array, str]]]
-"""A caption, and columns, each with its format."""
+Seen = tuple[str, Mapping[str, tuple[Array, str]]]  # a caption, and columns, each with its format
 Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 """Payoffs of a round, changes of the state, rows of the record."""
 
@@ -24,13 +23,7 @@ class Rounds(Rulebook):
 
     @abstractmethod
     def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        """Return payoffs, what changes in the state, and what else goes into the record.
-
-        Args:
-            state: before the round.
-            actions: mended, see `mend`.
-            broke: who broke a rule.
-        """
+        """Return payoffs, changes of the state and what else to record; `actions` are mended."""
 
     @abstractmethod
     def spectacle(self, state: Any) -> Seen:

@@ -19,31 +19,25 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_games.arrays import Array, any_true, tall
-from llm_games.errors import IllegalAction, unknown
+from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Question
 
-PerPlayer = Array
-"""One entry for each player of each table, ``(players, *batch)``."""
-PerTable = Array
-"""One entry for each table, ``(*batch)``."""
-Chance = Mapping[str, Array]
-"""What was drawn, by the names that `Rulebook.draws` gives."""
-LARGEST = 2**53
-"""Where actions have no other limit: the largest integer that a double holds exactly."""
-LARGEST_DISCRETE = 10_000
-"""A seat's action space is Discrete up to this many actions, a Box of integers beyond."""
+PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
+PerTable = Array  # one entry for each table, ``(*batch)``
+Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
+LARGEST = 2**53  # where actions have no other limit: the largest exact integer of a double
+MOST_PLAYERS = 100_000
+LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
 
 @dataclass(frozen=True)
 class State:
     """Base of all states. Array fields have their batch axes last.
 
-    Attributes:
-        round: rounds (or shots) finished so far, int64 ``(*batch)``.
-        over: True where the game has ended, ``(*batch)``.
-        void: True where it ended without a score (``failed_reply="void_run"``), ``(*batch)``.
+    `round` counts the rounds (or shots) finished so far, int64; `over` is true where the game has
+    ended, and `void` where it ended without a score (``failed_reply="void_run"``).
     """
 
     round: PerTable
@@ -77,13 +71,10 @@ class State:
 class Outcome:
     """What one step brought.
 
-    Attributes:
-        rewards: the game's own payoffs of this step, float64 ``(players, *batch)``.
-        finished: seats that have nothing more to do, bool ``(players, *batch)``.
-        record: what happened, everything included, for logs and scores (not for players):
-            arrays with their batch axes last; always has ``"actions"`` as they were played.
-        broke: seats whose action broke a rule, so that the declared treatment applied, bool
-            (filled in by `step`).
+    `rewards` are the game's own payoffs, float64 ``(players, *batch)``; `finished` seats have
+    nothing more to do. `record` is all that happened, for logs and scores, not for players: arrays
+    with their batch axes last, always ``"actions"`` as they were played. `broke`, filled in by
+    `step`: seats whose action broke a rule, so that the declared treatment applied.
     """
 
     rewards: Array
@@ -91,9 +82,13 @@ class Outcome:
     record: Mapping[str, Array] = field(default_factory=dict)
     broke: Array = field(default_factory=lambda: np.zeros((), np.bool_))
 
+    def close(self, tables: Any) -> None:
+        """Pay nothing at these tables, bool ``(*batch)``: all their seats are finished."""
+        self.rewards = np.where(tables, 0.0, self.rewards)
+        self.finished = self.finished | tables
 
-Played = tuple[Any, Outcome]
-"""A state after a step, and what the step brought."""
+
+Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 
 
 @dataclass(frozen=True)
@@ -107,22 +102,15 @@ class Rulebook(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
-    turns: ClassVar[bool] = False
-    """False: all seats move at the same time. True: seats take turns."""
+    turns: ClassVar[bool] = False  # seats take turns; if not, all move at the same time
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     fewest_players: ClassVar[int] = 2
-    edition: ClassVar[int] = 2
-    """raised whenever payoffs or draws change, so that older recordings are known as such"""
-    lasting: ClassVar[Mapping[str, Any]] = {}
-    """parameters with which players who do nothing play on, for estimates of a run"""
-    idle: ClassVar[int] = 0
-    """the declared move in place of a missing or illegal one, see `fallback`"""
-    mends: ClassVar[bool] = True
-    """whether the fallback takes the place of what broke a rule; else `play` treats it"""
-    kind: ClassVar[type[State]] = State
-    """its state, for a game that begins with zeros and what was drawn"""
-    personal: ClassVar[tuple[str, ...]] = ()
-    """parameters that may list a value for each player and go with it if it changes seats"""
+    edition: ClassVar[int] = 2  # raised when payoffs or draws change: recordings are known by it
+    lasting: ClassVar[Mapping[str, Any]] = {}  # with these, idle players play on: for estimates
+    idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
+    mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it
+    kind: ClassVar[type[State]] = State  # its state, if that begins with zeros and what was drawn
+    personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
     failed_reply: str = param(
@@ -134,7 +122,7 @@ class Rulebook(ABC):
 
     def __post_init__(self) -> None:
         """Check the parameters; a game that must check more extends this and calls it first."""
-        check_integer("players", self.players, self.fewest_players)
+        check_integer("players", self.players, self.fewest_players, MOST_PLAYERS)
         check_parameters(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,10 +141,7 @@ class Rulebook(ABC):
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
-        """Return the name of another game that this preset or these parameters mean, if one does.
-
-        For a game that was split: what was recorded or written under its old name still plays.
-        """
+        """Return the name of the game that these mean, if that is another one, split off this."""
         return None
 
     def draws(self) -> Sequence[Draw]:
@@ -169,19 +154,16 @@ class Rulebook(ABC):
 
     @abstractmethod
     def play(self, state: Any, actions: Array, broke: Array) -> Played:
-        """Resolve one step from mended actions; `step` does the rest.
-
-        The rest: checks, `mend`, ``Outcome.broke``, void runs, and tables that were over before.
-        """
+        """Resolve one step from mended actions; checks, void runs and the like are for `step`."""
 
     def known(self) -> Sequence[Fact]:
         """Return what players know, in the order of the columns."""
         raise NotImplementedError(f"{type(self).__name__} must say what is known")
 
     def told(self, state: Any, seat: int) -> dict[str, Any]:
-        """Return what one seat of one table (batch ``()``) knows, as plain Python values.
+        """Return what one seat of one table knows, the same as its row of `observe`, in words.
 
-        It holds the same information as that seat's row of `observe`. A game says this or `teller`.
+        A game says this or `teller`.
         """
         return self.teller(state)(seat)
 
@@ -199,21 +181,17 @@ class Rulebook(ABC):
     ) -> Any:
         """Return the first state of one table or of a batch.
 
-        Args:
-            noise: all chance comes from it, or from a seed (copy i of a batch: the i-th after).
-            batch: shape of the batch.
-            given: by name, what chance would else decide, see `Draw.given`.
-
-        Raises:
-            BadParameter, UnknownName: there is no such draw, or it cannot be that.
+        All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), but for
+        what is `given` by name, see `Draw.given`.
         """
-        if not isinstance(noise, Noise):
-            noise = Noise.copies(noise, batch)
-        return self.begin(self.chance(noise, given or {}), batch)
+        noise = noise if isinstance(noise, Noise) else Noise.copies(noise, batch)
+        return self.begin(self.chance(noise, given), batch)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """Draw by name what chance decides, ``(..., *batch)`` each; `given` values come first."""
-        draws, given = {draw.name: draw for draw in self.draws()}, given or {}
+        draws, given = {draw.name: draw for draw in self.draws()}, {} if given is None else given
+        if not isinstance(given, Mapping):
+            raise BadParameter(f"chance must be given by name, {{name: values}}, got {given!r}")
         for name in given:
             if name not in draws:
                 raise unknown(f"chance of {self.name}", name, draws)
@@ -223,11 +201,8 @@ class Rulebook(ABC):
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
         """Return a first state of this kind, of zeros where nothing is said.
 
-        Args:
-            kind: a subclass of `State`.
-            batch: shape of the batch.
-            values: of its own fields; a plain number fills one, and a type is that of its zeros.
-                One declared as `PerTable` has the shape of the batch, others one row a player.
+        Of the `values` of its fields, a plain number fills one, and a type is that of its zeros.
+        One declared as `PerTable` has the shape of the batch, others one row a player.
         """
         start: dict[str, Any] = {"over": bool, "void": bool, **values}
         for f in dataclasses.fields(kind):
@@ -254,13 +229,11 @@ class Rulebook(ABC):
         begin = 0
         for fact in self.facts:
             value = fact.of(state)
-            if fact.each is False:
-                rows[begin] = value
-                begin += 1
-            else:
-                common = value.ndim == rows.ndim - 1
-                rows[begin : begin + len(value)] = value[:, None] if common else value
-                begin += len(value)
+            if fact.each is not False and value.ndim < rows.ndim:  # the same for all
+                value = value[:, None]
+            count = 1 if fact.each is False else len(value)
+            rows[begin : begin + count] = value
+            begin += count
         hears = self.hears(state)
         if hears is not None:
             rows *= hears
@@ -307,11 +280,9 @@ class Rulebook(ABC):
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
 
-        Args:
-            state: a state of this game.
-            actions: int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
-                `MISSING` means that a seat gave no answer. An action against the rules gets the
-                game's declared treatment (`mend`) and is reported in ``Outcome.broke``.
+        `actions` are int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
+        `MISSING` is no answer. One against the rules gets the game's declared treatment (`mend`)
+        and is reported in ``Outcome.broke``.
 
         Raises:
             IllegalAction: `actions` has another shape than `asked`, or is not of integers.
@@ -330,28 +301,14 @@ class Rulebook(ABC):
         after, outcome = self.play(state, self.mend(state, actions, broke), broke)
         outcome.broke = broke
         if self.failed_reply == "void_run" and any_true(broke):
-            after, outcome = self._void(after, outcome)
-        return self._freeze(state, after, outcome) if over else (after, outcome)
-
-    def _void(self, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
-        """End the tables at which somebody broke a rule, without payoff or score."""
-        void = outcome.broke.any(axis=0)
-        after = after.replace(over=after.over | void, void=after.void | void)
-        return after, dataclasses.replace(
-            outcome,
-            rewards=np.where(void, 0.0, outcome.rewards),
-            finished=outcome.finished | void,
-        )
-
-    def _freeze(self, before: Any, after: Any, outcome: Outcome) -> tuple[Any, Outcome]:
-        """Keep tables that were over before this step exactly as they were."""
-        over = before.over
-        return before.merged(after, ~over), dataclasses.replace(
-            outcome,
-            rewards=np.where(over, 0.0, outcome.rewards),
-            finished=outcome.finished | over,
-            broke=outcome.broke & ~over,
-        )
+            void = broke.any(axis=0)
+            after = after.replace(over=after.over | void, void=after.void | void)
+            outcome.close(void)
+        if over:  # tables that were over before stay as they were
+            after = state.merged(after, ~state.over)
+            outcome.close(state.over)
+            outcome.broke = broke & ~state.over
+        return after, outcome
 
     # -- how one seat's action looks outside ---------------------------------------------------
 
@@ -361,14 +318,11 @@ class Rulebook(ABC):
         own = type(self)
         return own.legal is Rulebook.legal and own.highest is Rulebook.highest
 
-    narrows: ClassVar[bool] = False
-    """whether the legal actions of a seat change during a game"""
+    narrows: ClassVar[bool] = False  # a seat's legal actions change during a game
     picks: ClassVar[bool] = False
-    """whether an action picks one of a few options, of which the mask shows the legal ones"""
-    decline: ClassVar[int | None] = None
-    """an action beside amounts: no bid, or to withdraw"""
-    steps: ClassVar[int] = 21
-    """shares of what is legal now that an index can stand for, where amounts are too many"""
+    """an action picks one of a few options; a mask shows the legal ones"""
+    decline: ClassVar[int | None] = None  # an action beside amounts: no bid, or to withdraw
+    steps: ClassVar[int] = 21  # shares that an index can stand for, where amounts are many
 
     @property
     def masked(self) -> bool:
@@ -386,10 +340,7 @@ class Rulebook(ABC):
         return numbers
 
     def amounts(self, state: Any) -> tuple[Array, Array]:
-        """Return the smallest and largest amount that is legal now, `decline` left out.
-
-        int64 ``(players, *batch)`` each; where the smallest is larger, no amount is legal.
-        """
+        """Return the limits of `legal` without `decline`; none is legal if the lower is larger."""
         low, high = self.legal(state)
         return (low if self.decline is None else np.maximum(low, self.decline + 1)), high
 
@@ -399,10 +350,7 @@ class Rulebook(ABC):
         return 1
 
     def space(self, seat: int) -> spaces.Space[Any]:
-        """Return a new Gymnasium space of one seat's actions.
-
-        Discrete where the numbers are few; their values are the actions of the rules.
-        """
+        """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
         low, high = self.bounds()
         if self.unit > 1:
             limits = np.float64(low / self.unit), np.float64(high / self.unit)
@@ -412,10 +360,7 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any) -> Array:
-        """Return the legal actions, bool ``(players, *batch, actions)``, in the space's order.
-
-        Only for games whose space is Discrete; all False for seats that are not asked.
-        """
+        """Return which of a Discrete space an asked seat may do, ``(players, *batch, actions)``."""
         first, last = self.bounds()
         (low, high), asked = self.amounts(state), self.asked(state)
         places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
@@ -428,29 +373,20 @@ class Rulebook(ABC):
         return mask
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
-        """Turn an action of `space` into one of the rules; None is `MISSING`.
-
-        Raises:
-            IllegalAction: it is not of the space: wrong type or shape, or beyond its limits.
-        """
+        """Turn an action of `space`, or None, into one of the rules; else raise IllegalAction."""
         if action is None:
             return MISSING
         low, high = self.bounds()
         if type(action) is int and self.unit == 1 and low <= action <= high:
             return action
-        value = np.asarray(action)
-        kinds = "iuf" if self.unit > 1 else "iu"
-        if value.size != 1 or value.dtype.kind not in kinds or not np.isfinite(value.item()):
-            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
-        exact = Fraction(repr(value.item())) * self.unit
-        if not low <= exact <= high:
-            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {self._span()}")
+        value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
+        plain = value.size == 1 and value.dtype.kind in kinds and np.isfinite(value.item())
+        exact = Fraction(repr(value.item())) * self.unit if plain else None
+        if exact is None or not low <= exact <= high:
+            kind = "a number" if self.unit > 1 else "an integer"
+            span = f"{kind} from {low / self.unit:g} to {high / self.unit:g}"
+            raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {span}")
         return round(exact)
-
-    def _span(self) -> str:
-        low, high = self.bounds()
-        kind = "a number" if self.unit > 1 else "an integer"
-        return f"{kind} from {low / self.unit:g} to {high / self.unit:g}"
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
@@ -466,11 +402,7 @@ class Rulebook(ABC):
 
     def seats(self, state: Any) -> PerPlayer:
         """Return everybody's seat, to be compared with what is one for each table."""
-        return tall(self._seats, state.round.shape)
-
-    @cached_property
-    def _seats(self) -> Array:
-        return np.arange(self.players)
+        return tall(np.arange(self.players), state.round.shape)
 
     def of_each(self, name: str) -> tuple[Any, ...]:
         """Return a parameter that is one for all, or one for each player, as one for each."""
@@ -479,17 +411,13 @@ class Rulebook(ABC):
 
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
-        if not value.ndim:
+        if not value.ndim:  # of one table: a short way
             return self._everybody[int(value)]
-        each = np.empty((self.players, *value.shape), value.dtype)
-        each[:] = value
-        return each
+        return value[None].repeat(self.players, axis=0)
 
     @cached_property
     def _everybody(self) -> Array:
-        """All seats' False and True, read-only, bool ``(2, players)``."""
-        each = np.zeros((2, self.players), np.bool_)
-        each[1] = True
+        each = np.array([[False], [True]]).repeat(self.players, axis=1)
         each.flags.writeable = False
         return each
 
@@ -503,11 +431,7 @@ class Rulebook(ABC):
         return getattr(self, "reveal_last", "all")
 
     def attempts(self, own: int) -> int | None:
-        """Return how many replies to one question are read at most, None for no limit.
-
-        Args:
-            own: how many the player would have read.
-        """
+        """Return how many of a player's `own` attempts at an answer are read, None for no limit."""
         return own if getattr(self, "reasks", True) else 1
 
     def length(self) -> int | None:
@@ -538,14 +462,11 @@ def seated(
 ) -> dict[str, Any]:
     """Return parameters as they are when players change seats: what is personal goes with them.
 
-    Args:
-        game: the rules.
-        params: its parameters, for players in their given order.
-        seating: for each seat, the place in that order of who sits there.
+    `seating` says for each seat which of the players, in their given order, sits there.
     """
-    return {
+    moved = {
         name: [value[place] for place in seating]
-        if name in game.personal and isinstance(value, (list, tuple))
-        else value
         for name, value in params.items()
+        if name in game.personal and isinstance(value, (list, tuple))
     }
+    return {**params, **moved}

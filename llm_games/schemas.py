@@ -8,21 +8,18 @@ their ``multipleOf`` (1, 0.1, 0.01 …), enums, null, and alternatives.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 Schema = Mapping[str, Any]
-LONGEST = 80
-"""Characters of a string whose schema sets no ``maxLength``."""
-MOST = 3
-"""Items of an array whose schema sets no ``maxItems``."""
-LARGEST = 10**12
-"""The largest number, either side of 0, where a schema sets no limit."""
-DECIMALS = 2
-"""Decimals of a number whose schema sets no ``multipleOf``."""
+LONGEST = 80  # characters of a string whose schema sets no ``maxLength``
+MOST = 3  # items of an array whose schema sets no ``maxItems``
+LARGEST = 10**12  # the largest number, either side of 0, where a schema sets no limit
+DECIMALS = 2  # decimals of a number whose schema sets no ``multipleOf``
 
 
 def object_of(
@@ -39,18 +36,12 @@ def object_of(
 
 Reader = Callable[[str, int], int]
 """From a text and where a value begins in it to where the value ends, `PART` or `WRONG`."""
-PART = -1
-"""The text ended within the value, and all was right so far."""
-WRONG = -2
-"""The text cannot be the beginning of such a value."""
+PART = -1  # the text ended within the value, and all was right so far
+WRONG = -2  # the text cannot be the beginning of such a value
 
 
 def beginnings(schema: Schema) -> Callable[[str], bool]:
-    """Return whether a text begins, or is, some value of a schema.
-
-    Raises:
-        ValueError: the schema has a part that is not known here.
-    """
+    """Return whether a text begins, or is, a value of a schema; ValueError if that is unknown."""
     try:
         read = _reader(schema)
     except (LookupError, TypeError, AttributeError, ArithmeticError, re.error) as error:
@@ -63,12 +54,8 @@ def _reader(schema: Schema) -> Reader:
         return _either(map(_reader, schema["anyOf"]))
     if "enum" in schema:
         return _either(partial(_literal, json.dumps(word)) for word in schema["enum"])
-    return _either(_KINDS[kind](schema) for kind in _kinds(schema))
-
-
-def _kinds(schema: Schema) -> list[Any]:
     kinds = schema.get("type")
-    return kinds if isinstance(kinds, list) else [kinds]
+    return _either(_KINDS[kind](schema) for kind in (kinds if isinstance(kinds, list) else [kinds]))
 
 
 def _either(readers: Iterable[Reader]) -> Reader:
@@ -163,13 +150,8 @@ def _number(schema: Schema, decimals: int | None = None) -> Reader:
         decimals = max(0, -unit.adjusted())
         if unit != Decimal(10) ** -decimals:
             raise LookupError("only 1, 0.1, 0.01 …")
-    low, high = (
-        int(Decimal(str(schema.get(name, limit))).scaleb(decimals).to_integral_value(rounding))
-        for name, limit, rounding in (
-            ("minimum", -LARGEST, ROUND_CEILING),
-            ("maximum", LARGEST, ROUND_FLOOR),
-        )
-    )
+    low = math.ceil(Decimal(str(schema.get("minimum", -LARGEST))).scaleb(decimals))
+    high = math.floor(Decimal(str(schema.get("maximum", LARGEST))).scaleb(decimals))
     limits = {"": (low, high), "-": (max(-high, 1), -low)}
     point = rf"(?:(?<=[0-9])(\.)([0-9]{{0,{decimals}}}))?" if decimals else "()()"
     shape = re.compile(rf"(-?)(0|[1-9][0-9]{{0,18}}|){point}")

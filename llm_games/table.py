@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,22 +14,15 @@ from llm_games.questions import Action
 from llm_games.rulebook import Outcome, Rulebook
 from llm_games.view import Sight, Who
 
-NEXT_SEEDS = 2**31
-"""Spawn key of the seeds of the episodes that follow one whose seed was given."""
+NEXT_SEEDS = 2**31  # spawn key of the seeds of the episodes that follow one whose seed was given
 
 
 class Table:
-    """A table at which one episode after another is played. An episode's chance is its seed's.
+    """A table at which one episode after another is played, of which `steps` were played.
 
-    Args:
-        game: the rules.
-        who: which episode it is, for those who are asked; by default the game and the seed.
-
-    Attributes:
-        seed: of this episode; whoever plays it through whatever door, same seed, same game.
-        state: where the game stands.
-        sight: the state as all seats see it.
-        steps: how many were played.
+    An episode's chance is its seed's: whoever plays it through whatever door, same seed, same game.
+    `who` says which episode it is to those who are asked; by default the game and the seed. `sight`
+    is the state as all seats see it.
     """
 
     def __init__(self, game: Rulebook, who: Who | None = None) -> None:
@@ -41,25 +35,18 @@ class Table:
     def reset(self, seed: int | None = None, given: Mapping[str, Any] | None = None) -> None:
         """Start the episode of a seed; without one, the next that follows the last seed given.
 
-        Args:
-            seed: at least 0.
-            given: by name, what chance would else decide.
-
-        Raises:
-            BadParameter, UnknownName: the seed is negative, or see `Rulebook.reset`.
+        `given` and errors as of `Rulebook.reset`; a seed must be at least 0.
         """
-        if seed is not None:
-            check_integer("seed", seed, 0)
-        if seed is not None or self._seeds is None:
-            first = np.random.SeedSequence(None if seed is None else int(seed))
-            assert isinstance(first.entropy, int)
-            seed = int(seed if seed is not None else first.entropy % 2**63)
-            follow = np.random.SeedSequence(seed, spawn_key=(NEXT_SEEDS,))
-            self._seeds = np.random.default_rng(follow)
+        if seed is None and self._seeds is not None:
+            self.seed = int(self._seeds.integers(2**63))
         else:
-            seed = int(self._seeds.integers(2**63))
-        self.seed, self.steps = seed, 0
-        self._enter(self.game.reset(seed, given=given))
+            seed = secrets.randbelow(2**63) if seed is None else seed
+            check_integer("seed", seed, 0)
+            self.seed = int(seed)
+            follow = np.random.SeedSequence(self.seed, spawn_key=(NEXT_SEEDS,))
+            self._seeds = np.random.default_rng(follow)
+        self.steps = 0
+        self._enter(self.game.reset(self.seed, given=given))
 
     def _enter(self, state: Any) -> None:
         self.state = state
@@ -78,28 +65,18 @@ class Table:
         return self.ready().asked
 
     def check(self, moves: Mapping[int, Action]) -> None:
-        """Refuse moves against the rules, instead of treating them as these say.
-
-        Raises:
-            IllegalAction: one is.
-        """
+        """Raise IllegalAction for moves against the rules, instead of what these do about them."""
         broke = self.game.breaks(self.state, self.game.assemble(self.state, moves))
-        for seat in moves:
+        for seat, move in moves.items():
             if broke[seat]:
                 question = self.game.question(self.state, seat)
-                raise IllegalAction(
-                    f"{self.game.names()[seat]}: {moves[seat]!r} is against the rules now; "
-                    f"legal is {'nothing' if question is None else question.wanted()}"
-                )
+                legal = "nothing" if question is None else question.wanted()
+                said = f"{self.game.names()[seat]}: {move!r} is against the rules now"
+                raise IllegalAction(f"{said}; legal is {legal}")
 
     def step(self, moves: Mapping[int, Action]) -> Outcome:
-        """Play the asked seats' moves.
-
-        Args:
-            moves: by seat, in the rules' own units; a seat that is left out gave no answer.
-        """
-        actions = self.game.assemble(self.state, moves)
-        state, outcome = self.game.step(self.state, actions)
+        """Play the asked seats' moves, in the rules' own units; a seat left out gave no answer."""
+        state, outcome = self.game.step(self.state, self.game.assemble(self.state, moves))
         self.steps += 1
         self._enter(state)
         return outcome

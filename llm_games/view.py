@@ -15,10 +15,13 @@ class _lazy(Generic[T]):
     """A cached property without the lock that Python 3.11 takes for each."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make, self._name, self.__doc__ = make, make.__name__, make.__doc__
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     def __get__(self, owner: Any, kind: type | None = None) -> T:
-        value = owner.__dict__[self._name] = self._make(owner)
+        owner.__dict__[self._name] = value = self._make(owner)
         return value
 
 
@@ -39,13 +42,7 @@ NOBODY = Who()
 
 
 class Sight:
-    """A state as all its seats see it: what the rules work out for all of them is worked out once.
-
-    Args:
-        game: the rules.
-        state: a state of one table, or of a batch of tables.
-        who: which episode and step it is of.
-    """
+    """A state as all its seats see it: what rules work out for all of them is worked out once."""
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who
@@ -63,40 +60,17 @@ class Sight:
         """The seats of one table that have to move, in order."""
         return [seat for seat, asked in enumerate(self.game.asked(self.state).tolist()) if asked]
 
-    @_lazy
-    def tell(self) -> Callable[[int], dict[str, Any]]:
-        """Tells a seat what it knows, see `Rulebook.teller`."""
-        return self.game.teller(self.state)
-
-    @_lazy
-    def numbers(self) -> Array:
-        """What each seat knows, see `Rulebook.observe`."""
-        return self.game.observe(self.state)
-
-    @_lazy
-    def legal(self) -> tuple[Array, Array]:
-        """The limits of each seat's action, see `Rulebook.legal`."""
-        return self.game.legal(self.state)
-
-    @_lazy
-    def amounts(self) -> tuple[Array, Array]:
-        """The limits of each seat's amount, see `Rulebook.amounts`."""
-        return self.game.amounts(self.state)
-
-    @_lazy
-    def mask(self) -> Array:
-        """Each seat's legal actions, see `Rulebook.mask`."""
-        return self.game.mask(self.state)
+    tell = _lazy(lambda sight: sight.game.teller(sight.state))  # tells a seat what it knows
+    numbers = _lazy(lambda sight: sight.game.observe(sight.state))
+    legal = _lazy(lambda sight: sight.game.legal(sight.state))
+    amounts = _lazy(lambda sight: sight.game.amounts(sight.state))
+    mask = _lazy(lambda sight: sight.game.mask(sight.state))
 
 
 class View:
     """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
 
     Each part is worked out when it is first asked for, the numbers for all seats of a `Sight`.
-
-    Attributes:
-        game: the rules, which everybody knows.
-        seat: the player's seat.
     """
 
     game: Any  # of the game that the reader is for
@@ -113,8 +87,7 @@ class View:
     @property
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, () for one table."""
-        shape: tuple[int, ...] = self._state.round.shape
-        return shape
+        return self._state.round.shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:

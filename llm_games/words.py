@@ -3,27 +3,20 @@
 A template ``wordings/<version>.j2`` in a game's room has three blocks: ``rules`` (told once),
 ``report`` (what happened since this player last decided) and ``request`` (the question, the goal
 and the form of the answer). ``wordings/common.j2`` beside this file has what all games share:
-personas, the cue to reason step by step, the note that goes with a question asked again, and
-what is said of tools.
+personas, the cue to reason, the note with a question asked again, and what is said of tools.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import jinja2.sandbox
-from jinja2 import meta, nodes
-from jinja2.compiler import CodeGenerator, Frame
-from jinja2.nodes import EvalContext
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import compiler, meta, nodes, runtime, sandbox
 
 from llm_games import rooms
 from llm_games.errors import BadParameter, unknown
@@ -33,8 +26,7 @@ from llm_games.view import View
 
 FOLDER = Path(__file__).parent / "wordings"
 BLOCKS = ("rules", "report", "request")
-LONGEST = 2000
-"""Characters of what a tool says that are told."""
+LONGEST = 2000  # characters of what a tool says that are told
 PERSONAS = ("cooperative", "selfish", "mathematician")
 THOUGHTS = ("plan", "replan", "status", "belief", "learn")
 _NEEDED: dict[str, tuple[str, ...]] = {"": (), "planning": THOUGHTS}
@@ -56,11 +48,6 @@ def percent(value: Any) -> str:
 
 def listed(values: Any) -> str:
     """Write numbers one after another."""
-    return _listed(tuple(values))
-
-
-@lru_cache(1024)  # all seats of a table are told the same lists, of plain numbers
-def _listed(values: tuple[float, ...]) -> str:
     return ", ".join(map(number, values))
 
 
@@ -70,10 +57,9 @@ def named(values: Mapping[str, Any], none: str = "none") -> str:
 
 
 def quoted(text: str, most: int = 500) -> str:
-    """Write what another player said as a quotation that cannot pass for rules.
+    """Write what another player said as a quotation that cannot pass for rules: one JSON string.
 
-    It is one JSON string on one line: quotes, line breaks and whatever else is not plain text
-    are escaped, and more than `most` characters are cut.
+    Quotes, line breaks and whatever else is not plain text are escaped; it is cut at `most`.
     """
     text = text if len(text) <= most else f"{text[:most]}…"
     plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
@@ -81,12 +67,9 @@ def quoted(text: str, most: int = 500) -> str:
 
 
 class Prompts:
-    """One wording of one game.
+    """One wording of a game: ``"v1"`` … ``"v5"``, or a file of your own.
 
-    Args:
-        game: the game's name, such as ``"public_goods"``.
-        version: ``"v1"`` … ``"v5"``, or a file of your own.
-        folder: a folder of your own with ``<game>/<version>.j2`` files, used before ours.
+    A `folder` of your own with ``<game>/<version>.j2`` files is used before ours.
 
     Raises:
         UnknownName: there is no such wording.
@@ -101,7 +84,6 @@ class Prompts:
         self._common = _template("", "common", str(folder) if folder else None)
         self._uses = _used_names(self._template)
         self._rendered = lru_cache(4096, typed=True)(self._render_used)
-        self._used = {name: _getter(uses) for name, uses in self._uses.items()}
         self._terms_of: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
 
@@ -110,16 +92,13 @@ class Prompts:
         return Prompts, (self.game, self.version, self.folder)
 
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
-        """Return the rules as this seat hears them, the persona's sentence first.
-
-        `persona` is one of `PERSONAS` or a sentence of your own.
-        """
+        """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
         rules = self._block("rules", game.terms() | {"me": game.names()[seat], "seat": seat})
         if not persona:
             return rules
-        named = f"persona_{persona}"
-        sentence = self._common_block(named, {}) if persona in PERSONAS else persona.strip()
-        return f"{sentence}\n\n{rules}"
+        if persona in PERSONAS:
+            persona = _render(self._common, f"persona_{persona}", {})
+        return f"{persona.strip()}\n\n{rules}"
 
     def report(self, view: View) -> str:
         """Return what happened since this player last decided; empty at the start."""
@@ -133,32 +112,32 @@ class Prompts:
         known = self._known(view)
         known["form"] = question.form(reasoning)
         request = self._block("request", known)
-        return f"{request}\n{self._common_block('reasoning', {})}" if reasoning else request
+        return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
         """Return the note that goes with a question asked again: what was wrong."""
-        return self._common_block("again", {"why": why, "form": question.form(reasoning)})
+        return _render(self._common, "again", {"why": why, "form": question.form(reasoning)})
 
     def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
         """Return which tools may be called, how, and how often."""
-        return self._common_block("offer", {"tools": tools, "calls": calls})
+        return _render(self._common, "offer", {"tools": tools, "calls": calls})
 
     def result(
         self, said: str, failed: bool, left: int, question: Question, reasoning: bool = False
     ) -> str:
         """Return what a tool that was called says, or why it could not be run, as a quotation."""
         values = {"said": quoted(said, LONGEST), "failed": failed, "left": left}
-        return self._common_block("result", values | {"form": question.form(reasoning)})
+        return _render(self._common, "result", values | {"form": question.form(reasoning)})
 
     def advice(self, name: str, said: str, failed: bool = False) -> str:
         """Return what a tool says that is always told, as a quotation."""
         values = {"name": name, "said": quoted(said, LONGEST), "failed": failed}
-        return self._common_block("advice", values)
+        return _render(self._common, "advice", values)
 
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
         parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
-        return "\n\n".join(parts if all(parts) else filter(None, parts))
+        return "\n\n".join(filter(None, parts))
 
     def _known(self, view: View) -> dict[str, Any]:
         """Return the values that blocks can use: what is told, before the terms of the game."""
@@ -170,28 +149,19 @@ class Prompts:
         return self._terms[view.seat] | told
 
     def _block(self, name: str, values: dict[str, Any]) -> str:
-        if name in self._used:
+        if name in self._uses:
             try:
-                return self._rendered(name, *self._used[name](values))
+                return self._rendered(name, *map(values.__getitem__, self._uses[name]))
             except (KeyError, TypeError):  # not told, or a list or dict that no cache can look up
-                self._used.pop(name, None)
+                self._uses.pop(name, None)
         return _render(self._template, name, values)
 
     def _render_used(self, name: str, *used: Any) -> str:
         return _render(self._template, name, dict(zip(self._uses[name], used, strict=True)))
 
-    def _common_block(self, name: str, values: dict[str, Any]) -> str:
-        if name not in self._common.blocks:
-            raise BadParameter(f"{self._common.filename} lacks the block {name!r}")
-        return _render(self._common, name, values)
-
 
 class Words:
-    """What a player is asked beside its moves, from ``planning/<name>.j2``.
-
-    Raises:
-        BadParameter: a template of your own has a syntax error or lacks a block.
-    """
+    """What a player is asked beside its moves, from ``planning/<name>.j2``; errors as `Prompts`."""
 
     def __init__(self, name: str, folder: str | Path | None = None) -> None:
         own = str(folder) if folder else None
@@ -205,20 +175,12 @@ class Words:
 
 def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
     """Return which values each block of a template uses."""
-    environment = template.environment
-    assert environment.loader is not None
-    tree = environment.parse(environment.loader.get_source(environment, template.name or "")[0])
-    names = {}
-    for block in tree.find_all(nodes.Block):
+    source, names = Path(template.filename or "").read_text("utf-8"), {}
+    for block in template.environment.parse(source).find_all(nodes.Block):
         body = nodes.Template(block.body, lineno=1)
-        body.set_environment(environment)
+        body.set_environment(template.environment)
         names[block.name] = sorted(meta.find_undeclared_variables(body))
     return names
-
-
-def _getter(keys: list[str]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
-    """Return what takes the values of some keys out of a dict, a tuple however many they are."""
-    return itemgetter(*keys) if len(keys) > 1 else lambda values: tuple(values[k] for k in keys)
 
 
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
@@ -228,7 +190,7 @@ def versions(game: str, folder: str | Path | None = None) -> list[str]:
     return sorted(found - {"planning"})
 
 
-class _Context(Context):
+class _Context(runtime.Context):
     """What a block can see: the values alone. Made for every block, so it is kept small."""
 
     # Nothing is ever put into these: what a block sets stays in the block.
@@ -236,7 +198,7 @@ class _Context(Context):
     exported_vars: set[str] = set()  # noqa: RUF012
     globals_keys: set[str] = set()  # noqa: RUF012
     blocks: dict[str, Any] = {}  # noqa: RUF012
-    eval_ctx = EvalContext(jinja2.Environment())
+    eval_ctx = nodes.EvalContext(jinja2.Environment())
 
     def __init__(
         self, environment: jinja2.Environment, values: dict[str, Any], template: jinja2.Template
@@ -244,39 +206,31 @@ class _Context(Context):
         self.environment, self.name, self.parent = environment, template.name, values
 
 
-class _Code(CodeGenerator):
+class _Code(compiler.CodeGenerator):
     """Code in which ``name.key`` looks up a key of a plain dict without a call."""
 
-    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
-        name = isinstance(node.node, nodes.Name)
-        if name:
-            self.write("(")
+    def visit_Getattr(self, node: nodes.Getattr, frame: compiler.Frame) -> None:
+        if not isinstance(node.node, nodes.Name):
+            super().visit_Getattr(node, frame)
+            return
+        for code in ("(", f"[{node.attr!r}] if type(", f") is dict and {node.attr!r} in "):
+            self.write(code)
             self.visit(node.node, frame)
-            self.write(f"[{node.attr!r}] if type(")
-            self.visit(node.node, frame)
-            self.write(f") is dict and {node.attr!r} in ")
-            self.visit(node.node, frame)
-            self.write(" else ")
+        self.write(" else ")
         super().visit_Getattr(node, frame)
-        if name:
-            self.write(")")
+        self.write(")")
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """The sandbox, with a short way for what nearly all look-ups are: keys of plain dicts."""
-
+class _Environment(sandbox.ImmutableSandboxedEnvironment):
     code_generator_class = _Code
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is dict and attribute in obj:
-            return obj[attribute]
-        return super().getattr(obj, attribute)
 
 
 def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
+    if block not in template.blocks:
+        raise BadParameter(f"{template.filename} lacks the block {block!r}")
     try:
         text = "".join(template.blocks[block](_Context(template.environment, values, template)))
-    except (jinja2.UndefinedError, jinja2.sandbox.SecurityError) as error:
+    except (jinja2.UndefinedError, sandbox.SecurityError) as error:
         raise BadParameter(f"{template.filename}, block {block!r}: {error.message}") from None
     if "\n " in text or " \n" in text:  # indented lines are the templates' way of being legible
         text = "\n".join(map(str.strip, text.splitlines()))
@@ -311,7 +265,7 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     except jinja2.TemplateSyntaxError as error:
         raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
     needed = _NEEDED.get(game, BLOCKS)
-    missing = [block for block in needed if block not in template.blocks]
-    if missing:
-        raise BadParameter(f"{template.filename} lacks the block {missing[0]!r} (needs {needed})")
+    for block in needed:
+        if block not in template.blocks:
+            raise BadParameter(f"{template.filename} lacks the block {block!r} (needs {needed})")
     return template

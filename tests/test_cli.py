@@ -23,7 +23,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.progress import progress
 from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.store import Records
-from llm_games.registry import GAMES as KNOWN
+from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -121,13 +121,13 @@ def test_a_dry_run_plays_nothing(llm_games, small, tmp_path):
 def test_lists_and_shows(llm_games):
     code, out, _ = llm_games("list")
     assert code == 0
-    assert all(name in out for name in KNOWN)
+    assert all(name in out for name in ROOMS)
     assert "auc-arena/NAME: interspecific, intraspecific, learning" in out
     rows = json.loads(llm_games("list", "--json")[1])
-    assert {row["name"] for row in rows} >= {f"{name}-v0" for name in KNOWN}
+    assert {row["name"] for row in rows} >= {f"{name}-v0" for name in ROOMS}
 
 
-@pytest.mark.parametrize("game", sorted(KNOWN))
+@pytest.mark.parametrize("game", sorted(ROOMS))
 def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     code, out, _ = llm_games("show", game)
     assert (code, "[user]" in out, "[system]" in out) == (0, True, True)

@@ -160,12 +160,20 @@ def test_all_chance_is_drawn_before_play_and_can_be_given(name, more):
         ({"endowments": [1, 12, 13]}, BadParameter, "numbers from 11 to 20"),
         ({"endowments": ["a", 12, 13]}, BadParameter, "numbers from 11 to 20"),
         ({"endowments": [11.5, 12, 13]}, BadParameter, "numbers from 11 to 20"),
+        ({"endowments": [True, 12, 13]}, BadParameter, "numbers from 11 to 20"),
+        ({"endowments": [[11], [12, 13]]}, BadParameter, "or one for all"),
+        (3, BadParameter, "chance must be given by name"),
     ],
 )
 def test_bad_chance_is_refused(given, error, says):
     env = llm_games.make("public_goods", players=3, initial_tokens="random")
     with pytest.raises(error, match=says):
         env.reset(seed=1, options={"chance": given})
+
+
+def test_a_number_alone_is_given_for_all():
+    goods = llm_games.rules("public_goods", players=3, initial_tokens="random")
+    assert (goods.chance(Noise.copies(1, (4,)), {"endowments": 13})["endowments"] == 13).all()
 
 
 @every

@@ -267,11 +267,13 @@ def test_an_illegal_action_in_the_space():
         ({"name": "public_good"}, UnknownName, "did you mean 'public_goods'"),
         ({"name": "chess"}, UnknownName, "known: battle_royale"),
         ({"player": 3}, UnknownName, "did you mean 'players'"),
-        ({"players": 1}, BadParameter, "players must be an integer of at least 2, got 1"),
+        ({"players": 1}, BadParameter, "an integer of at least 2 and at most 100000, got 1"),
         ({"players": 2.0}, BadParameter, "players must be an integer"),
+        ({"players": 10**9}, BadParameter, "at most 100000, got 1000000000"),
         ({"ratio": 0.1 + 0.2}, BadParameter, 'write "2/3", "0.6"'),
         ({"ratio": "-1"}, BadParameter, "ratio must be a ratio of at least 0"),
         ({"obs_mode": "words"}, UnknownName, "known: both, numeric, text"),
+        ({"obs_mode": 3}, BadParameter, "'both'), or one by agent, got 3"),
         ({"actions": "shares"}, UnknownName, "known: index, rules, text, unit"),
         ({"reask": -1}, BadParameter, "reask must be an integer of at least 0"),
         ({"obs_mode": {"player_99": "text"}}, UnknownName, "there is no agent 'player_99'"),
@@ -294,6 +296,10 @@ def test_stepping_out_of_turn():
         with pytest.raises(NotReady, match=r"call reset\(\) first"):
             call()
     env.reset(seed=1)
+    with pytest.raises(BadParameter, match=r"options must be such as .* got \[1\]"):
+        env.reset(options=[1])
+    with pytest.raises(IllegalAction, match="actions must be a dict, one for"):
+        env.step(None)
     with pytest.raises(IllegalAction, match="player_1 has to move"):
         env.step({"player_0": 1})
     with pytest.raises(IllegalAction, match="'player_7' has no move"):
@@ -368,6 +374,9 @@ def test_a_game_of_ones_own():
     llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
     try:
         assert str(pettingzoo.make("parallel", "llm_games/tiny_goods-v0"))
+        llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
+        with pytest.raises(BadParameter, match="'public_goods' is in the room"):
+            llm_games.register("public_goods", "mine")
     finally:
         del ROOMS["tiny_goods"]
     assert isinstance(llm_games.envs.public_goods_v0, SimpleNamespace)

@@ -152,7 +152,7 @@ def person(lines):
     return HumanPolicy(HumanClient(read, said.append)), said
 
 
-@pytest.mark.parametrize("game", sorted(llm_games.registry.GAMES))
+@pytest.mark.parametrize("game", sorted(llm_games.rooms.ROOMS))
 def test_every_game_can_be_played_and_compared(game):
     """A person who tries everything plausible until something is accepted."""
     rules = llm_games.rules(game)

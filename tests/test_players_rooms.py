@@ -9,7 +9,7 @@ from llm_games import register, rooms
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import check_room, make_player, players_for
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.seats import play
 
 
@@ -139,4 +139,4 @@ def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
 def test_a_room_without_rules_is_told(monkeypatch, room, says):
     monkeypatch.setitem(rooms.ROOMS, "lost", rooms.Room(room))
     with pytest.raises(BadParameter, match=says):
-        rooms.rules_class("lost")
+        game_class("lost")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from playing import sampled
 
 from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
-from llm_games.registry import GAMES, rulebook
+from llm_games.registry import rulebook
+from llm_games.rooms import ROOMS
 
 BID = Integer("bid", 0, 20)
 NAMES = {"player_1": 1, "player_3": 3, "player_10": 10}
@@ -171,7 +172,7 @@ FINE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters"), [*((name, {}) for name in GAMES), *FINE])
+@pytest.mark.parametrize(("name", "parameters"), [*((name, {}) for name in ROOMS), *FINE])
 def test_every_beginning_of_a_legal_reply_of_every_game_is_allowed(name, parameters):
     rng = np.random.default_rng(2)
     for question in _asked(name, parameters):

@@ -162,9 +162,10 @@ def test_an_unknown_reading_says_which_there_are():
 
 def test_a_question_may_look_at_the_whole_object():
     class Checked(Integer):
-        def check(self, obj):
+        def answer(self, obj):
             if obj.get("action", "shoot") != "shoot":
                 raise BadReply("format", "action and bid disagree")
+            return self.read(obj[self.key])
 
     question = Checked("bid", 0, 9)
     assert read('{"action": "shoot", "bid": 5}', question).action == 5

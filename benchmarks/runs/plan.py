@@ -32,7 +32,8 @@ from llm_games.benchmarks.runs.config import (
     parse,
 )
 from llm_games.errors import LLMGamesError, unknown
-from llm_games.registry import GAMES, game_class, rulebook
+from llm_games.registry import game_class, rulebook
+from llm_games.rooms import ROOMS
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Client, ClientError, Request, Sampling
@@ -387,7 +388,7 @@ def _for_each(seats: Sequence[SeatSection], players: int, where: str) -> list[Se
 
 def params_of(game: GameSection) -> dict[str, Any]:
     """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
-    if game.game not in GAMES:
+    if game.game not in ROOMS:
         return dict(game.params)
     may = {f.name for f in dataclasses.fields(game_class(game.game)) if "None" in str(f.type)}
     return {k: None if v == "none" and k in may else v for k, v in game.params.items()}

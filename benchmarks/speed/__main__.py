@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from llm_games.benchmarks.speed.episodes import RUNS, Work, measure, rate, table
-from llm_games.registry import GAMES, make
+from llm_games.registry import make
+from llm_games.rooms import ROOMS
 
 ROUNDS = 20
 
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
     path = parser.parse_args().json
     figures = beside_peers()
-    for name, rates in measure([*GAMES]).items():
+    for name, rates in measure([*ROOMS]).items():
         figures += [Figure(f"{name}, {way}", found) for way, found in rates.items()]
     shown = Table("whole episodes", "decisions per CPU second", "peer", "ratio to it")
     for figure in figures:

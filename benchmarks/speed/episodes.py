@@ -25,7 +25,7 @@ from gymnasium.spaces import Box
 
 import llm_games
 from llm_games.baselines.players import make_player
-from llm_games.registry import GAMES, make, rulebook
+from llm_games.registry import make, rulebook
 
 try:
     play: Any = llm_games.play
@@ -150,4 +150,5 @@ def measure(names: list[str]) -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     about = {"package": llm_games.__version__, "unit": "decisions per CPU second"}
-    print(json.dumps(about | {"games": measure(sys.argv[1:] or list(GAMES))}, indent=1))
+    names = [game["name"].removesuffix("-v0") for game in llm_games.list_games()]
+    print(json.dumps(about | {"games": measure(sys.argv[1:] or names)}, indent=1))

@@ -184,7 +184,7 @@ class Beliefs(Question):
         keys = ("summary", *self.KEYS)
         return json.dumps({key: action[key] for key in keys})
 
-    def _form(self, reasoning: bool) -> str:
+    def form(self, reasoning: bool = False) -> str:
         explanation = '"explanation": <your reasoning>, ' if reasoning else ""
         return (
             f'{{{explanation}"summary": <a sentence>, "remaining_budget": <your money left>, '
