@@ -109,7 +109,7 @@ class Rulebook(ABC):
     lasting: ClassVar[Mapping[str, Any]] = {}  # with these, idle players play on: for estimates
     idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
     mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it
-    kind: ClassVar[type[State]] = State  # its state, if that begins with zeros and what was drawn
+    state_type: ClassVar[type[State]] = State  # if it begins with zeros and what was drawn
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
@@ -137,7 +137,7 @@ class Rulebook(ABC):
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
         """Return the first state, with `chance` as `draws` names it. Pure."""
-        return self.first(self.kind, batch, **chance)
+        return self.first(self.state_type, batch, **chance)
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
@@ -254,10 +254,10 @@ class Rulebook(ABC):
 
     def legal(self, state: Any) -> tuple[Array, Array]:
         """Return the lowest and highest legal action now, int64 ``(players, *batch)`` each."""
-        high = self.highest(state)
+        high = self.highest_legal(state)
         return np.full(high.shape, self.bounds()[0], np.int64), high
 
-    def highest(self, state: Any) -> Array:
+    def highest_legal(self, state: Any) -> Array:
         """Return the highest legal action now, for games whose lowest never changes."""
         return np.full(self.asked(state).shape, self.bounds()[1], np.int64)
 
@@ -316,7 +316,7 @@ class Rulebook(ABC):
     def same_limits(self) -> bool:
         """Whether `legal` is `bounds` for every seat at all times."""
         own = type(self)
-        return own.legal is Rulebook.legal and own.highest is Rulebook.highest
+        return own.legal is Rulebook.legal and own.highest_legal is Rulebook.highest_legal
 
     narrows: ClassVar[bool] = False  # a seat's legal actions change during a game
     picks: ClassVar[bool] = False

@@ -208,7 +208,7 @@ class BeautyContest(Rounds):
     def same_limits(self) -> bool:
         return self.max_draw is None
 
-    def highest(self, state: BeautyContestState) -> PerPlayer:
+    def highest_legal(self, state: BeautyContestState) -> PerPlayer:
         return np.full(state.numbers.shape, state.limit)
 
     @property

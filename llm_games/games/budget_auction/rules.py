@@ -136,7 +136,7 @@ class BudgetAuction(Rounds):
     def same_limits(self) -> bool:
         return len(set(self.of_each("assets"))) == 1
 
-    def highest(self, state: BudgetAuctionState) -> PerPlayer:
+    def highest_legal(self, state: BudgetAuctionState) -> PerPlayer:
         return self.money(state.round.shape)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:

@@ -42,7 +42,7 @@ class DinersDilemma(Rounds):
     name: ClassVar[str] = "diners_dilemma"
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
-    kind: ClassVar[type[State]] = DinersDilemmaState
+    state_type: ClassVar[type[State]] = DinersDilemmaState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     cheap_price: int | Fraction = param(10, "price of the cheap dish", read=exact_of)

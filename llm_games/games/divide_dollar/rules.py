@@ -34,7 +34,7 @@ class DivideDollar(Rounds):
     name: ClassVar[str] = "divide_dollar"
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
-    kind: ClassVar[type[State]] = DivideDollarState
+    state_type: ClassVar[type[State]] = DivideDollarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)

@@ -39,7 +39,7 @@ class ElFarolBar(Rounds):
     name: ClassVar[str] = "el_farol_bar"
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
-    kind: ClassVar[type[State]] = ElFarolBarState
+    state_type: ClassVar[type[State]] = ElFarolBarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     ratio: Fraction = param(

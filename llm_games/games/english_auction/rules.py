@@ -319,7 +319,7 @@ class EnglishAuction(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
 
-    def highest(self, state: EnglishAuctionState) -> PerPlayer:
+    def highest_legal(self, state: EnglishAuctionState) -> PerPlayer:
         return np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
 
     def amounts(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:

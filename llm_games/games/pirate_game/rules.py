@@ -89,7 +89,7 @@ class PirateGame(Rulebook):
     def alive(self, state: PirateGameState) -> Array:
         return (self.seats(state) >= state.proposer) & ~state.over
 
-    def highest(self, state: PirateGameState) -> Array:
+    def highest_legal(self, state: PirateGameState) -> Array:
         living = self.seats(state) >= state.proposer
         return np.where(state.phase == VOTE, ACCEPT, self.gold) * living
 

@@ -74,9 +74,9 @@ class PublicGoods(Rounds):
         fixed = self.endowment == "reset" and self.initial_tokens == "fixed"
         return fixed or self.contribution_range == "unbounded"
 
-    def highest(self, state: PublicGoodsState) -> PerPlayer:
+    def highest_legal(self, state: PublicGoodsState) -> PerPlayer:
         if self.same_limits:
-            return super().highest(state)
+            return super().highest_legal(state)
         return np.floor(state.endowment).astype(np.int64)
 
     def pay(self, state: PublicGoodsState, given: PerPlayer, broke: PerPlayer) -> Paid:

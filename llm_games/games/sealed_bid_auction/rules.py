@@ -133,8 +133,8 @@ class SealedBidAuction(Rounds):
     def same_limits(self) -> bool:
         return self.bid_range == "unbounded"
 
-    def highest(self, state: SealedBidAuctionState) -> PerPlayer:
-        return super().highest(state) if self.same_limits else self.valuation(state)
+    def highest_legal(self, state: SealedBidAuctionState) -> PerPlayer:
+        return super().highest_legal(state) if self.same_limits else self.valuation(state)
 
     def pay(self, state: SealedBidAuctionState, bids: PerPlayer, broke: PerPlayer) -> Paid:
         values, highest = self.valuation(state), bids.max(axis=0)

@@ -283,11 +283,11 @@ class WaterAllocation(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return NO_BID, self._richest
 
-    def highest(self, state: WaterAllocationState) -> PerPlayer:
+    def highest_legal(self, state: WaterAllocationState) -> PerPlayer:
         return np.where(state.living, self.purse(state), NO_BID)
 
     def breaks(self, state: WaterAllocationState, bids: PerPlayer) -> PerPlayer:
-        most = self.purse(state) if self.over_budget == "rule_break" else np.inf
+        most = self.purse(state) if self.over_budget == "rule_break" else UNSOLD
         return self.asked(state) & ((bids < NO_BID) | (bids > most))
 
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
