@@ -178,6 +178,8 @@ class Draw(NamedTuple):
         Raises:
             BadParameter: they are of another shape or kind, or out of range.
         """
+        if self.rows and getattr(values, "dtype", None) == drawn.dtype:
+            return np.broadcast_to(values, drawn.shape)  # as drawn before
         drawn = self.rows(drawn) if self.rows else drawn
         allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"
         kinds = {"b": "biu", "f": "iuf"}.get(drawn.dtype.kind, "iu")
