@@ -8,15 +8,16 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 
-Array = NDArray[Any]
+T = TypeVar("T")
+Each: TypeAlias = T | tuple[T, ...]  # of a parameter: one for all players, or one for each
 LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is written as
 
 
@@ -28,6 +29,7 @@ def param(
     low: int | None = None,
     high: int | None = None,
     read: Callable[[str, Any], Any] | None = None,
+    each: tuple[Any, ...] = (),
     none: str = "",
     words: Mapping[str, str] | None = None,
     **choices: str,
@@ -39,6 +41,8 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most, this.
         read: turns what was given into its value; raises BadParameter.
+        each: there is one for all players, or one for each, from the first to the second of these
+            integers, or one of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
         words, choices: it is one of these words, each with its meaning.
     """
@@ -48,16 +52,20 @@ def param(
             choices = {"none": none, **choices}
         none = ""
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    return field(default=default, metadata=about | {"choices": {**(words or {}), **choices}})
+    more = {"each": each, "choices": {**(words or {}), **choices}}
+    return field(default=default, metadata=about | more)
 
 
 def check_parameters(game: Any) -> None:
     """Check the declared parameters of a frozen dataclass, and put in place what `read` makes."""
     for f in dataclasses.fields(game):
-        value, about = getattr(game, f.name), f.metadata
+        value, about = _frozen(getattr(game, f.name)), f.metadata
+        object.__setattr__(game, f.name, value)
         if not about or (about["none"] and value is None):
             continue
-        if about["read"]:
+        if about["each"]:
+            object.__setattr__(game, f.name, _each(f.name, value, game.players, about["each"]))
+        elif about["read"]:
             object.__setattr__(game, f.name, about["read"](f.name, value))
         elif about["choices"]:
             check_choice(f.name, value, tuple(about["choices"]))
@@ -65,6 +73,24 @@ def check_parameters(game: Any) -> None:
             check_choice(f.name, value, (False, True))
         elif about["low"] is not None:
             check_integer(f.name, value, about["low"], about["high"])
+
+
+def _frozen(value: Any) -> Any:
+    """Turn lists, as TOML and JSON have them, into tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _each(name: str, value: Any, players: int, limits: tuple[Any, ...]) -> Any:
+    many = isinstance(value, (list, tuple))
+    what = f"one for all or {players}, one for each of {players} players"
+    values = listed(name, value, players, what) if many else (value,)
+    for one in values:
+        if isinstance(limits[0], str):
+            check_choice(name, one, limits)
+        else:
+            check_integer(f"each of the {name}", one, *limits)
+    values = tuple(map(type(limits[0]), values))
+    return values if many else values[0]
 
 
 def allowed(parameter: dataclasses.Field[Any]) -> str:
@@ -132,13 +158,16 @@ class Draw(NamedTuple):
     """One thing that chance decides before play, drawn under its name or given.
 
     `of` draws it, ``(..., *batch)``, from noise that is its own; given values are from `low` to
-    `high`, both included.
+    `high`, both included, and where they are `distinct`, none comes twice at a table. `rows` makes
+    rows of what was drawn, where some are given.
     """
 
     name: str
     of: Callable[[Noise], Any]
     low: float
     high: float
+    distinct: bool = False
+    rows: Callable[[Array], Array] | None = None
 
     def given(self, values: Any, drawn: Array) -> Array:
         """Put given values in the place of drawn ones, ``(..., *batch)``.
@@ -149,6 +178,9 @@ class Draw(NamedTuple):
         Raises:
             BadParameter: they are of another shape or kind, or out of range.
         """
+        if self.rows and getattr(values, "dtype", None) == drawn.dtype:
+            return np.broadcast_to(values, drawn.shape)  # as drawn before
+        drawn = self.rows(drawn) if self.rows else drawn
         allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"
         kinds = {"b": "biu", "f": "iuf"}.get(drawn.dtype.kind, "iu")
         try:
@@ -164,12 +196,27 @@ class Draw(NamedTuple):
             raise BadParameter(
                 f"chance {self.name!r} must be {allowed} or one for all, got {values!r}"
             ) from None
-        return np.concatenate([rows, drawn[len(rows) :]]) if few else rows
+        rows = np.concatenate([rows, drawn[len(rows) :]]) if few else rows
+        if self.distinct and (np.diff(np.sort(rows, axis=0), axis=0) == 0).any():
+            raise BadParameter(
+                f"chance {self.name!r} must have each number only once, got {values!r}; give all "
+                f"{len(rows)}, from {self.low:g} to {self.high:g}"
+            )
+        return rows
 
 
 def fixed(values: Any) -> Callable[[Noise], Array]:
     """Return what stands in for a draw where the parameters leave nothing to chance."""
     return lambda noise: np.multiply.outer(values, np.ones(noise.batch, np.int64))
+
+
+def within(noise: Noise, draw: Callable[[Noise], Array], low: Any, high: Any) -> Array:
+    """Draw anew what is not from `low` to `high`, until all is."""
+    values, attempt = draw(noise.of(0)), 0
+    while (outside := (values < low) | (values > high)).any():
+        attempt += 1
+        values = np.where(outside, draw(noise.of(attempt)), values)
+    return values
 
 
 # -- checks of values -----------------------------------------------------------------------------
@@ -188,16 +235,23 @@ def rounds_shown(name: str, value: Any) -> Any:
     return value
 
 
+def listed(name: str, value: Any, count: int, what: str) -> tuple[Any, ...]:
+    """Read so many values; raise BadParameter, with `what` must be given, for anything else."""
+    if not isinstance(value, (list, tuple)) or len(value) != count:
+        raise BadParameter(f"{name} must be {what}, got {value!r}")
+    return tuple(value)
+
+
 def rows_of(
-    name: str, value: Any, rows: int, players: int, low: int, high: int
+    name: str, value: Any, rows: int, columns: int, low: int, high: int, what: str = "rounds"
 ) -> tuple[tuple[int, ...], ...]:
-    """Read rows of `players` integers in ``low..high``, one for each round."""
-    shape = f"{rows} row{'s' if rows > 1 else ''} (rounds) of {players} integers"
+    """Read rows of integers in ``low..high``, one for each of `what`."""
+    shape = f"{rows} row{'s' if rows > 1 else ''} ({what}) of {columns} integers"
     try:
         table = tuple(tuple(row) for row in value)
     except TypeError:
         raise BadParameter(f"{name} must be {shape}, got {value!r}") from None
-    if len(table) != rows or any(len(row) != players for row in table):
+    if len(table) != rows or any(len(row) != columns for row in table):
         lengths = [len(row) for row in table]
         raise BadParameter(f"{name} must be {shape}, got rows of the lengths {lengths}")
     for row in table:

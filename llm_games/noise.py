@@ -185,6 +185,11 @@ class Noise:
         lead = self._lead(shape, weights.shape[:-1])
         return (upto <= (self.random(lead) * total)[..., None]).sum(axis=-1)
 
+    @property
+    def key(self) -> Array:
+        """What `number` draws from, uint64 ``(*batch)``."""
+        return np.asarray(self._base, np.uint64)
+
     def seed(self, bits: int = 63) -> Any:
         """Draw a seed for another generator, of at most 63 bits: an int, or int64 ``(*batch)``."""
         drawn = (self.bits() >> (64 - bits)).astype(np.int64)
@@ -199,6 +204,13 @@ class Noise:
         if np.broadcast_shapes(full, (*lead, *self.batch)) != (*lead, *self.batch):
             raise BadParameter(f"shape {full} does not fit {lead} before the batch {self.batch}")
         return lead
+
+
+def number(key: Array, place: Any) -> Array:
+    """Draw only the number at one place, from 0, of all that `Noise.random` draws by this key."""
+    with np.errstate(over="ignore"):
+        bits = mix(key + GOLD * (np.asarray(place).astype(np.uint64) + np.uint64(1)))
+    return (bits >> 11) * 2.0**-53
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.facts import NUMBERS_ONLY, Fact, param
-from llm_games.questions import Question
 from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
 Seen = tuple[str, Mapping[str, tuple[Array, str]]]  # a caption, and columns, each with its format
@@ -25,10 +24,6 @@ class Rounds(Rulebook):
     @abstractmethod
     def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:
         """Return payoffs, changes of the state and what else to record; `actions` are mended."""
-
-    @abstractmethod
-    def asks(self, state: Any, seat: int) -> Question:
-        """Return what a seat is asked in a game that goes on."""
 
     @abstractmethod
     def spectacle(self, state: Any) -> Seen:
@@ -80,12 +75,6 @@ class Rounds(Rulebook):
             return now if last is None else now | {"last": self.in_words(last)}
 
         return tell
-
-    def told(self, state: Any, seat: int) -> dict[str, Any]:
-        return self.teller(state)(seat)
-
-    def question(self, state: Any, seat: int) -> Question | None:
-        return None if state.over else self.asks(state, seat)
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)

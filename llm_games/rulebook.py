@@ -18,8 +18,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from gymnasium import spaces
 
+from llm_games.arrays import Array, any_true, tall
 from llm_games.errors import BadParameter, IllegalAction, unknown
-from llm_games.facts import Array, Column, Draw, Fact, check_integer, check_parameters, param
+from llm_games.facts import Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Action, Question
 
@@ -53,6 +54,12 @@ class State:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
+
+    def merged(self, other: Self, where: PerTable) -> Self:
+        """Return this state with the other's values at these tables, bool ``(*batch)``."""
+        values = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
+        # What was drawn before play stays as it is.
+        return self.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
 
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
@@ -88,7 +95,7 @@ Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
 
-    ``begin``, ``asked``, ``play``, ``known``, ``told``, ``question`` and ``bounds`` are what a game
+    ``begin``, ``asked``, ``play``, ``known``, ``told``, ``asks`` and ``bounds`` are what a game
     must say, and ``draws`` what it leaves to chance; the rest has defaults.
     """
 
@@ -101,6 +108,8 @@ class Rulebook(ABC):
     edition: ClassVar[int] = 2  # raised when payoffs or draws change: recordings are known by it
     lasting: ClassVar[Mapping[str, Any]] = {}  # with these, idle players play on: for estimates
     idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
+    mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it
+    state_type: ClassVar[type[State]] = State  # if it begins with zeros and what was drawn
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
@@ -126,9 +135,9 @@ class Rulebook(ABC):
     def bounds(self) -> tuple[int, int]:
         """Return the smallest and largest legal action any seat can ever have (own units)."""
 
-    @abstractmethod
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
         """Return the first state, with `chance` as `draws` names it. Pure."""
+        return self.first(self.state_type, batch, **chance)
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
@@ -151,13 +160,16 @@ class Rulebook(ABC):
         """Return what players know, in the order of the columns."""
         raise NotImplementedError(f"{type(self).__name__} must say what is known")
 
-    @abstractmethod
     def told(self, state: Any, seat: int) -> dict[str, Any]:
-        """Return what one seat of one table knows, the same as its row of `observe`, in words."""
+        """Return what one seat of one table knows, the same as its row of `observe`, in words.
+
+        A game says this or `teller`.
+        """
+        return self.teller(state)(seat)
 
     @abstractmethod
-    def question(self, state: Any, seat: int) -> Question | None:
-        """Return what this seat of one table is asked now; None if it is not its move."""
+    def asks(self, state: Any, seat: int) -> Question:
+        """Return what this seat of one table is asked when it is its move."""
 
     # -- what follows from them --------------------------------------------------------------
 
@@ -227,15 +239,22 @@ class Rulebook(ABC):
         """Return who is told anything, bool; None for all. The others' numbers are zeros."""
         return None
 
+    def question(self, state: Any, seat: int) -> Question | None:
+        """Return what this seat of one table is asked now; None if it is not its move."""
+        return self.asks(state, seat) if self.asked(state)[seat] else None
+
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Return what tells a seat of one table what it knows, see `told`."""
         return partial(self.told, state)
 
     def legal(self, state: Any) -> tuple[Array, Array]:
         """Return the lowest and highest legal action now, int64 ``(players, *batch)`` each."""
-        low, high = self.bounds()
-        shape = self.asked(state).shape
-        return np.full(shape, low, np.int64), np.full(shape, high, np.int64)
+        high = self.highest_legal(state)
+        return np.full(high.shape, self.bounds()[0], np.int64), high
+
+    def highest_legal(self, state: Any) -> Array:
+        """Return the highest legal action now, for games whose lowest never changes."""
+        return np.full(self.asked(state).shape, self.bounds()[1], np.int64)
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
@@ -249,7 +268,9 @@ class Rulebook(ABC):
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""
-        return np.where(broke, self.fallback(state), actions) if any_true(broke) else actions
+        if self.mends and any_true(broke):
+            return np.where(broke, self.fallback(state), actions)
+        return actions.astype(np.int64, copy=False)
 
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
@@ -278,11 +299,8 @@ class Rulebook(ABC):
             void = broke.any(axis=0)
             after = after.replace(over=after.over | void, void=after.void | void)
             outcome.close(void)
-        if over:  # tables that were over before stay as they were; so does what was drawn
-            before = {k: v for k, v in state.arrays().items() if getattr(after, k) is not v}
-            after = after.replace(
-                **{k: np.where(state.over, v, getattr(after, k)) for k, v in before.items()}
-            )
+        if over:  # tables that were over before stay as they were
+            after = state.merged(after, ~state.over)
             outcome.close(state.over)
             outcome.broke = broke & ~state.over
         return after, outcome
@@ -292,13 +310,20 @@ class Rulebook(ABC):
     @cached_property
     def same_limits(self) -> bool:
         """Whether `legal` is `bounds` for every seat at all times."""
-        return type(self).legal is Rulebook.legal
+        own = type(self)
+        return own.legal is Rulebook.legal and own.highest_legal is Rulebook.highest_legal
 
-    masked: ClassVar[bool] = False  # a seat's legal actions change, so that it is shown a mask
+    narrows: ClassVar[bool] = False  # a seat's legal actions change during a game
     picks: ClassVar[bool] = False
     """an action picks one of a few options; a mask shows the legal ones"""
     decline: ClassVar[int | None] = None  # an action beside amounts: no bid, or to withdraw
     steps: ClassVar[int] = 21  # shares that an index can stand for, where amounts are many
+
+    @property
+    def masked(self) -> bool:
+        """Whether a seat is shown a mask of its legal actions: if these change, and are few."""
+        low, high = self.bounds()
+        return self.picks or (self.narrows and self.unit == 1 and high - low < LARGEST_DISCRETE)
 
     @property
     def division(self) -> int | None:
@@ -332,11 +357,15 @@ class Rulebook(ABC):
     def mask(self, state: Any) -> Array:
         """Return which of a Discrete space an asked seat may do, ``(players, *batch, actions)``."""
         first, last = self.bounds()
-        low, high = self.legal(state)
+        (low, high), asked = self.amounts(state), self.asked(state)
         places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
-        reach = np.where(self.asked(state), high - first, -1).astype(np.int32)
+        reach = np.where(asked, high - first, -1).astype(np.int32)
         mask = places <= reach[..., None]
-        return mask & (places >= (low - first)[..., None]) if (low > first).any() else mask
+        if (low > first).any():
+            mask &= places >= (low - first).astype(np.int32)[..., None]
+        if self.decline is not None:
+            mask[..., self.decline - first] = asked
+        return mask
 
     def decode(self, state: Any, seat: int, action: Any) -> Action:
         """Turn an action of `space`, or None, into one of the rules; else raise IllegalAction."""
@@ -369,6 +398,11 @@ class Rulebook(ABC):
     def seats(self, state: Any) -> PerPlayer:
         """Return everybody's seat, to be compared with what is one for each table."""
         return tall(np.arange(self.players), state.round.shape)
+
+    def of_each(self, name: str) -> tuple[Any, ...]:
+        """Return a parameter that is one for all, or one for each player, as one for each."""
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,) * self.players
 
     def everybody(self, value: Array) -> Array:
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
@@ -431,21 +465,3 @@ def seated(
         if name in game.personal and isinstance(value, (list, tuple))
     }
     return {**params, **moved}
-
-
-def any_true(array: Array) -> bool:
-    """Return whether any entry is true; on a few entries several times as fast as ``any()``."""
-    return bool(np.count_nonzero(array))
-
-
-def tall(values: Array, batch: tuple[int, ...]) -> Array:
-    """Let one value for each seat (or place) broadcast over a batch: ``(n, 1, ...)``."""
-    return values.reshape(-1, *(1,) * len(batch)) if batch else values
-
-
-def at(values: Array, place: Array) -> Array:
-    """Take each table's values at one place ``(*batch)`` of ``(places, ..., *batch)``."""
-    if np.ndim(place) == 0:  # of one table: the same, and fast
-        return values[place]
-    place = place[(None,) * (values.ndim - place.ndim)]
-    return np.take_along_axis(values, place, axis=0)[0]

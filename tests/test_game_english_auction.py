@@ -11,8 +11,8 @@ from playing import sampled
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.items import ITEMS, SETS, order_of
-from llm_games.games.english_auction.rules import BREAKS
-from llm_games.games.english_auction.ties import authors_chances
+from llm_games.games.english_auction.rules import BREAKS, authors_chances
+from llm_games.noise import Noise
 from llm_games.questions import MISSING, BadReply, Bid
 from llm_games.view import View
 from llm_games.words import Prompts
@@ -399,6 +399,7 @@ def test_a_given_lot_says_which_of_those_tied_leads(k, seat):
     state = game.reset(given={"lots": [(k + 0.5) / 3]})
     state, _ = game.step(state, np.array([1200, 1000, 1200, 1200]))
     assert int(state.leader) == seat
+    assert (state.lots[1:] == Noise(0, "lots").random(len(state.lots))[1:]).all()
 
 
 # -- items, options and limits -------------------------------------------------------------------
@@ -426,6 +427,14 @@ def test_orders_of_sale(order, letters):
     game = llm_games.rules("english_auction", item_order=order)
     state = game.reset(0, (2,))
     assert "".join(game.catalogue[i].name[-1] for i in state.order[:, 1]) == letters
+
+
+def test_a_given_order_has_each_item_once():
+    game = llm_games.rules("english_auction")
+    assert game.reset(given={"order": [9, *range(9)]}).order.tolist() == [9, *range(9)]
+    for order in ([0] * 10, [1]):
+        with pytest.raises(BadParameter, match=r"chance 'order' .* only once, got .*; give all 10"):
+            game.reset(given={"order": order})
 
 
 def test_shuffled_orders_are_uniform():

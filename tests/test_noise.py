@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llm_games.errors import BadParameter
-from llm_games.noise import FULL, GOLD, Noise, mix
+from llm_games.noise import FULL, GOLD, Noise, mix, number
 
 MANY = np.arange(200_000)
 WEIGHTS = np.array([0.0, 1.0, 3.0, 0.0, 4.0])
@@ -238,6 +238,12 @@ def test_wide_ranges(low, high):
     assert Noise(4).integers(low, high, 1000).tolist() == exact
     if high < 2**63:  # as arrays
         assert Noise(4).integers(np.full(1000, low), np.full(1000, high)).tolist() == exact
+
+
+@pytest.mark.parametrize("noise", [Noise(7), Noise(np.arange(3))])
+def test_one_number_of_many(noise):
+    drawn = noise.random(5)
+    assert all((number(noise.key, place) == drawn[place]).all() for place in range(5))
 
 
 def test_random_is_uniform():

@@ -1,1 +1,0 @@
-"""battle_royale."""

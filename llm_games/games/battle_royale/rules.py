@@ -9,27 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.arrays import Array, any_true, at, tall
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_integer, param
-from llm_games.questions import MISSING, Question, Target
+from llm_games.facts import Draw, Fact, check_integer, listed, param
+from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
-from llm_games.rulebook import (
-    Array,
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    any_true,
-    at,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 MISS = -1
 """The action of missing on purpose; shooting at a player is its seat."""
-
-
 ENDLESS = 10_000
 """Shots that chance decides in a game without `max_shots`."""
 
@@ -67,7 +55,6 @@ class BattleRoyale(Rulebook):
     title: ClassVar[str] = "Battle royale"
     source: ClassVar[str] = "γ-Bench"
     turns: ClassVar[bool] = True
-    masked: ClassVar[bool] = True
     idle: ClassVar[int] = MISS
     picks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
@@ -85,29 +72,21 @@ class BattleRoyale(Rulebook):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.hit_rates
-        if given is not None and (
-            not isinstance(given, (tuple, list)) or len(given) != self.players
-        ):
-            raise BadParameter(
-                f"hit_rates must be {self.players} integers from 0 to 100, one for each "
-                f"player, got {self.hit_rates!r}"
-            )
-        object.__setattr__(self, "hit_rates", given and tuple(given))
+        if self.hit_rates is not None:
+            what = f"{self.players} integers from 0 to 100, one for each player"
+            listed("hit_rates", self.hit_rates, self.players, what)
         for name, rate in zip(self.names(), self.rates, strict=True):
             check_integer(f"the hit rate of {name}", rate, 0, 100)
 
     @cached_property
     def rates(self) -> tuple[int, ...]:
         """Percentage with which each seat hits."""
-        steps = range(self.players)
-        return self.hit_rates or tuple(self.base_hit_rate + self.interval * i for i in steps)
+        first, step = self.base_hit_rate, self.interval
+        return self.hit_rates or tuple(first + step * i for i in range(self.players))
 
     def terms(self) -> dict[str, Any]:
-        field = [
-            {"name": n, "rate": rate} for n, rate in zip(self.names(), self.rates, strict=True)
-        ]
-        return super().terms() | {"field": field}
+        field = zip(self.names(), self.rates, strict=True)
+        return super().terms() | {"field": [{"name": name, "rate": rate} for name, rate in field]}
 
     def length(self) -> int | None:
         return self.max_shots
@@ -145,32 +124,29 @@ class BattleRoyale(Rulebook):
     def play(self, state: BattleRoyaleState, actions: PerPlayer, broke: PerPlayer) -> Played:
         asked, seats = self.seats(state) == state.shooter, self.seats(state)
         target = np.minimum(at(actions, state.shooter), self.players)
-        rate = np.array(self.rates)[state.shooter]
+        rates = np.array(self.rates)
         victim = (seats == target) & state.living
-        hit = victim.any(axis=0) & (self._roll(state) < rate)
+        hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
         living = state.living & ~(victim & hit)
         left, shots = living.sum(axis=0), state.round + 1
+        order = (state.shooter + tall(np.arange(1, self.players + 1), shots.shape)) % self.players
+        following = at(order, np.take_along_axis(living, order, axis=0).argmax(axis=0))
         capped = np.False_ if self.max_shots is None else shots >= self.max_shots
         after = state.replace(
             round=shots,
             over=(left == 1) | capped,
             living=living,
-            shooter=self._next(state.shooter, living),
+            shooter=following,
             shot=np.where(asked, shots, state.shot),
             target=np.where(asked, target, state.target),
             hit=np.where(asked, hit, state.hit),
             left=np.where(asked, left, state.left),
         )
-        record = {
-            "actions": np.where(asked, target, MISSING),
-            "shots": shots,
-            "shooter": state.shooter,
-            "target": target,
-            "hit": hit,
-            "alive": state.living,
-            "rates": self.each(np.array(self.rates), shots.shape),
-        }
-        rewards = self._rewards(after.over, living, left)
+        aims = np.where(asked, target, MISSING)
+        record = {"actions": aims, "shots": shots, "shooter": state.shooter, "target": target}
+        record |= {"hit": hit, "alive": state.living, "rates": self.each(rates, shots.shape)}
+        paid = after.over & living & ((left == 1) | (self.cap_outcome == "share"))
+        rewards = np.where(paid, 1.0 / left, 0.0)
         return after, Outcome(rewards, ~living | after.over, record)
 
     def _roll(self, state: BattleRoyaleState) -> PerTable:
@@ -182,20 +158,8 @@ class BattleRoyale(Rulebook):
             )
         return at(state.rolls, np.minimum(state.round, held - 1))
 
-    def _next(self, shooter: Array, living: Array) -> Array:
-        steps = np.arange(1, self.players + 1).reshape(-1, *(1 for _ in np.shape(shooter)))
-        order = (shooter + steps) % self.players
-        return at(order, np.take_along_axis(living, order, axis=0).argmax(axis=0))
-
-    def _rewards(self, over: Array, living: Array, left: Array) -> Array:
-        paid = over & ((left == 1) | (self.cap_outcome == "share"))
-        return np.where(paid & living, 1.0 / left, 0.0)
-
     def seen(self, state: BattleRoyaleState) -> Array:
-        """Return whose last shot each living player has seen since its own (included).
-
-        Bool ``(players, players, *batch)``: the first axis is the shooter's.
-        """
+        """Return whose last shot (first axis) each living player has seen since its own, bool."""
         return (state.shot[:, None] >= np.maximum(state.shot, 1)) & state.living
 
     def known(self) -> Sequence[Fact]:
@@ -229,9 +193,7 @@ class BattleRoyale(Rulebook):
             blank: dict[str, Any] = dict.fromkeys(("position", "shots", "left", "shooter", "rate"))
             return blank | {"alive": [], "events": []}
         names, living = self.names(), np.flatnonzero(state.living).tolist()
-        seen = sorted(
-            np.flatnonzero(self.seen(state)[:, seat]), key=lambda other: state.shot[other]
-        )
+        seen = sorted(np.flatnonzero(self.seen(state)[:, seat]), key=lambda i: state.shot[i])
         return {
             "position": living.index(seat) + 1,
             "rate": self.rates[seat],
@@ -253,18 +215,14 @@ class BattleRoyale(Rulebook):
             "left": int(state.left[seat]),
         }
 
-    def question(self, state: BattleRoyaleState, seat: int) -> Question | None:
-        if not self.asked(state)[seat]:
-            return None
-        seats = {name: other for other, name in enumerate(self.names())}
-        mine = {self.names()[seat]: seat}
-        living = {name: other for name, other in seats.items() if state.living[other]}
-        legal = living if self.self_target == "allowed" else living.keys() - mine.keys()
+    def asks(self, state: BattleRoyaleState, seat: int) -> Target:
+        names, itself = self.names(), self.self_target == "allowed"
+        living = [i for i in range(self.players) if state.living[i] and (itself or i != seat)]
         return Target(
             "target",
-            names={name: other for name, other in living.items() if name in legal},
-            own={name: other for name, other in mine.items() if name not in legal},
-            others={name: other for name, other in seats.items() if name not in living},
+            names={names[other]: other for other in living},
+            own={} if itself else {names[seat]: seat},
+            others={name: i for i, name in enumerate(names) if not state.living[i]},
             nowhere=self.players,
             lenient=self.bad_target == "wasted_shot",
             substring=self.target_match == "substring",
@@ -278,14 +236,8 @@ class BattleRoyale(Rulebook):
         caption = f"{self.title}: shot {shots}{of}, {int(state.living.sum())} left"
         rows = []
         for seat, name in enumerate(self.names()):
-            state_of = "alive" if state.living[seat] else "out"
-            shot = self._event(state, seat) if state.shot[seat] else None
-            rows.append([name, f"{self.rates[seat]}%", state_of, "" if not shot else _said(shot)])
+            shot, alive = self._event(state, seat), "alive" if state.living[seat] else "out"
+            result = f"at {shot['target'] or 'nobody'}: {'hit' if shot['hit'] else 'missed'}"
+            said = f"#{shot['shot']} {'missed on purpose' if shot['on_purpose'] else result}"
+            rows.append([name, f"{self.rates[seat]}%", alive, said if shot["shot"] else ""])
         return caption, ["seat", "hits", "state", "last shot"], rows
-
-
-def _said(shot: Mapping[str, Any]) -> str:
-    if shot["on_purpose"]:
-        return f"#{shot['shot']} missed on purpose"
-    result = "hit" if shot["hit"] else "missed"
-    return f"#{shot['shot']} at {shot['target'] or 'nobody'}: {result}"

@@ -1,1 +1,0 @@
-"""beauty_contest."""

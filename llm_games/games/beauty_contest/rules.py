@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -11,29 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games import facts
+from llm_games.arrays import at
 from llm_games.errors import BadParameter
-from llm_games.facts import (
-    Draw,
-    Fact,
-    check_choice,
-    check_integer,
-    exact_of,
-    param,
-    plain,
-    ratio_of,
-    rounds_shown,
-)
+from llm_games.facts import Draw, Fact, exact_of, param, plain, ratio_of, rounds_shown
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST_DISCRETE, Array, Chance, PerPlayer, PerTable, State, at
+from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
-_ECON_ARENA: dict[str, Any] = {
-    "players": 9,
-    "domain": "real",
-    "rounds": 1,
-    "prize_rule": "split",
+_ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
+_ECON_ARENA |= {
     "reveal": ("all_choices",),
     "reveal_last": 3,
     "reply_key": "answer",
@@ -59,7 +48,7 @@ class AnyReal(Real):
 def _revealed(name: str, value: Any) -> tuple[str, ...]:
     chosen = [value] if isinstance(value, str) else list(value)
     for item in chosen:
-        check_choice(name, item, REVEAL)
+        facts.check_choice(name, item, REVEAL)
     return tuple(item for item in REVEAL if item in chosen)
 
 
@@ -73,10 +62,9 @@ def _key(name: str, value: Any) -> Any:
 
 
 def _ends(name: str, value: Any) -> tuple[int, int]:
-    ends = tuple(value) if isinstance(value, (list, tuple)) else ()
-    for end in ends if len(ends) == 2 else (None,):
-        check_integer(f"{name} must be two integers, and each", end, 1)
-    return ends[0], ends[1]
+    for end in facts.listed(name, value, 2, "two integers, (low, high)"):
+        facts.check_integer(f"each of {name}", end, 1)
+    return int(value[0]), int(value[1])
 
 
 @dataclass(frozen=True)
@@ -108,6 +96,8 @@ class BeautyContest(Rounds):
     name: ClassVar[str] = "beauty_contest"
     title: ClassVar[str] = "Beauty contest"
     source: ClassVar[str] = "γ-Bench, EconArena, Shall We Talk"
+    narrows: ClassVar[bool] = True
+    mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "econ_arena": _ECON_ARENA,
@@ -161,10 +151,16 @@ class BeautyContest(Rounds):
         super().__post_init__()
         if self.prize <= 0:
             raise BadParameter(f"prize must be more than 0, got {self.prize}")
-        if self.foul_fee < 0:
-            raise BadParameter(f"foul_fee must be at least 0, got {self.foul_fee}")
+        facts.check_number("foul_fee", self.foul_fee, 0)
         if self.max_draw is not None:
-            self._check_draw(*self.max_draw)
+            low, high = self.max_draw
+            if not self.min < low < high or self.bounds_check != "parameters":
+                raise BadParameter(
+                    f"max_draw must be (low, high) with low < high and low above min ({self.min}), "
+                    f'and needs bounds_check="parameters", got {self.max_draw!r} and '
+                    f"{self.bounds_check!r}"
+                )
+            object.__setattr__(self, "max", high - 1)
         if not self.min < self.max:
             raise BadParameter(f"min must be less than max, got {self.min} and {self.max}")
         for name in ("min", "max"):
@@ -180,16 +176,6 @@ class BeautyContest(Rounds):
                 f"ratio {self.ratio} are too large for exact integers (at most "
                 f"{self.limit / self.unit:g}); lower max, decimals or the terms of the ratio"
             )
-
-    def _check_draw(self, low: int, high: int) -> None:
-        if low >= high or self.bounds_check != "parameters":
-            raise BadParameter(
-                'max_draw must be (low, high) with low < high, and needs bounds_check="parameters"'
-                f", got {self.max_draw!r} and {self.bounds_check!r}"
-            )
-        if not self.min < low:
-            raise BadParameter(f"max_draw must be above min ({self.min}), got {self.max_draw!r}")
-        object.__setattr__(self, "max", int(high) - 1)
 
     @property
     def unit(self) -> int:
@@ -222,19 +208,12 @@ class BeautyContest(Rounds):
     def same_limits(self) -> bool:
         return self.max_draw is None
 
-    def legal(self, state: BeautyContestState) -> tuple[PerPlayer, PerPlayer]:
-        shape = state.numbers.shape
-        return np.full(shape, self.bounds()[0]), np.full(shape, state.limit)
+    def highest_legal(self, state: BeautyContestState) -> PerPlayer:
+        return np.full(state.numbers.shape, state.limit)
 
     @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether the legal numbers, up to the table's largest, are shown as a mask."""
-        low, high = self.bounds()
-        return self.max_draw is not None and self.unit == 1 and high - low < LARGEST_DISCRETE
-
-    def mend(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        """Keep numbers out of range: `rule_breaker` says in `pay` what becomes of them."""
-        return actions.astype(np.int64, copy=False)
+    def masked(self) -> bool:
+        return super().masked and not self.same_limits
 
     def pay(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         numbers, legal = actions, ~broke
@@ -257,8 +236,8 @@ class BeautyContest(Rounds):
     def winners(self, numbers: PerPlayer, legal: PerPlayer, counted: PerPlayer) -> PerPlayer:
         """Return who wins: of the `legal`, the closest to the target of the `counted`."""
         distances = self.distances(numbers, counted)
-        largest = np.inf if self.distance == "float" else np.iinfo(np.int64).max
         if not legal.all():
+            largest = np.inf if self.distance == "float" else np.iinfo(np.int64).max
             distances = np.where(legal, distances, largest)
         won = legal & (distances == distances.min(axis=0))
         if self.tie_rule == "first_number":
@@ -266,30 +245,25 @@ class BeautyContest(Rounds):
         return won
 
     def distances(self, numbers: PerPlayer, counted: PerPlayer) -> PerPlayer:
-        """Return the distances to the target.
-
-        Exact: multiplied by the counted numbers and the ratio's denominator, int64.
-        """
+        """Return distances to the target; exact ones are int64, times counted * denominator."""
         p, q = self.ratio.numerator, self.ratio.denominator
         count, total = counted.sum(axis=0), (numbers * counted).sum(axis=0)
         if self.distance == "float":
             target = total / (self.unit * np.maximum(count, 1)) * float(self.ratio)
             return np.abs(numbers / self.unit - target)
-        distances = numbers * (q * count)
-        distances -= p * total
-        return np.abs(distances, out=distances)
+        return np.abs(numbers * (q * count) - p * total)
 
     def _payoffs(self, won: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # The prize is a fraction: one division of exact integers.
-        size, parts = Fraction(self.prize).as_integer_ratio()
-        count = won.sum(axis=0)
+        (size, parts), count = Fraction(self.prize).as_integer_ratio(), won.sum(axis=0)
         if self.prize_rule == "split":
-            prize = size / (parts * np.maximum(count, 1))
+            parts = parts * np.maximum(count, 1)
         elif self.prize_rule == "exclusive":
-            prize = (count == 1) * size / parts
-        else:
-            prize = (count if self.prize_rule == "amplified" else 1) * size / parts
-        return won * prize - broke * float(self.foul_fee) if self.foul_fee else won * prize
+            size = (count == 1) * size
+        elif self.prize_rule == "amplified":
+            size = count * size
+        prize = won * (size / parts)  # the prize is a fraction: one division of exact integers
+        return prize - broke * float(self.foul_fee) if self.foul_fee else prize
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
@@ -315,7 +289,9 @@ class BeautyContest(Rounds):
         limit = lambda s: s.limit // self.unit
         counted, winner = (lambda s: ~np.isnan(s.mean)), (lambda s: s.won.any(axis=0))
         mean, target = (lambda s: np.nan_to_num(s.mean)), (lambda s: np.nan_to_num(s.target))
-        lowest, highest = (lambda s, end=end: self._winning(s, end) for end in (np.min, np.max))
+        win = lambda s, end, none: end(s.numbers, axis=0, initial=none, where=s.won) * winner(s)
+        lowest = lambda s: win(s, np.min, self.limit) / self.unit
+        highest = lambda s: win(s, np.max, -self.limit) / self.unit
         won, broke = (lambda s: s.won), (lambda s: (s.round > 0) & ~s.legal)
         legal = lambda s: s.legal & (s.round > 0)
         number = lambda s: np.where(legal(s), s.numbers, 0) / self.unit
@@ -343,11 +319,6 @@ class BeautyContest(Rounds):
         begun = ["limit"] * (self.max_draw is not None)
         begun += ["counted"] * bool({"mean", "target"} & set(self.shown))
         return (self.now, *(fact for item in (*begun, *self.shown) for fact in of[item]))
-
-    def _winning(self, state: BeautyContestState, end: Callable[..., Array]) -> PerTable:
-        """Return the smallest or largest winning number; 0 if nobody won."""
-        numbers = np.where(state.won, state.numbers, at(state.numbers, state.won.argmax(axis=0)))
-        return end(numbers, axis=0) * state.won.any(axis=0) / self.unit
 
     def in_words(self, last: dict[str, Any]) -> dict[str, Any] | None:
         if not self.shown:

@@ -6,35 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games import facts
 from llm_games.errors import BadParameter
-from llm_games.facts import (
-    Draw,
-    Fact,
-    check_integer,
-    check_number,
-    exact_of,
-    param,
-    plain,
-    rounds_shown,
-    rows_of,
-)
+from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, plain, rounds_shown
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST_DISCRETE, Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import Chance, PerPlayer, PerTable, State
 
-_ECON_ARENA: dict[str, Any] = {
-    "players": 5,
-    "price": "second",
-    "rounds": 1,
-    "reveal_last": 3,
-    "reasks": False,
-}
+_ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
+_ARENA |= {"reveal_last": 3, "reasks": False}
 
 
 @dataclass(frozen=True)
@@ -67,14 +52,16 @@ class BudgetAuction(Rounds):
     name: ClassVar[str] = "budget_auction"
     title: ClassVar[str] = "Budget auction"
     source: ClassVar[str] = "EconArena"
+    narrows: ClassVar[bool] = True
+    mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "econ_arena": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
-        "econ_arena_L": _ECON_ARENA | {"mu": 50, "sigma": 10, "assets": 100},
-        "econ_arena_M": _ECON_ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
-        "econ_arena_H": _ECON_ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
+        "econ_arena": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_L": _ARENA | {"mu": 50, "sigma": 10, "assets": 100},
+        "econ_arena_M": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_H": _ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
     }
 
-    assets: int | tuple[int, ...] = param(1000, "money of all bidders, or of each")
+    assets: Each[int] = param(1000, "money of all bidders, or of each", each=(1, 10**9))
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
     valuations: tuple[tuple[int, ...], ...] | None = param(None, "one row", none="drawn")
     mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
@@ -94,52 +81,35 @@ class BudgetAuction(Rounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_assets()
-        least, fee = min(self._assets), self.entrance_fee
+        least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
-            check_number(name, getattr(self, name), low)
-            if self.valuations is None and getattr(self, name) > least:
+            value = getattr(self, name)
+            check_number(name, value, low)
+            if self.valuations is None and value > least:
                 raise BadParameter(
-                    f"{name} must be from {low} to the assets ({least}), got {getattr(self, name)}"
+                    f"{name} must be from {low} to the assets ({least}), got {value}"
                 )
         if not 0 <= fee <= least or fee * self.unit % 1:
             raise BadParameter(
-                f"entrance_fee must be from 0 to the assets ({least}) in units of "
-                f"1/{self.unit}, got {fee}"
+                f"entrance_fee must be from 0 to the assets ({least}) in units of 1/{self.unit}, "
+                f"got {fee}"
             )
         if self.valuations is not None:
-            row = rows_of("valuations", self.valuations, 1, self.players, 0, 10**9)
+            row = facts.rows_of("valuations", self.valuations, 1, self.players, 0, 10**9)
             object.__setattr__(self, "valuations", row)
-
-    def _check_assets(self) -> None:
-        assets: Any = self.assets
-        listed = isinstance(assets, (list, tuple))
-        if listed and len(assets) != self.players:
-            raise BadParameter(
-                f"assets must be one integer, or one for each of {self.players} players, "
-                f"got {assets!r}"
-            )
-        for money in assets if listed else (assets,):
-            check_integer("assets", money, 1, 10**9)
-        object.__setattr__(self, "assets", tuple(map(int, assets)) if listed else int(assets))
 
     @property
     def unit(self) -> int:
         return 10**self.decimals
 
-    @cached_property
-    def _assets(self) -> tuple[int, ...]:
-        """Each bidder's assets, in money."""
-        return (self.assets,) * self.players if isinstance(self.assets, int) else self.assets
-
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
         """Return everybody's assets in units."""
-        return self.each(self.unit * np.array(self._assets, np.int64), batch)
+        return self.each(self.unit * np.array(self.of_each("assets"), np.int64), batch)
 
     @cached_property
     def worth(self) -> int:
         """The largest valuation or assets there can be, in money."""
-        return max(*self._assets, *(self.valuations[0] if self.valuations else ()))
+        return max(*self.of_each("assets"), *(self.valuations[0] if self.valuations else ()))
 
     def draws(self) -> Sequence[Draw]:
         return (Draw("valuations", self._values, 0, self.worth),)
@@ -148,41 +118,26 @@ class BudgetAuction(Rounds):
         """Return valuations in money: as given, or normal ones until all are in range."""
         if self.valuations is not None:
             return self.each(np.array(self.valuations[0], np.float64), noise.batch)
-        most = self.money(noise.batch)
-        values = np.zeros(most.shape)
-        for attempt in count():
-            wrong = (values <= 0) | (values > most)
-            if not wrong.any():
-                break
-            drawn = noise.of(attempt).normal(self.mu, self.sigma, (self.players,))
-            cut = self.value_rounding == "truncate"
-            units = np.trunc(drawn) * self.unit if cut else np.rint(drawn * self.unit)
-            values = np.where(wrong, units, values)
-        return values / self.unit
+        return facts.within(noise, self._normal, 1, self.money(noise.batch)) / self.unit
+
+    def _normal(self, noise: Noise) -> PerPlayer:
+        drawn = noise.normal(self.mu, self.sigma, (self.players,))
+        cut = self.value_rounding == "truncate"
+        return np.trunc(drawn) * self.unit if cut else np.rint(drawn * self.unit)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BudgetAuctionState:
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
 
     def bounds(self) -> tuple[int, int]:
-        return 0, max(self._assets) * self.unit
+        return 0, max(self.of_each("assets")) * self.unit
 
     @cached_property
     def same_limits(self) -> bool:
-        return len(set(self._assets)) == 1
+        return len(set(self.of_each("assets"))) == 1
 
-    def legal(self, state: BudgetAuctionState) -> tuple[PerPlayer, PerPlayer]:
-        high = self.money(state.round.shape)
-        return np.zeros_like(high), high
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a seat's legal bids, up to its assets, are shown as a mask."""
-        return self.unit == 1 and max(self._assets) < LARGEST_DISCRETE
-
-    def mend(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        """Keep illegal bids: `rule_breaker` says in `pay` what becomes of them."""
-        return actions.astype(np.int64, copy=False)
+    def highest_legal(self, state: BudgetAuctionState) -> PerPlayer:
+        return self.money(state.round.shape)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions
@@ -214,7 +169,7 @@ class BudgetAuction(Rounds):
         return super().terms() | {"shown": self.shown}
 
     def known(self) -> Sequence[Fact]:
-        money, worth, unit = max(self._assets), self.worth, self.unit
+        money, worth, unit = max(self.of_each("assets")), self.worth, self.unit
         low, high = (-np.inf, np.inf) if self.rule_breaker == "include" else (0, money + worth)
         values = lambda s: s.valuations / unit
         assets = lambda s: self.money(s.round.shape) / unit
@@ -257,7 +212,7 @@ class BudgetAuction(Rounds):
         }
 
     def asks(self, state: BudgetAuctionState, player: int) -> Real:
-        return Real("bid", 0, self._assets[player] * self.unit, self.decimals)
+        return Real("bid", 0, self.of_each("assets")[player] * self.unit, self.decimals)
 
     @property
     def heading(self) -> str:

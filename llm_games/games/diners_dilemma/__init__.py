@@ -1,1 +1,0 @@
-"""diners_dilemma."""

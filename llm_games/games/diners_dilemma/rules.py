@@ -17,7 +17,7 @@ from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import PerPlayer, PerTable, State
 
 CHEAP, COSTLY = 0, 1
 
@@ -42,6 +42,7 @@ class DinersDilemma(Rounds):
     name: ClassVar[str] = "diners_dilemma"
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
+    state_type: ClassVar[type[State]] = DinersDilemmaState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     cheap_price: int | Fraction = param(10, "price of the cheap dish", read=exact_of)
@@ -58,8 +59,7 @@ class DinersDilemma(Rounds):
                 raise BadParameter(
                     f"costly_{kind} must be more than cheap_{kind}, got {costly} and {cheap}"
                 )
-        _, prices, utilities = self._scaled
-        if 2 * self.players * max(map(abs, (*prices, *utilities))) >= 2**62:
+        if 2 * self.players * max(map(abs, self._scaled[1:])) >= 2**62:
             raise BadParameter(
                 f"prices and utilities up to {max(self.costly_price, self.costly_utility)} with "
                 f"{self.players} players are too large or too fine for exact integers; round them"
@@ -73,13 +73,11 @@ class DinersDilemma(Rounds):
             )
 
     @cached_property
-    def _scaled(self) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    def _scaled(self) -> tuple[int, ...]:
         """A common denominator, and the prices and utilities multiplied by it."""
-        prices = Fraction(self.cheap_price), Fraction(self.costly_price)
-        utilities = Fraction(self.cheap_utility), Fraction(self.costly_utility)
-        unit = math.lcm(*(value.denominator for value in (*prices, *utilities)))
-        cheap, costly, taste, better = (int(value * unit) for value in (*prices, *utilities))
-        return unit, (cheap, costly), (taste, better)
+        values = (self.cheap_price, self.costly_price, self.cheap_utility, self.costly_utility)
+        unit = math.lcm(*(Fraction(value).denominator for value in values))
+        return unit, *(int(value * unit) for value in values)
 
     @property
     def dearer_alone(self) -> bool:
@@ -95,22 +93,17 @@ class DinersDilemma(Rounds):
     def bounds(self) -> tuple[int, int]:
         return CHEAP, COSTLY
 
-    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> DinersDilemmaState:
-        return self.first(DinersDilemmaState, batch)
-
     def bill(self, dishes: PerPlayer) -> PerTable:
         """Return the bill, float64."""
-        return self._bill(dishes) / self._scaled[0]
-
-    def _bill(self, dishes: PerPlayer) -> PerTable:
-        _, (cheap, costly), _ = self._scaled
-        return self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
+        unit, cheap, costly, *_ = self._scaled
+        return (self.players * cheap + (costly - cheap) * dishes.sum(axis=0)) / unit
 
     def utility(self, dishes: PerPlayer) -> PerPlayer:
         """Return everybody's utility of a round, float64."""
-        unit, _, (cheap, costly) = self._scaled
-        taste = np.where(dishes == COSTLY, costly, cheap)
-        return (self.players * taste - self._bill(dishes)) / (self.players * unit)
+        unit, cheap, costly, modest, fine = self._scaled
+        bill = self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
+        taste = np.where(dishes == COSTLY, fine, modest)
+        return (self.players * taste - bill) / (self.players * unit)
 
     def pay(self, state: DinersDilemmaState, dishes: PerPlayer, broke: PerPlayer) -> Paid:
         record = {"costly": dishes.sum(axis=0), "bill": self.bill(dishes)}
@@ -143,11 +136,9 @@ class DinersDilemma(Rounds):
         return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 
     def spectacle(self, state: DinersDilemmaState) -> Seen:
+        dishes, blank = state.dishes, (np.full(self.players, ""), "")
         if not state.round:
-            blank = np.full(state.dishes.shape, "")
-            return "", {"dish": (blank, ""), "utility": (blank, "")}
-        ordered = np.where(state.dishes == COSTLY, "costly", "cheap")
-        caption = (
-            f"{int(state.dishes.sum())} costly orders, bill {float(self.bill(state.dishes)):.2f}"
-        )
-        return caption, {"dish": (ordered, ""), "utility": (self.utility(state.dishes), ".2f")}
+            return "", {"dish": blank, "utility": blank}
+        ordered = np.where(dishes == COSTLY, "costly", "cheap")
+        caption = f"{int(dishes.sum())} costly orders, bill {float(self.bill(dishes)):.2f}"
+        return caption, {"dish": (ordered, ""), "utility": (self.utility(dishes), ".2f")}

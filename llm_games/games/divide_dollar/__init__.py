@@ -1,1 +1,0 @@
-"""divide_dollar."""

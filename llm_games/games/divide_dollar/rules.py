@@ -12,7 +12,7 @@ from llm_games.facts import Fact, param
 from llm_games.questions import Integer
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
+from llm_games.rulebook import LARGEST, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class DivideDollar(Rounds):
     name: ClassVar[str] = "divide_dollar"
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
+    state_type: ClassVar[type[State]] = DivideDollarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
@@ -42,9 +43,6 @@ class DivideDollar(Rounds):
 
     def bounds(self) -> tuple[int, int]:
         return (0, self.golds) if self.bid_range == "strict" else (-LARGEST, LARGEST)
-
-    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> DivideDollarState:
-        return self.first(DivideDollarState, batch)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
         """Return what everybody receives for these bids, int64."""
@@ -69,8 +67,7 @@ class DivideDollar(Rounds):
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
-        truncate = self.number_parse == "truncate"
-        return Integer("bid_amount", low, high, truncate, published=bare)
+        return Integer("bid_amount", low, high, self.number_parse == "truncate", published=bare)
 
     def spectacle(self, state: DivideDollarState) -> Seen:
         caption = f"bids add up to {int(state.bids.sum())} of {self.golds}"

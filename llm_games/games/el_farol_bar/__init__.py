@@ -1,1 +1,0 @@
-"""el_farol_bar."""

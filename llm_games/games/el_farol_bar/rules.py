@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,14 +15,9 @@ from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Array, Chance, PerPlayer, State
+from llm_games.rulebook import PerPlayer, State
 
 STAY, GO = 0, 1
-
-
-def share_of(name: str, value: Any) -> Fraction:
-    """Read an exact share, 0 to 1."""
-    return ratio_of(name, value, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,12 @@ class ElFarolBar(Rounds):
     name: ClassVar[str] = "el_farol_bar"
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
+    state_type: ClassVar[type[State]] = ElFarolBarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
-    ratio: Fraction = param(Fraction(3, 5), "largest share in a good bar", read=share_of)
+    ratio: Fraction = param(
+        Fraction(3, 5), "largest share in a good bar", read=partial(ratio_of, high=1)
+    )
     min: int | Fraction = param(0, "utility of going when it is crowded", read=exact_of)
     home: int | Fraction = param(5, "utility of staying, `min` to `max`", read=exact_of)
     max: int | Fraction = param(10, "utility of going when it is not crowded", read=exact_of)
@@ -69,9 +68,6 @@ class ElFarolBar(Rounds):
     def bounds(self) -> tuple[int, int]:
         return STAY, GO
 
-    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> ElFarolBarState:
-        return self.first(ElFarolBarState, batch)
-
     def good(self, goers: Any) -> Any:
         """Return whether the bar is good with so many goers, elementwise."""
         if self.capacity_test == "float":
@@ -88,32 +84,16 @@ class ElFarolBar(Rounds):
         record = {"goers": goers, "good": self.good(goers)}
         return self.utility(decisions), {"decisions": decisions}, record
 
-    def _better(self, goers: Any) -> Array:
-        """Return 1 where going was more fun than staying, -1 where less, 0 where the same."""
-        more, less = int(self.max > self.home), -int(self.min < self.home)
-        return np.where(self.good(goers), more, less)
-
-    def _hears(self, state: ElFarolBarState, told_all: bool) -> PerPlayer:
-        """Return who hears a thing that all are told, or else those who went; nobody at first."""
-        return (state.round > 0) & (told_all | (state.decisions == GO))
-
     def known(self) -> Sequence[Fact]:
         low, high = float(min(self.min, 0)), float(max(self.max, 0))
         explicit, blind = self.mode == "explicit", self.implicit_report == "stayers_blind"
-
-        def count(state: ElFarolBarState) -> PerPlayer:
-            return self._hears(state, explicit) & (explicit | blind)
-
-        def fun(state: ElFarolBarState) -> PerPlayer:
-            return self._hears(state, explicit or not blind)
-
-        def goers(state: ElFarolBarState) -> Array:
-            return state.decisions.sum(axis=0)
-
-        def utility(state: ElFarolBarState) -> PerPlayer:
-            return (state.round > 0) * self.utility(state.decisions)
-
-        better = lambda s: fun(s) * self._better(goers(s))
+        hears = lambda s, told_all: (s.round > 0) & (told_all | (s.decisions == GO))
+        count = lambda s: hears(s, explicit) & (explicit | blind)
+        fun = lambda s: hears(s, explicit or not blind)
+        goers = lambda s: s.decisions.sum(axis=0)
+        utility = lambda s: (s.round > 0) * self.utility(s.decisions)
+        more, less = int(self.max > self.home), -int(self.min < self.home)
+        better = lambda s: fun(s) * np.where(self.good(goers(s)), more, less)
         most = self.players
         return (
             self.now,
@@ -146,10 +126,9 @@ class ElFarolBar(Rounds):
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
     def spectacle(self, state: ElFarolBarState) -> Seen:
-        decided, goers = np.where(state.decisions == GO, "go", "stay"), int(state.decisions.sum())
+        goers, blank = int(state.decisions.sum()), (np.full(self.players, ""), "")
         if not state.round:
-            blank = np.full(decided.shape, "")
-            return "", {"decision": (blank, ""), "utility": (blank, "")}
+            return "", {"decision": blank, "utility": blank}
         caption = f"{goers} of {self.players} went, {'good' if self.good(goers) else 'crowded'}"
-        utility = self.utility(state.decisions)
-        return caption, {"decision": (decided, ""), "utility": (utility, "g")}
+        decided = np.where(state.decisions == GO, "go", "stay")
+        return caption, {"decision": (decided, ""), "utility": (self.utility(state.decisions), "g")}

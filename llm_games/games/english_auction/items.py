@@ -35,11 +35,7 @@ ORDERS = ("listed", "shuffled", "early", "middle", "late")
 
 
 def catalogue(items: Any) -> tuple[Item, ...]:
-    """Return the items of a set's name, ``items_1`` to ``items_26``, or of rows.
-
-    Raises:
-        UnknownName, BadParameter: it is neither.
-    """
+    """Return the items of a set's name, ``items_1`` to ``items_26``, or of rows; else raise."""
     if isinstance(items, str):
         if items not in SETS:
             raise unknown("set of items", items, SETS)
@@ -66,9 +62,7 @@ def order_of(items: Sequence[Item], order: Any) -> list[int]:
     """Return the items' indices in the order of sale; as listed if that is drawn later.
 
     ``early``, ``middle`` and ``late`` say where the items with the highest start price stand.
-
-    Raises:
-        UnknownName, BadParameter: it is no order, nor a list of all the names.
+    UnknownName or BadParameter is raised for what is no order, nor a list of all the names.
     """
     listed = list(range(len(items)))
     if isinstance(order, str):

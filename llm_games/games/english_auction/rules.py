@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
+from llm_games.arrays import Array, any_true, at, tall
+from llm_games.facts import Draw, Each, Fact, check_integer, fixed, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
-from llm_games.games.english_auction.ties import leader_of
-from llm_games.noise import Noise
+from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    any_true,
-    at,
-    tall,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
 MOST_LOTS = 1000
-"""Lots drawn for ties, one a round; of a longer auction they come again."""
-
-
-def frozen(name: str, value: Any) -> Any:
-    """Turn lists, as TOML and JSON have them, into tuples."""
-    return tuple(frozen(name, v) for v in value) if isinstance(value, (list, tuple)) else value
+"""Lots of ties, one a round; in a longer auction they come again."""
 
 
 def of(values: Array, place: PerTable) -> PerPlayer:
     """Take each table's values at one place of ``(players, items, *batch)``."""
-    if np.ndim(place) == 0:
-        return values[:, place]
-    return np.take_along_axis(values, place[None, None], axis=1)[:, 0]
+    return at(values.swapaxes(0, 1), place)
+
+
+def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], Any]) -> PerTable:
+    """Return the seat that leads at each table, int64; 0 where nobody bids.
+
+    By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied
+    at the highest bid; what `draw` returns, from 0 to below 1, decides among several.
+    """
+    first, many = tied.argmax(axis=0), tied.sum(axis=0)
+    if rule == "lowest_index" or not (many > 1).any():
+        return first
+    lot = draw()
+    if rule == "uniform":  # a lot below 1 times a count stays below the count, in doubles too
+        below = tied.cumsum(axis=0) <= (lot * many).astype(np.int64)
+    else:
+        chances = authors_chances(tied, asked).cumsum(axis=0)
+        below = chances <= lot * chances[-1]
+    return np.where(many > 1, below.sum(axis=0), first)
+
+
+def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
+    """Return each tied seat's chance to lead by AucArena's published code, float64.
+
+    Replies are processed in seat order; after each one all earlier and equal highest bids are
+    gone through again, and each takes the lead with probability 1/2.
+    """
+    chances, begun = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
+    for seat in range(len(tied)):
+        opens = tied[seat] & ~begun
+        chances[seat] = np.where(opens, 1.0, chances[seat])
+        for earlier in range(seat + 1):
+            again = begun & asked[seat] & tied[earlier]
+            chances = np.where(again, chances / 2, chances)
+            chances[earlier] += again / 2
+        begun = begun | opens
+    return chances
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,7 @@ class EnglishAuctionState(State):
     price now after so many `discounts`, the highest bid and its `leader` (-1 before a bid), who
     has `withdrawn`, its `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding
     is cyclic, `turn` is the seat from which the next bidder is looked for, at first `first`.
+    `lots` are keys ``(*batch)`` by which the lot of a tie is drawn, or given, ``(rounds, *batch)``.
     """
 
     budget: PerPlayer
@@ -103,6 +119,8 @@ class EnglishAuction(Rulebook):
     source: ClassVar[str] = "AucArena"
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
+    narrows: ClassVar[bool] = True
+    mends: ClassVar[bool] = False
     idle: ClassVar[int] = WITHDRAW
     decline: ClassVar[int | None] = WITHDRAW
     personal = ("budgets", "overestimate_pct", "objective", "private_values")
@@ -127,15 +145,15 @@ class EnglishAuction(Rulebook):
     }
 
     players: int = param(4, "number of bidders", low=1)
-    items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)", read=frozen)
-    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names", read=frozen)
-    budgets: int | tuple[int, ...] = param(10_000, "money of all bidders, or of each", read=frozen)
+    items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)")
+    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names")
+    budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(50, "mean of private values, normal within 1 to the own budget")
     value_sd: int = param(10, "their standard deviation, at most `value_mean`")
-    private_values: Any = param(None, "a row for each bidder", read=frozen, none="drawn")
-    overestimate_pct: int | tuple[int, ...] = param(10, "percent above the value", read=frozen)
-    objective: str | tuple[str, ...] = param("profit", "or ``items``, or of each", read=frozen)
+    private_values: Any = param(None, "a row for each bidder", none="drawn")
+    overestimate_pct: Each[int] = param(10, "percent above the value", each=(-100, 100))
+    objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
@@ -154,36 +172,15 @@ class EnglishAuction(Rulebook):
     def __post_init__(self) -> None:
         super().__post_init__()
         order_of(self.catalogue, self.item_order)
-        for budget in self._each("budgets"):
-            check_integer("each of the budgets", budget, 0, LARGEST)
-        for pct in self._each("overestimate_pct"):
-            check_integer("overestimate_pct", pct, -100, 100)
-        for objective in self.objectives:
-            check_choice("objective", objective, ("profit", "items"))
         if self.first_bidder != "random":
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
-        rows, count = self.private_values, len(self.catalogue)
-        if rows is not None:
-            if [len(row) for row in rows] != [count] * self.players:
-                raise BadParameter(
-                    f"private_values must be {self.players} rows (bidders) of {count} integers "
-                    f"(items), got {rows!r}"
-                )
-            for value in (value for row in rows for value in row):
-                check_integer("each of the private_values", value, 0, LARGEST)
+        if self.private_values is not None:
+            shape = self.players, len(self.catalogue)
+            rows_of("private_values", self.private_values, *shape, 0, LARGEST, "bidders")
         elif self.values == "private":
-            least = min(self._each("budgets"))
+            least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
             check_integer("value_sd", self.value_sd, 0, self.value_mean)
-
-    def _each(self, name: str) -> tuple[Any, ...]:
-        """Return a parameter that is one for all or one for each, as one for each."""
-        given = getattr(self, name)
-        if isinstance(given, tuple) and len(given) != self.players:
-            raise BadParameter(
-                f"{name} must be one for all or {self.players}, one for each bidder, got {given!r}"
-            )
-        return given if isinstance(given, tuple) else (given,) * self.players
 
     # -- what follows from the parameters --------------------------------------------------------
 
@@ -195,17 +192,17 @@ class EnglishAuction(Rulebook):
     @cached_property
     def purses(self) -> Array:
         """Each bidder's money at the start, int64 ``(players,)``."""
-        return np.array(self._each("budgets"), np.int64)
+        return np.array(self.of_each("budgets"), np.int64)
 
     @cached_property
     def markups(self) -> Array:
         """Each bidder's overestimate in percent, int64 ``(players,)``."""
-        return np.array(self._each("overestimate_pct"), np.int64)
+        return np.array(self.of_each("overestimate_pct"), np.int64)
 
     @cached_property
     def objectives(self) -> tuple[str, ...]:
         """What each bidder pursues, ``profit`` or ``items``."""
-        return self._each("objective")
+        return self.of_each("objective")
 
     @cached_property
     def scale(self) -> int:
@@ -234,62 +231,55 @@ class EnglishAuction(Rulebook):
     @cached_property
     def most_rounds(self) -> tuple[int, ...]:
         """The largest number of rounds that each listed item can take."""
-        return tuple(self._most_rounds(item.start) for item in self.catalogue)
-
-    def _most_rounds(self, start: int) -> int:
-        replies, longest = self.players if self.bidding == "cyclic" else 1, 0
-        for cuts in range(self.max_discounts + 1 if self.discount else 1):
-            bids = (self._richest - start) // int(self.raise_from(start)) + 1
-            longest = max(longest, (cuts + 1) * replies + max(bids, 0))
-            start = start * (100 - (self.discount or 0)) // 100
-        return longest
+        replies, most = self.players if self.bidding == "cyclic" else 1, []
+        for start in (item.start for item in self.catalogue):
+            longest = 0
+            for cuts in range(self.max_discounts + 1 if self.discount else 1):
+                bids = (self._richest - start) // int(self.raise_from(start)) + 1
+                longest = max(longest, (cuts + 1) * replies + max(bids, 0))
+                start = start * (100 - (self.discount or 0)) // 100
+            most.append(longest)
+        return tuple(most)
 
     # -- the first state --------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
-        count, seats, rounds = len(self.catalogue), self.players, min(self.length(), MOST_LOTS)
-        order = fixed(order_of(self.catalogue, self.item_order))
+        count, seats = len(self.catalogue), self.players
+        order, first = fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder)
         if self.item_order == "shuffled":
             order = lambda noise: noise.order(count)
-        first = fixed(self.first_bidder)
         if self.first_bidder == "random":
             first = lambda noise: noise.integers(0, seats)
-        values = fixed([[item.value for item in self.catalogue]] * seats)
-        if self.values == "private":
-            values = fixed(self.private_values) if self.private_values else self._draw_values
+        values = lambda noise: within(noise, self._value, 1, tall(self.purses, (1, *noise.batch)))
+        if self.values == "common" or self.private_values:
+            common = [[item.value for item in self.catalogue]] * seats
+            values = fixed(common if self.values == "common" else self.private_values)
         return (
-            Draw("order", order, 0, count - 1),
+            Draw("order", order, 0, count - 1, distinct=True),
             Draw("values", values, 0, self._dearest),
             Draw("first", first, 0, seats - 1),
-            Draw("lots", lambda noise: noise.random(rounds), 0, np.nextafter(1, 0)),
+            Draw("lots", lambda noise: noise.key, 0, np.nextafter(1, 0), rows=self._lots),
         )
 
-    def _draw_values(self, noise: Noise) -> Array:
-        """Draw private values of the listed items, int64 ``(players, items, *batch)``."""
-        shape = (self.players, len(self.catalogue))
-        values, attempt = np.zeros((*shape, *noise.batch), np.int64), 0
-        most = tall(self.purses, values.shape[1:])
-        while any_true(again := (values < 1) | (values > most)):
-            drawn = noise.of(attempt).normal(self.value_mean, self.value_sd, shape)
-            values = np.where(again, drawn.astype(np.int64), values)  # the fraction is cut
-            attempt += 1
-        return values
+    def _lots(self, keys: Array) -> Array:
+        return number(keys, tall(np.arange(min(self.length(), MOST_LOTS)), keys.shape))
+
+    def _value(self, noise: Noise) -> Array:
+        drawn = noise.normal(self.value_mean, self.value_sd, (self.players, len(self.catalogue)))
+        return drawn.astype(np.int64)  # the fraction is cut
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> EnglishAuctionState:
         order, count = chance["order"], len(self.catalogue)
         starts = np.array([item.start for item in self.catalogue], np.int64)[order]
         values = np.take_along_axis(chance["values"], order[None], axis=1)
         markups = 100 + tall(self.markups, starts.shape)
+        none = {"withdrawn": bool, "last_reply": NO_REPLY, "high": -1, "leader": NOBODY}
         state = self.first(
             EnglishAuctionState,
             batch,
-            **{**chance, "values": values},
+            **{**chance, **none, "values": values},
             budget=np.array(self.each(self.purses, batch)),
-            withdrawn=bool,
-            last_reply=NO_REPLY,
             start=starts[0],
-            high=-1,
-            leader=NOBODY,
             turn=chance["first"],
             starts=starts,
             estimates=values if self.values == "private" else values * markups // 100,
@@ -329,9 +319,8 @@ class EnglishAuction(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
 
-    def legal(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:
-        high = np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
-        return np.full_like(high, WITHDRAW), high
+    def highest_legal(self, state: EnglishAuctionState) -> PerPlayer:
+        return np.where(state.budget >= self.floor(state), state.budget, WITHDRAW)
 
     def amounts(self, state: EnglishAuctionState) -> tuple[PerPlayer, PerPlayer]:
         return self.floor(state) + np.zeros_like(state.budget), state.budget
@@ -346,21 +335,6 @@ class EnglishAuction(Rulebook):
 
     def breaks(self, state: EnglishAuctionState, actions: PerPlayer) -> PerPlayer:
         return self.break_kinds(state, actions) > 0
-
-    def mend(self, state: EnglishAuctionState, actions: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        """Keep broken replies: `play` counts them by kind before it takes them for withdrawals."""
-        return actions.astype(np.int64, copy=False)
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a bidder's legal bids are shown as a mask."""
-        return self._richest - WITHDRAW < LARGEST_DISCRETE
-
-    def mask(self, state: EnglishAuctionState) -> Array:
-        bids, floor = np.arange(self._richest + 1), self.floor(state)[..., None]
-        can = (bids >= floor) & (bids <= state.budget[..., None])
-        legal = np.concatenate([np.ones_like(can[..., :1]), can], axis=-1)
-        return self.asked(state)[..., None] & legal
 
     # -- one round --------------------------------------------------------------------------------
 
@@ -399,9 +373,15 @@ class EnglishAuction(Rulebook):
         """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
         count, shape = len(self.catalogue), state.round.shape
         bids, leaves, spoke = replies >= 0, replies == WITHDRAW, replies != NO_REPLY
+        highest = replies.max(axis=0)
+        lot = lambda: number(state.lots, state.round % MOST_LOTS)
+        if state.lots.ndim > state.round.ndim:  # they were given
+            lot = lambda: at(state.lots, state.round % len(state.lots))
+        leader = leader_of((replies == highest) & bids, self.tie_rule, spoke, lot)
+        high = np.where(highest >= 0, highest, state.high)[()]
+        leader = np.where(highest >= 0, leader, state.leader)[()]
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
-        high, leader = self._lead(state, replies, spoke)
         withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
         sold = done & (leader >= 0)
@@ -437,33 +417,15 @@ class EnglishAuction(Rulebook):
             price=np.where(sale, high, state.price),
             engagement=state.engagement + (here & bids[:, None]),
         )
-        return after, np.where(tall(self._pursue_items, shape), won, gain).astype(np.float64)
-
-    @cached_property
-    def _pursue_items(self) -> Array:
-        return np.array([objective == "items" for objective in self.objectives])
-
-    def _lead(
-        self, state: EnglishAuctionState, replies: PerPlayer, spoke: PerPlayer
-    ) -> tuple[PerTable, PerTable]:
-        """Return the highest bid and its bidder after these replies; -1 while there is none."""
-        top = replies.max(axis=0)
-        bid = top >= 0
-        lot = lambda: at(state.lots, state.round % len(state.lots))
-        leader = leader_of((replies == top) & bid, self.tie_rule, spoke, lot)
-        return np.where(bid, top, state.high)[()], np.where(bid, leader, state.leader)[()]
+        collects = tall(np.array([aim == "items" for aim in self.objectives]), shape)
+        return after, np.where(collects, won, gain).astype(np.float64)
 
     def _skip(self, state: EnglishAuctionState, rewards: PerPlayer) -> tuple[Any, PerPlayer]:
         """Go on past rounds in which nobody can afford a bid."""
         nobody = np.full(state.budget.shape, NO_REPLY, np.int64)
         while any_true(idle := ~self.asked(state).any(axis=0) & ~state.over):
             after, more = self._round(state, nobody)
-            kept = {
-                k: np.where(idle, new, v)
-                for k, v in state.arrays().items()
-                if (new := getattr(after, k)) is not v
-            }
-            state, rewards = state.replace(**kept), rewards + np.where(idle, more, 0)
+            state, rewards = state.merged(after, idle), rewards + np.where(idle, more, 0)
         return state, rewards
 
     # -- what bidders know ------------------------------------------------------------------------
@@ -496,7 +458,6 @@ class EnglishAuction(Rulebook):
         most, rounds = max(dear, 1 + step), max(self.most_rounds) + 1
         total = max(1, sum(item.value for item in self.catalogue)) / scale
         money = lambda name, amount, *more: Fact(name, lambda s: amount(s) / scale, *more)
-
         unsold = lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over
         share = lambda s: (count - s.item) / count
         own = lambda s: of(s.estimates, s.item - s.over) * ~s.over
@@ -506,19 +467,16 @@ class EnglishAuction(Rulebook):
         buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
         paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * self.hears_sale(s)
         value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.announces)
-        coming, ahead = (
-            (lambda s: s.starts * unsold(s)),
-            (lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]),
-        )
+        coming = lambda s: s.starts * unsold(s)
+        ahead = lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]
         reply = lambda s: np.where(s.last_reply == WITHDRAW, -scale, np.maximum(s.last_reply, 0))
         said = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
         gain = "announced profit of seat {}; 0 if not announced"
         mine = "own estimate of its value; the value if it is private"
         return (
             Fact("items_left", share, 0, 1, "items not closed yet, as a share of all"),
-            Fact(
-                "round", lambda s: s.item_round + 1, 1, rounds, "round of the item on sale, from 1"
-            ),
+            Fact("round", lambda s: s.item_round + 1, 1, rounds,
+                 "round of the item on sale, from 1"),
             money("start", lambda s: s.start * ~s.over, 0, dear, "its start price now"),
             money("estimate", own, 0, worth, mine),
             money("increment", raised, 0, step, "smallest raise; 0 if not told yet"),
@@ -533,37 +491,43 @@ class EnglishAuction(Rulebook):
             Fact("leader", lambda s: s.leader, NOBODY, n - 1, "seat that leads; -1 nobody"),
             Fact("sale_winner", buyer, NOBODY, n - 1, "first round: last item's buyer; -1 nobody"),
             money("sale_price", paid, 0, 1, "first round: last item's price; 0 if unsold"),
-            money(
-                "sale_value", value, 0, worth, "first round: last item's true value; 0 if not told"
-            ),
+            money("sale_value", value, 0, worth,
+                  "first round: last item's true value; 0 if not told"),
             money("start", coming, 0, dear, "start price of item {}; 0 once it is closed", count),
-            money(
-                "estimate", ahead, 0, worth, "own estimate of item {}; 0 once it is closed", count
-            ),
+            money("estimate", ahead, 0, worth,
+                  "own estimate of item {}; 0 once it is closed", count),
             money("reply", reply, -1, 1, said, True),
             Fact("won", lambda s: s.won, 0, count, "items won by seat {}", True),
             money("profit", lambda s: s.profit * self.announces, -1, total, gain, True),
             money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
-        )
+        )  # fmt: skip
 
     def told(self, state: EnglishAuctionState, player: int) -> dict[str, Any]:
         names, place, on_sale = self.names(), int(state.item), not state.over
-        led, closes = state.leader >= 0, len(self.catalogue) if on_sale else place
+        led, lots = state.leader >= 0, range(place, len(self.catalogue)) if on_sale else ()
         ahead = [
             {
                 "name": self.item_at(state, lot).name,
                 "start": int(state.starts[lot]),
                 "estimate": int(state.estimates[player, lot]),
             }
-            for lot in range(place, closes)
+            for lot in lots
         ]
+        now: dict[str, Any] = dict.fromkeys(("number", "item", "start", "estimate", "round"))
+        if on_sale:
+            item = ahead.pop(0)
+            now = {"number": place + 1, "item": item["name"], "start": int(state.start)}
+            now |= {"estimate": item["estimate"], "round": int(state.item_round) + 1}
+        winner = int(state.sold_to[place - 1])
+        sale = {
+            "item": self.item_at(state, place - 1).name,
+            "winner": names[winner] if winner >= 0 else None,
+            "price": int(state.price[place - 1]) if winner >= 0 else None,
+            "value": int(state.values[0, place - 1]) if self.announces else None,
+        }
         return {
-            "number": place + 1 if on_sale else None,
-            "item": ahead[0]["name"] if on_sale else None,
-            "start": int(state.start) if on_sale else None,
-            "estimate": ahead[0]["estimate"] if on_sale else None,
-            "round": int(state.item_round) + 1 if on_sale else None,
-            "sale": self._sale(state, place - 1) if self.hears_sale(state)[player] else None,
+            **now,
+            "sale": sale if self.hears_sale(state)[player] else None,
             "replies": [
                 {"name": name, "bid": reply if reply >= 0 else None}
                 for name, reply in zip(names, state.last_reply.tolist(), strict=True)
@@ -574,7 +538,7 @@ class EnglishAuction(Rulebook):
             "increment": int(self.increment(state)) if self.tells_step(state) else None,
             "budget": int(state.budget[player]),
             "bids": int(state.bids_on_item[player]),
-            "ahead": ahead[1:],
+            "ahead": ahead,
             "standings": [
                 {
                     "name": names[seat],
@@ -586,22 +550,11 @@ class EnglishAuction(Rulebook):
             ],
         }
 
-    def _sale(self, state: EnglishAuctionState, place: int) -> dict[str, Any]:
-        winner = int(state.sold_to[place])
-        return {
-            "item": self.item_at(state, place).name,
-            "winner": self.names()[winner] if winner >= 0 else None,
-            "price": int(state.price[place]) if winner >= 0 else None,
-            "value": int(state.values[0, place]) if self.announces else None,
-        }
-
     def item_at(self, state: EnglishAuctionState, place: Any) -> Item:
         """Return the item at a place in one table's order of sale."""
         return self.catalogue[int(state.order[place])]
 
-    def question(self, state: EnglishAuctionState, player: int) -> Bid | None:
-        if not self.asked(state)[player]:
-            return None
+    def asks(self, state: EnglishAuctionState, player: int) -> Bid:
         floor, budget = int(self.floor(state)), int(state.budget[player])
         item = self.item_at(state, state.item).name
         return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
@@ -613,10 +566,10 @@ class EnglishAuction(Rulebook):
                 f"item {place + 1} of {len(self.catalogue)}, {self.item_at(state, place).name}, "
                 f"start price {int(state.start)}, round {int(state.item_round) + 1}"
             )
-        said, rows = {NO_REPLY: "", WITHDRAW: "withdrew"}, []
-        for seat, name in enumerate(self.names()):
-            reply = int(state.last_reply[seat])
-            leads = " leads" if seat == int(state.leader) else ""
-            numbers = (state.budget[seat], state.won[seat], state.profit[seat])
-            rows.append([name, said.get(reply, str(reply)) + leads, *map(str, numbers)])
+        said = {NO_REPLY: "", WITHDRAW: "withdrew"}
+        replies = [said.get(reply, str(reply)) for reply in state.last_reply.tolist()]
+        if state.leader >= 0:
+            replies[int(state.leader)] += " leads"
+        columns = self.names(), replies, state.budget, state.won, state.profit
+        rows = [list(map(str, row)) for row in zip(*columns, strict=True)]
         return f"{self.title}: {caption}", ["seat", "reply", "budget", "items", "profit"], rows

@@ -89,28 +89,22 @@ class PirateGame(Rulebook):
     def alive(self, state: PirateGameState) -> Array:
         return (self.seats(state) >= state.proposer) & ~state.over
 
-    def legal(self, state: PirateGameState) -> tuple[Array, Array]:
-        high = np.where(state.phase == VOTE, ACCEPT, self.gold)
-        high = np.where(self.seats(state) >= state.proposer, high, 0)
-        return np.zeros_like(high), high
+    def highest_legal(self, state: PirateGameState) -> Array:
+        living = self.seats(state) >= state.proposer
+        return np.where(state.phase == VOTE, ACCEPT, self.gold) * living
 
     def breaks(self, state: PirateGameState, actions: Array) -> Array:
-        asked = self.asked(state)
-        wrong_vote = (actions != ACCEPT) & (actions != REJECT)
-        return asked & np.where(state.phase == VOTE, wrong_vote, self._wrong_plan(state, actions))
-
-    def _wrong_plan(self, state: PirateGameState, plan: Array) -> Array:
         least = 0 if self.proposal_check == "strict" else -LARGEST
-        beyond = (plan < least) | (plan > LARGEST)
-        to_the_dead = (self.seats(state) < state.proposer) & (plan != 0)
-        return (beyond | to_the_dead).any(axis=0) | (plan.sum(axis=0) != self.gold)
+        beyond = (actions < least) | (actions > LARGEST)
+        to_the_dead = (self.seats(state) < state.proposer) & (actions != 0)
+        wrong_plan = (beyond | to_the_dead).any(axis=0) | (actions.sum(axis=0) != self.gold)
+        wrong_vote = (actions != ACCEPT) & (actions != REJECT)
+        return self.asked(state) & np.where(state.phase == VOTE, wrong_vote, wrong_plan)
 
     def fallback(self, state: PirateGameState) -> Array:
-        seats = self.seats(state)
-        living = self.players - state.proposer
-        share = self.gold // living
+        seats, share = self.seats(state), self.gold // (self.players - state.proposer)
         plan = np.where(seats > state.proposer, share, 0)
-        plan = np.where(seats == state.proposer, self.gold - share * (living - 1), plan)
+        plan = np.where(seats == state.proposer, self.gold - plan.sum(axis=0), plan)
         return np.where(state.phase == VOTE, REJECT, plan)
 
     def mend(self, state: PirateGameState, actions: Array, broke: Array) -> Array:
@@ -126,12 +120,10 @@ class PirateGame(Rulebook):
         accepts, needed = votes.sum(axis=0), self.players - state.proposer
         enough = 2 * accepts >= needed if self.quota == "half" else 2 * accepts > needed
         passed = voting & enough
-        failed = voting & ~enough
-        proposer = state.proposer + failed
-        alone = proposer == self.players - 1
+        proposer = state.proposer + (voting & ~enough)
         after = state.replace(
             round=state.round + voting,
-            over=passed | alone,
+            over=passed | (proposer == self.players - 1),
             phase=np.where(voting, PROPOSE, VOTE),
             proposer=proposer,
             plan=np.where(voting, 0, actions),
@@ -139,15 +131,10 @@ class PirateGame(Rulebook):
             votes=np.where(voting, votes, state.votes),
             passed=passed,
         )
-        record = {
-            "actions": np.where(voting & ~self.asked(state), MISSING, actions),
-            "phase": state.phase,
-            "plan": np.where(voting, state.plan, actions),
-            "votes": votes,
-            "accepts": accepts,
-            "passed": passed,
-            "alive": living,
-        }
+        made = np.where(voting & ~self.asked(state), MISSING, actions)
+        plan = np.where(voting, state.plan, actions)
+        record = {"actions": made, "phase": state.phase, "plan": plan, "votes": votes}
+        record |= {"accepts": accepts, "passed": passed, "alive": living}
         finished = (seats < proposer) | after.over
         return after, Outcome(self._rewards(after), finished, record)
 
@@ -162,11 +149,8 @@ class PirateGame(Rulebook):
         if self.payoff == "gold":
             return coins.astype(np.float64)
         whole = self.players * (self.gold + 1 + coins) + after.proposer
-        return np.where(self.alive_at_end(after), whole / self.players, 0.0)
-
-    def alive_at_end(self, state: PirateGameState) -> Array:
-        """Return who has survived a game that is over, bool ``(players, *batch)``."""
-        return (self.seats(state) >= state.proposer) & state.over
+        survived = (self.seats(after) >= after.proposer) & after.over
+        return np.where(survived, whole / self.players, 0.0)
 
     def hears(self, state: PirateGameState) -> Array:
         """Return who still knows what happens: the living, and until the next plan the last out."""
@@ -179,6 +163,7 @@ class PirateGame(Rulebook):
         plan, last, votes = (lambda s: s.plan), (lambda s: s.last_plan), (lambda s: s.votes)
         rank, now = (lambda s: self.seats(s) + 1), "share of rank {} now"
         before = "share of rank {} in the last plan"
+        voters = lambda s: np.where(s.round > 0, n - self._last_proposer(s), 0)
         return (
             Fact("rank", rank, 0, n, "own rank from 1, the most senior; 0: out"),
             Fact("round", lambda s: s.round, 0, n, "votes held"),
@@ -188,16 +173,13 @@ class PirateGame(Rulebook):
             Fact("share", plan, least, most, "own share in the plan voted on now, coins"),
             Fact("accepts", lambda s: s.votes.sum(axis=0), 0, n,
                  "votes for the last plan, the proposer's included"),
-            Fact("voters", self._voters, 0, n, "pirates alive when the last plan was voted on"),
+            Fact("voters", voters, 0, n, "pirates alive when the last plan was voted on"),
             Fact("passed", lambda s: s.passed, 0, 1, "1: the last plan passed"),
             Fact("vote", votes, 0, 1, "own vote on the last plan, 1 accept"),
             Fact("coins", self.coins, least, most, "own coins once the game is over"),
             Fact("plan", plan, least, most, now, each=True, first=1),
             Fact("last_plan", last, least, most, before, each=True, first=1),
         )  # fmt: skip
-
-    def _voters(self, state: PirateGameState) -> PerTable:
-        return np.where(state.round > 0, self.players - self._last_proposer(state), 0)
 
     def drafted(self, numbers: Array, seat: int, shares: Sequence[int]) -> Array:
         first = self.column_index["plan_1"] + seat
@@ -210,7 +192,17 @@ class PirateGame(Rulebook):
     def told(self, state: PirateGameState, seat: int) -> dict[str, Any]:
         if not self.hears(state)[seat]:
             return dict.fromkeys(("round", "rank", "phase", "proposer", "plan", "share", "last"))
-        voting = int(state.phase) == VOTE
+        voting, before = int(state.phase) == VOTE, int(self._last_proposer(state))
+        last = {
+            "round": int(state.round),
+            "plan": self._shares(state.last_plan, before),
+            "proposer": before + 1,
+            "accepts": int(state.votes.sum()),
+            "voters": self.players - before,
+            "vote": "accept" if state.votes[seat] else "reject",
+            "passed": bool(state.passed),
+            "coins": int(self.coins(state)[seat]) if state.over else None,
+        }
         return {
             "round": int(state.round) + (not state.over),
             "rank": seat + 1,
@@ -218,28 +210,13 @@ class PirateGame(Rulebook):
             "proposer": int(state.proposer) + 1,
             "plan": self._shares(state.plan, int(state.proposer)) if voting else None,
             "share": int(state.plan[seat]) if voting else None,
-            "last": self._last(state, seat) if state.round else None,
-        }
-
-    def _last(self, state: PirateGameState, seat: int) -> dict[str, Any]:
-        proposer = int(self._last_proposer(state))
-        return {
-            "round": int(state.round),
-            "plan": self._shares(state.last_plan, proposer),
-            "proposer": proposer + 1,
-            "accepts": int(state.votes.sum()),
-            "voters": self.players - proposer,
-            "vote": "accept" if state.votes[seat] else "reject",
-            "passed": bool(state.passed),
-            "coins": int(self.coins(state)[seat]) if state.over else None,
+            "last": last if state.round else None,
         }
 
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
-    def question(self, state: PirateGameState, seat: int) -> Question | None:
-        if not self.asked(state)[seat]:
-            return None
+    def asks(self, state: PirateGameState, seat: int) -> Question:
         if int(state.phase) == VOTE:
             words = {"accept": ACCEPT, "reject": REJECT}
             contains = self.vote_parse == "contains"
@@ -255,21 +232,16 @@ class PirateGame(Rulebook):
     def decode(self, state: PirateGameState, seat: int, action: Any) -> Action:
         if action is None:
             return MISSING
-        value, parts = np.asarray(action), self.players + 1
-        if value.shape != (parts,) or value.dtype.kind not in "iu":
+        value = np.asarray(action)
+        if value.dtype.kind not in "iu" or not self.space(seat).contains(value.astype(np.int64)):
             raise IllegalAction(
-                f"{self.names()[seat]}: {action!r} is not {parts} integers: a share for each seat "
-                f"and a vote"
-            )
-        if not self.space(seat).contains(value.astype(np.int64)):
-            raise IllegalAction(
-                f"{self.names()[seat]}: {action!r} has a share outside 0 to {self.gold}, or a "
-                f"vote that is not 0 or 1"
+                f"{self.names()[seat]}: {action!r} is not {self.players + 1} integers, or has a "
+                f"share outside 0 to {self.gold}, or a vote that is not 0 or 1"
             )
         if int(state.phase) == VOTE:
             return int(value[-1])
         first = int(state.proposer)  # shares of pirates who are out are not part of the plan
-        return (*(0 for _ in range(first)), *value[first : self.players].tolist())
+        return (*[0] * first, *value[first:-1].tolist())
 
     def assemble(self, state: PirateGameState, moves: Mapping[int, Action]) -> Array:
         """Put single seats' moves together: votes by seat, or the proposer's plan for all seats."""

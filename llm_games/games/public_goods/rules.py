@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,9 +56,8 @@ class PublicGoods(Rounds):
         if self.initial_tokens == "fixed":
             return ()
         low, span = self.rand_min, self.tokens - self.rand_min + 1
-        return (
-            Draw("endowments", lambda n: low + n.order(span)[: self.players], low, self.tokens),
-        )
+        drawn = lambda noise: low + noise.order(span)[: self.players]
+        return (Draw("endowments", drawn, low, self.tokens),)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> PublicGoodsState:
         start = chance.get("endowments", np.full((self.players, *batch), self.tokens, np.int64))
@@ -75,14 +74,13 @@ class PublicGoods(Rounds):
         fixed = self.endowment == "reset" and self.initial_tokens == "fixed"
         return fixed or self.contribution_range == "unbounded"
 
-    def legal(self, state: PublicGoodsState) -> tuple[PerPlayer, PerPlayer]:
+    def highest_legal(self, state: PublicGoodsState) -> PerPlayer:
         if self.same_limits:
-            return super().legal(state)
-        high = np.floor(state.endowment).astype(np.int64)
-        return np.zeros_like(high), high
+            return super().highest_legal(state)
+        return np.floor(state.endowment).astype(np.int64)
 
     def pay(self, state: PublicGoodsState, given: PerPlayer, broke: PerPlayer) -> Paid:
-        p, share = self._share
+        p, share = self.ratio.numerator, self.players * self.ratio.denominator
         pot = given.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
         tokens = (share * (state.endowment - given) + p * pot) / share
@@ -90,14 +88,9 @@ class PublicGoods(Rounds):
         record = {"endowment": state.endowment, "pot": pot, "tokens": tokens}
         return tokens, {"endowment": held, "contributions": given, "tokens": tokens}, record
 
-    @cached_property
-    def _share(self) -> tuple[int, int]:
-        """Each player's share of the pot as a fraction, ``ratio / players``."""
-        return self.ratio.numerator, self.players * self.ratio.denominator
-
     def gain(self, state: PublicGoodsState) -> PerPlayer:
         """Return each player's net gain from the last pot, ``ratio * P / n - c``."""
-        p, share = self._share
+        p, share = self.ratio.numerator, self.players * self.ratio.denominator
         return (p * state.contributions.sum(axis=0) - share * state.contributions) / share
 
     def known(self) -> Sequence[Fact]:
@@ -120,7 +113,7 @@ class PublicGoods(Rounds):
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"
         low, high = (None, None) if free else (0, int(state.endowment[seat]))
-        return _contribution(low, high, self.number_parse == "truncate")
+        return Integer("tokens_contributed", low, high, self.number_parse == "truncate")
 
     def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {
@@ -128,8 +121,3 @@ class PublicGoods(Rounds):
             "contributed": (state.contributions, "d"),
             "tokens after": (state.tokens, ".2f"),
         }
-
-
-@lru_cache
-def _contribution(low: int | None, high: int | None, truncate: bool) -> Integer:
-    return Integer("tokens_contributed", low, high, truncate)

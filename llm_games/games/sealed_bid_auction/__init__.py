@@ -1,1 +1,0 @@
-"""sealed_bid_auction."""

@@ -10,22 +10,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
-from llm_games.facts import Array, Draw, Fact, check_integer, param, rows_of
+from llm_games.facts import Draw, Fact, check_integer, fixed, param, rows_of
 from llm_games.noise import Noise
 from llm_games.questions import Integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, LARGEST_DISCRETE, Chance, PerPlayer, PerTable, State, at
+from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
 
 
 @dataclass(frozen=True)
 class SealedBidAuctionState(State):
-    """Valuations and lots of ties, in [0, 1), of all rounds; last round's bids and what came of it.
+    """Valuations ``(rounds, players, *batch)`` and lots of ties ``(rounds, *batch)``, in [0, 1).
 
-    Attributes:
-        valuations: ``(rounds, players, *batch)``.
-        lots: ``(rounds, *batch)``.
-        winner: -1 before the first round.
+    Of the last round: bids, and what came of it; the winner is -1 before the first one.
     """
 
     valuations: Array
@@ -49,6 +47,7 @@ class SealedBidAuction(Rounds):
     name: ClassVar[str] = "sealed_bid_auction"
     title: ClassVar[str] = "Sealed-bid auction"
     source: ClassVar[str] = "γ-Bench"
+    narrows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
@@ -95,8 +94,7 @@ class SealedBidAuction(Rounds):
             steps = (self.valuation_max - self.valuation_min) // self.interval
             picks = noise.sample(steps + 1, self.players, (self.rounds,))
             return np.moveaxis(self.valuation_min + self.interval * picks, 0, 1)
-        table = self._table.reshape(*self._table.shape, *(1 for _ in noise.batch))
-        return np.broadcast_to(table, (*self._table.shape, *noise.batch))
+        return fixed(self._table)(noise)
 
     @cached_property
     def _table(self) -> Array:
@@ -135,16 +133,8 @@ class SealedBidAuction(Rounds):
     def same_limits(self) -> bool:
         return self.bid_range == "unbounded"
 
-    def legal(self, state: SealedBidAuctionState) -> tuple[PerPlayer, PerPlayer]:
-        if self.same_limits:
-            return super().legal(state)
-        high = self.valuation(state)
-        return np.zeros_like(high), high
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether a seat's legal bids, up to its valuation, are shown as a mask."""
-        return not self.same_limits and self.valuation_max < LARGEST_DISCRETE
+    def highest_legal(self, state: SealedBidAuctionState) -> PerPlayer:
+        return super().highest_legal(state) if self.same_limits else self.valuation(state)
 
     def pay(self, state: SealedBidAuctionState, bids: PerPlayer, broke: PerPlayer) -> Paid:
         values, highest = self.valuation(state), bids.max(axis=0)
@@ -168,24 +158,22 @@ class SealedBidAuction(Rounds):
         low, high = self.valuation_min, self.valuation_max
         least, most = (-np.inf, np.inf) if self.bid_range == "unbounded" else (0, high)
         last = lambda s: np.where(s.round > 0, self.valuation(s, ago=1), 0)
+        best = lambda s: s.bids.max(axis=0)
         return (
             self.now,
             Fact("valuation", self.valuation, low, high, "own valuation of this round's item",
                  said="own", now=True),
             Fact("last_valuation", last, 0, high, "own valuation last round", said="valuation"),
             Fact("bid", lambda s: s.bids, least, most, "own bid last round"),
-            Fact("winning_bid", lambda s: s.bids.max(axis=0), least, most,
-                 "highest bid last round"),
+            Fact("winning_bid", best, least, most, "highest bid last round"),
             Fact("price", lambda s: s.price, least, most, "what the winner paid last round"),
             Fact("won", lambda s: self.seats(s) == s.winner, 0, 1, "1: won last round"),
             Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
         )  # fmt: skip
 
     def asks(self, state: SealedBidAuctionState, player: int) -> Integer:
-        truncate = self.number_parse == "truncate"
-        if self.bid_range == "unbounded":
-            return Integer("bid", None, None, truncate)
-        return Integer("bid", 0, int(self.valuation(state)[player]), truncate)
+        high = None if self.same_limits else int(self.valuation(state)[player])
+        return Integer("bid", None if high is None else 0, high, self.number_parse == "truncate")
 
     @property
     def heading(self) -> str:

@@ -12,22 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from llm_games.arrays import Array, at, tall
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, param
+from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, param
 from llm_games.questions import NO_BID, Action, SealedBid
-from llm_games.rulebook import (
-    LARGEST_DISCRETE,
-    Array,
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    at,
-    tall,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 
 class Resident(NamedTuple):
@@ -54,41 +43,33 @@ RESIDENTS = (
     Resident("Eric", 12, 120),
 )
 """The five residents of the paper."""
+_WHO = """\
+unemployed
+You find complicated ideas hard to follow and other people hard to read. You are quick-tempered, \
+gloomy and inclined to act against others.
+You grew up poor, left school early for lack of money, and never found steady work.
 
-PERSONAS = (
-    Persona(
-        "unemployed",
-        "You find complicated ideas hard to follow and other people hard to read. "
-        "You are quick-tempered, gloomy and inclined to act against others.",
-        "You grew up poor, left school early for lack of money, and never found steady work.",
-    ),
-    Persona(
-        "high-school teacher",
-        "You are warm and understanding, good with people, of ordinary intellect.",
-        "You come from a family that sticks together, and teach to do young people good.",
-    ),
-    Persona(
-        "psychologist",
-        "You are both bright and empathic, and good at helping people.",
-        "You answered calls on a crisis line at school, studied psychology because of it, and "
-        "became a therapist who joins feeling with clear thought.",
-    ),
-    Persona(
-        "mathematician",
-        "You are exceptionally intelligent, analyse everything and look for the optimum. "
-        "You are awkward with people and shy of them.",
-        "You spent a small-town childhood with books and puzzles, took a doctorate, and study "
-        "abstract theorems.",
-    ),
-    Persona(
-        "marketing executive",
-        "You are clever and very charismatic. You read people well and use it to steer them.",
-        "You grew up in a busy city, took a business degree, and made your name with campaigns "
-        "that touched customers.",
-    ),
-)
+high-school teacher
+You are warm and understanding, good with people, of ordinary intellect.
+You come from a family that sticks together, and teach to do young people good.
+
+psychologist
+You are both bright and empathic, and good at helping people.
+You answered calls on a crisis line at school, studied psychology because of it, and became a \
+therapist who joins feeling with clear thought.
+
+mathematician
+You are exceptionally intelligent, analyse everything and look for the optimum. You are awkward \
+with people and shy of them.
+You spent a small-town childhood with books and puzzles, took a doctorate, and study abstract \
+theorems.
+
+marketing executive
+You are clever and very charismatic. You read people well and use it to steer them.
+You grew up in a busy city, took a business degree, and made your name with campaigns that touched \
+customers."""
+PERSONAS = tuple(Persona(*lines.splitlines()) for lines in _WHO.split("\n\n"))
 """Personas of `RESIDENTS`, after the paper's, in other words."""
-
 UNSOLD = np.iinfo(np.int64).max
 """Above all prices."""
 MOST = 10**9
@@ -129,6 +110,7 @@ class WaterAllocation(Rulebook):
 
     name: ClassVar[str] = "water_allocation"
     lasting: ClassVar[Mapping[str, Any]] = {"hp_start": 10**6, "hp_max": 10**6}
+    narrows: ClassVar[bool] = True
     idle: ClassVar[int] = NO_BID
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
@@ -182,40 +164,33 @@ class WaterAllocation(Rulebook):
         if len({resident.name for resident in self.cast}) < self.players:
             raise BadParameter("residents must have different names")
         if self.supplies is not None:
-            given: Any = self.supplies
-            if not isinstance(given, (tuple, list)) or len(given) != self.days:
-                raise BadParameter(
-                    f"supplies must be {self.days} integers, one a day, got {given!r}"
-                )
-            for supply in given:
+            what = f"{self.days} integers, one a day"
+            for supply in listed("supplies", self.supplies, self.days, what):
                 check_integer("each of the supplies", supply, 0, MOST)
-            object.__setattr__(self, "supplies", tuple(map(int, given)))
-        self._check_persona()
-
-    def _check_persona(self) -> None:
-        if self.persona == "default" and self.players > len(PERSONAS):
-            raise BadParameter(
-                f"persona 'default' has {len(PERSONAS)} rows for {self.players} players; give a "
-                "row (profession, personality, background) for each"
-            )
+            object.__setattr__(self, "supplies", tuple(map(int, self.supplies)))
         if isinstance(self.persona, str):
-            return check_choice("persona", self.persona, ("none", "default"))
-        self._read_rows("persona", Persona)
-        for field, value in (pair for row in self.persona for pair in row._asdict().items()):
-            if not isinstance(value, str):
-                raise BadParameter(f"{field} of persona must be text, got {value!r}")
+            check_choice("persona", self.persona, ("none", "default"))
+            if self.persona == "default" and self.players > len(PERSONAS):
+                raise BadParameter(
+                    f"persona 'default' has {len(PERSONAS)} rows for {self.players} players; give "
+                    "a row (profession, personality, background) for each"
+                )
+        else:
+            self._read_rows("persona", Persona)
+            for field, value in (pair for row in self.persona for pair in row._asdict().items()):
+                if not isinstance(value, str):
+                    raise BadParameter(f"{field} of persona must be text, got {value!r}")
 
     def _read_rows(self, name: str, kind: Any) -> None:
         """Read a parameter with a row for each player, as sequences or mappings."""
-        rows, fields = getattr(self, name), kind._fields
+        given, fields = getattr(self, name), kind._fields
+        what = f"{self.players} rows ({', '.join(fields)}), one for each player"
+        rows = listed(name, given, self.players, what)
         try:
-            if not isinstance(rows, (tuple, list)) or len(rows) != self.players:
-                raise TypeError
             plain = ([r[f] for f in fields] if isinstance(r, Mapping) else r for r in rows)
             object.__setattr__(self, name, tuple(kind(*row) for row in plain))
         except (TypeError, KeyError):
-            shape = f"{self.players} rows ({', '.join(fields)}), one for each player"
-            raise BadParameter(f"{name} must be {shape}, got {rows!r}") from None
+            raise BadParameter(f"{name} must be {what}, got {given!r}") from None
 
     # -- who they are, what they need and earn -----------------------------------------------------
 
@@ -282,30 +257,18 @@ class WaterAllocation(Rulebook):
     # -- a day -------------------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
-        low, top, days = self.supply_low, self.supply_top, self.days
-        supplies = fixed(self.supplies)
-        if self.supplies is None:
-            supplies = lambda noise: noise.integers(low, top, days, endpoint=True)
+        low, top = self.supply_low, self.supply_top
+        drawn = lambda noise: noise.integers(low, top, self.days, endpoint=True)
+        supplies = drawn if self.supplies is None else fixed(self.supplies)
         return (Draw("supplies", supplies, 0, self._most_water),)
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> WaterAllocationState:
-        return self.first(
-            WaterAllocationState,
-            batch,
-            **chance,
-            balance=self.balance_start * self.unit,
-            hp=self.hp_start,
-            living=True,
-            took_part=bool,
-            bids=NO_BID,
-            won=bool,
-        )
+        money, hp = self.balance_start * self.unit, self.hp_start
+        start = {"hp": hp, "living": True, "took_part": bool, "bids": NO_BID, "won": bool}
+        return self.first(WaterAllocationState, batch, balance=money, **start, **chance)
 
     def supply(self, state: WaterAllocationState, ago: int = 0) -> PerTable:
-        """Return the water of this day, or of `ago` days before, int64.
-
-        Where fewer than `ago` days are over, it means nothing.
-        """
+        """Return the water of this day, or of `ago` days before (if so many are over), int64."""
         return at(state.supplies, np.minimum(state.round - ago, self.days - 1))
 
     def purse(self, state: WaterAllocationState) -> PerPlayer:
@@ -320,14 +283,12 @@ class WaterAllocation(Rulebook):
     def bounds(self) -> tuple[int, int]:
         return NO_BID, self._richest
 
-    def legal(self, state: WaterAllocationState) -> tuple[PerPlayer, PerPlayer]:
-        return self.fallback(state), np.where(state.living, self.purse(state), NO_BID)
+    def highest_legal(self, state: WaterAllocationState) -> PerPlayer:
+        return np.where(state.living, self.purse(state), NO_BID)
 
     def breaks(self, state: WaterAllocationState, bids: PerPlayer) -> PerPlayer:
-        broke = bids < NO_BID
-        if self.over_budget == "rule_break":
-            broke |= bids > self.purse(state)
-        return self.asked(state) & broke
+        most = self.purse(state) if self.over_budget == "rule_break" else UNSOLD
+        return self.asked(state) & ((bids < NO_BID) | (bids > most))
 
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
@@ -338,10 +299,9 @@ class WaterAllocation(Rulebook):
         bids = np.where(alive, actions, NO_BID)
         over_budget = bids > purse
         effective = bids if self.no_bid == "none" else np.where(alive, np.maximum(bids, 0), NO_BID)
-        if self.over_budget == "clip":
-            effective = np.minimum(effective, purse)
-        else:
-            effective = np.where(over_budget, NO_BID, effective)
+        effective = np.where(
+            over_budget, purse if self.over_budget == "clip" else NO_BID, effective
+        )
         won, left = self._allocate(effective, supply)
         announced = purse - effective * won
         dry = (state.dry + alive) * ~won
@@ -395,11 +355,6 @@ class WaterAllocation(Rulebook):
         won[where] = served
         return won, left
 
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether the bids that a seat can pay for are shown as a mask."""
-        return self.unit == 1 and self._richest - NO_BID < LARGEST_DISCRETE
-
     def mask(self, state: WaterAllocationState) -> Array:
         mask = super().mask(state)
         mask[..., 0] = True  # the dead have nothing but "no bid"
@@ -423,15 +378,9 @@ class WaterAllocation(Rulebook):
     def known(self) -> Sequence[Fact]:
         water, rich, unit = self._most_water, self._richest / self.unit, self.unit
         need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
-
-        def own(name: str, of: Any, high: float, meaning: str) -> Fact:
-            """Tell the living before they bid."""
-            return Fact(name, lambda s: of(s) * self.asked(s), 0, high, meaning)
-
-        def news(name: str, of: Any, low: float, high: float, meaning: str) -> Fact:
-            """Tell of all who took part in the last day."""
-            return Fact(name, lambda s: of(s) * s.took_part, low, high, meaning, True)
-
+        # The living are told before they bid, and all who took part hear of the last day.
+        own = lambda name, of, *about: Fact(name, lambda s: of(s) * self.asked(s), 0, *about)
+        news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about)
         each = lambda values: lambda s: tall(values, s.round.shape)
         last = lambda s: self.supply(s, ago=1) * s.took_part
         purse, left = (lambda s: self.purse(s) / unit), (lambda s: s.announced / unit)
@@ -447,38 +396,20 @@ class WaterAllocation(Rulebook):
             own("requirement", each(self.requirements), need, "own need a day, units"),
             own("salary", each(self.salaries / unit), rich, "own salary a day, dollars"),
             Fact("last_supply", last, 0, water, "water of the last day, units"),
-            news("took_part", lambda s: s.took_part, 0, 1, part),
-            news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none"),
-            news("won", lambda s: s.won, 0, 1, "1: it got water"),
-            news("balance", left, 0, rich, "its money after the day, dollars"),
-            news("hp", lambda s: s.hp, worst, self.hp_max, life),
-            news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water"),
+            news("took_part", lambda s: s.took_part, 0, 1, part, True),
+            news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none", True),
+            news("won", lambda s: s.won, 0, 1, "1: it got water", True),
+            news("balance", left, 0, rich, "its money after the day, dollars", True),
+            news("hp", lambda s: s.hp, worst, self.hp_max, life, True),
+            news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water", True),
         )
 
-    def told(self, state: WaterAllocationState, seat: int) -> dict[str, Any]:
-        return self.teller(state)(seat)
-
     def teller(self, state: WaterAllocationState) -> Callable[[int], dict[str, Any]]:
-        asked, purse, last = self.asked(state), self.purse(state), self._announcement(state)
-        day, supply = int(state.round) + 1, int(self.supply(state))
-
-        def tell(seat: int) -> dict[str, Any]:
-            today: dict[str, Any] = dict.fromkeys(("day", "supply", "balance", "hp", "dry"))
-            if asked[seat]:
-                today = {
-                    "day": day,
-                    "supply": supply,
-                    "balance": self.money_in_words(purse[seat]),
-                    "hp": int(state.hp[seat]),
-                    "dry": self._shown(state.dry[seat]),
-                }
-            return today | {"last": last if state.took_part[seat] else None}
-
-        return tell
-
-    def _announcement(self, state: WaterAllocationState) -> dict[str, Any]:
-        return {
-            "day": int(state.round),
+        asked, purse, day = self.asked(state), self.purse(state), int(state.round)
+        hp, dry = state.hp.tolist(), state.dry + (self.shown_dry_counter == "next_loss")
+        today = {"day": day + 1, "supply": int(self.supply(state))}
+        last = {
+            "day": day,
             "supply": int(self.supply(state, ago=1)),
             "residents": [
                 {
@@ -486,13 +417,21 @@ class WaterAllocation(Rulebook):
                     "bid": self.money_in_words(state.bids[seat]),
                     "won": bool(state.won[seat]),
                     "balance": self.money_in_words(state.announced[seat]),
-                    "hp": int(state.hp[seat]),
-                    "dry": self._shown(state.dry[seat]),
+                    "hp": hp[seat],
+                    "dry": int(dry[seat]),
                     "died": not state.living[seat],
                 }
                 for seat in np.flatnonzero(state.took_part)
             ],
         }
+
+        def tell(seat: int) -> dict[str, Any]:
+            balance = self.money_in_words(purse[seat])
+            now = {**today, "balance": balance, "hp": hp[seat], "dry": int(dry[seat])}
+            shown = now if asked[seat] else dict.fromkeys(now)
+            return shown | {"last": last if state.took_part[seat] else None}
+
+        return tell
 
     def money_in_words(self, units: Any) -> int | str | None:
         """Write money for the players: whole dollars, or with all its decimals; None for no bid."""
@@ -501,27 +440,17 @@ class WaterAllocation(Rulebook):
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
 
-    def _shown(self, dry: Any) -> int:
-        return int(dry) + (self.shown_dry_counter == "next_loss")
-
-    def question(self, state: WaterAllocationState, seat: int) -> SealedBid | None:
-        if not self.asked(state)[seat]:
-            return None
+    def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)
         water = f", {int(self.supply(state, ago=1))} units of water" if done else ""
-        rows = [
-            [
-                self.names()[seat],
-                resident.name,
-                str("" if state.bids[seat] == NO_BID else self.money_in_words(state.bids[seat])),
-                "yes" if state.won[seat] else "",
-                str(self.money_in_words(state.balance[seat])),
-                str(state.hp[seat]) if state.living[seat] else "dead",
-            ]
-            for seat, resident in enumerate(self.cast)
-        ]
+        rows = []
+        for seat, name in enumerate(self.names()):
+            bid, balance = (self.money_in_words(x[seat]) for x in (state.bids, state.balance))
+            won, hp = "yes" if state.won[seat] else "", state.hp[seat]
+            row = name, self.cast[seat].name, "" if bid is None else bid, won, balance
+            rows.append([*map(str, row), str(hp) if state.living[seat] else "dead"])
         headers = ["seat", "resident", "bid", "water", "balance", "health"]
         return f"{self.title}: day {done} of {self.days}{water}", headers, rows
