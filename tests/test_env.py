@@ -48,7 +48,7 @@ def unlimited(more):
 @every
 def test_pettingzoo_api(name, more, mode, actions, capsys):
     settings = {"obs_mode": mode, "actions": actions, **more}
-    cycles = 10 if actions == "text" else 30  # random texts are of up to 32,768 characters
+    cycles = 5 if actions == "text" else 30  # random texts are of up to 32,768 characters
     with warnings.catch_warnings():
         if unlimited(more):
             warnings.filterwarnings("ignore", "Agent's m")

@@ -197,8 +197,7 @@ def mean_share(game, field, rows, games=1000):
 ROWS = {
     "low": {"L1 even": (0.86, 0.92), "L1 random": (0.68, 0.78), "L1 urgent": (0.91, 0.97),
             "L2 L1": (0.72, 0.82), "L2 even": (0.80, 0.90), "even L1": (0.04, 0.14)},
-    "medium": {"L1 even": (0.93, 0.97), "L1 random": (0.88, 0.94), "L2 L1": (0.81, 0.89),
-               "even L1": (0.18, 0.31)},
+    "medium": {"L1 even": (0.93, 0.97), "L1 random": (0.88, 0.94), "even L1": (0.18, 0.31)},
     "high": {"L1 even": (0.99, 1), "L1 urgent": (0.99, 1), "L1 random": (0.92, 1)},
 }  # fmt: skip
 

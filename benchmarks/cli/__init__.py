@@ -45,6 +45,8 @@ def main() -> None:
     except LLMGamesError as error:
         say(f"error: {error}")
         raise SystemExit(2) from None
+    except KeyboardInterrupt:  # before a command has begun; a command says what is kept
+        raise SystemExit(130) from None
 
 
 def _version(wanted: bool) -> None:

@@ -231,11 +231,11 @@ def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
     From what winning brings, ``(money, levels)``, and its chances, ``(supplies, levels)``.
     """
     picked = np.zeros((len(chances), len(gain)), np.uint8)
-    brings = np.zeros(len(gain), np.float32)
+    brings, rows = np.zeros(len(gain), np.float32), np.arange(len(gain))
     for supply in np.flatnonzero(chances.any(axis=1)):
         hoped = gain * chances[supply]
-        picked[supply] = hoped.argmax(axis=1)
-        brings += hoped.max(axis=1)
+        picked[supply] = best = hoped.argmax(axis=1)
+        brings += hoped[rows, best]
     return picked, brings / len(chances)
 
 
