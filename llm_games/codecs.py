@@ -212,7 +212,7 @@ class UnitDivision(Division):
         return int(2 * parts >= FINE), _part(0, left, parts, FINE)
 
 
-class Words(Codec):
+class FreeText(Codec):
     """A reply in words, read as a language model's is; up to `reask` bad ones are asked again."""
 
     def __init__(self, game: Rulebook, seat: int, reask: int = 0) -> None:
@@ -242,7 +242,7 @@ def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> 
     if actions == "rules":
         return Rules(game, seat)
     if actions == "text":
-        return Words(game, seat, reask)
+        return FreeText(game, seat, reask)
     if game.division is not None:
         return (Division if actions == "index" else UnitDivision)(game, seat)
     if actions == "unit":

@@ -160,7 +160,7 @@ class Prompts:
         return _render(self._template, name, dict(zip(self._uses[name], used, strict=True)))
 
 
-class Words:
+class Blocks:
     """What a player is asked beside its moves, from ``planning/<name>.j2``; errors as `Prompts`."""
 
     def __init__(self, name: str, folder: str | Path | None = None) -> None:

@@ -13,7 +13,7 @@ from llm_games.facts import check_parameters, param
 from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-from llm_games.words import Words
+from llm_games.words import Blocks
 from llm_games.wrappers.llm_policy import ChatMemory, Exchange
 from llm_games.wrappers.policy import Attempt
 
@@ -102,7 +102,7 @@ class Mind:
     """what a chapter is called in notes"""
 
     def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
-        self.words, self.planning = Words(self.name, folder), planning
+        self.words, self.planning = Blocks(self.name, folder), planning
 
     def begin(self, game: Rulebook, seat: int) -> tuple[Any, Any]:
         """Return the log and the belief at the start."""

@@ -18,7 +18,7 @@ from llm_games.questions import MISSING
 from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-from llm_games.words import Words
+from llm_games.words import Blocks
 from llm_games.wrappers.clients.base import Client
 from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, dialogue, seeds
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
@@ -61,7 +61,7 @@ class PlanningPolicy(LLMPolicy):
             raise BadParameter(f"planning must be Planning(...) or None, got {planning!r}")
         self.planning, self.minds = planning or Planning(), minds
         self._minds: dict[str, Mind] = {}
-        self._common = Words("any", self.prompt_folder)
+        self._common = Blocks("any", self.prompt_folder)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> PlanningMemory:
         """Return the memory of a seat that has just heard the rules."""

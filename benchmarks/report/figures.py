@@ -13,7 +13,7 @@ from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import coloured, line, paths
 from llm_games.benchmarks.runs.paper import HALF, THIRD, Draw, Sketch, action, papers
-from llm_games.benchmarks.runs.reader import Episode, Game, Run
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
 from llm_games.questions import MISSING, Choice
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _by_player(axes: Axes, game: Game) -> str:
     return f"The same by player: {what} in each round{thin(game)}."
 
 
-def seats_mean(episode: Episode, seats: Sequence[int]) -> list[float]:
+def seats_mean(episode: RecordedEpisode, seats: Sequence[int]) -> list[float]:
     """Return these seats' mean `paper.action` in each round, NaN where none of them acted."""
     unit = getattr(episode.rules, "unit", 1)
     moves = ([r["actions"][seat] for seat in seats] for r in episode.records)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import edition_of, score
-from llm_games.benchmarks.runs.reader import Episode, Game, games
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.benchmarks.runs.stats import interval, shown
@@ -136,7 +136,7 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
     payoffs: tuple[list[float], ...] = ([], [])
     for i, game in enumerate(filter(None, (a, b))):
         for key in done:
-            episode = Episode(game.file, sides[i][key])
+            episode = RecordedEpisode(game.file, sides[i][key])
             scores[i].append(score(episode.rules, episode.records, edition))
             payoffs[i].append(float(episode.payoffs[seats].mean()))
     scored = [pair for pair in zip(*scores, strict=True) if None not in pair]

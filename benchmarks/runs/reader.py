@@ -117,7 +117,7 @@ class Player:
 
 
 @dataclass
-class Episode:
+class RecordedEpisode:
     """One episode of a recorded game; `row` says which, the rest is read from the file."""
 
     file: Records
@@ -220,22 +220,22 @@ class Game:
         """Its rules."""
         return rulebook(self.name, **self.params)
 
-    def read(self) -> Iterator[Episode]:
+    def read(self) -> Iterator[RecordedEpisode]:
         """Yield its episodes one by one, so that nothing is kept of those that went by."""
-        return (Episode(self.file, row) for row in self.rows)
+        return (RecordedEpisode(self.file, row) for row in self.rows)
 
     @cached_property
-    def episodes(self) -> list[Episode]:
+    def episodes(self) -> list[RecordedEpisode]:
         """Its episodes."""
         return list(self.read())
 
     @property
-    def played(self) -> list[Episode]:
+    def played(self) -> list[RecordedEpisode]:
         """The episodes to draw: all that have begun and are not void."""
         return [e for e in self.episodes if e.records and e.row.status != "void"]
 
     @property
-    def done(self) -> list[Episode]:
+    def done(self) -> list[RecordedEpisode]:
         """The episodes that count."""
         return [e for e in self.episodes if e.row.status == "done"]
 

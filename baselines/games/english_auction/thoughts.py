@@ -22,7 +22,7 @@ from llm_games.questions import Bid, Question
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
-from llm_games.words import Prompts, Words, versions
+from llm_games.words import Blocks, Prompts, versions
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.mind import STRATEGIES, Planning
 from llm_games.wrappers.planning import PlanningPolicy
@@ -156,7 +156,7 @@ def _offer(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tupl
     money = 100 * int(rng.integers(0, rng.choice([12, 40, 120, 250])))
     question = Bid("bid", start if high is None else high + start // 10, money, high is None)
     item = str(rng.choice(ITEMS))
-    said = Words(EnglishAuction.name)
+    said = Blocks(EnglishAuction.name)
     values = {
         "first": high is None,
         "adaptive": True,
@@ -195,7 +195,7 @@ def _sum(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tuple[
     won = {me: {item.name: price} if winner == me else {}}
     left = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
     question = Beliefs("remaining_budget", me, before | left, (item.name,))
-    said = Words(EnglishAuction.name)
+    said = Blocks(EnglishAuction.name)
     words = said.say(
         "belief",
         me=me,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.runs.paper import printed
-from llm_games.benchmarks.runs.reader import Episode, Game
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.rows import AttemptRow, NoteRow
 from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.errors import BadParameter, unknown
@@ -370,7 +370,7 @@ def auctions(game: Game) -> list[Auction]:
     ]
 
 
-def _auction(episode: Episode, settings: Sequence[Mapping[str, Any]]) -> Auction:
+def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) -> Auction:
     rules: Any = episode.rules
     decisions, attempts, notes = episode.decisions(), episode.attempts(), episode.notes()
     zero = [0] * rules.players  # nobody could pay anything

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import Record, printed
-from llm_games.benchmarks.runs.reader import Episode
+from llm_games.benchmarks.runs.reader import RecordedEpisode
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
@@ -62,7 +62,7 @@ def owns(rules: Any) -> bool:
     return rules.prize_rule == "split" if is_contest(rules) else rules.name == "budget_auction"
 
 
-def player_runs(session: Episode, measure: str = "scaled") -> list[list[PlayerRun]]:
+def player_runs(session: RecordedEpisode, measure: str = "scaled") -> list[list[PlayerRun]]:
     """Return what every seat did and got, a list by seat for each run.
 
     Raises:
@@ -170,7 +170,7 @@ class Standing(NamedTuple):
         return self.won / self.runs
 
 
-def standings(sessions: Sequence[Episode], measure: str = "scaled") -> list[Standing]:
+def standings(sessions: Sequence[RecordedEpisode], measure: str = "scaled") -> list[Standing]:
     """Return the results of every player, in the order in which they first appear."""
     played: dict[str, list[list[PlayerRun]]] = {}
     for session in sessions:
@@ -219,13 +219,13 @@ def _float(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-def path(sessions: Sequence[Episode], player: str | None = None) -> list[float | None]:
+def path(sessions: Sequence[RecordedEpisode], player: str | None = None) -> list[float | None]:
     """Return the mean normalised action of each run over sessions, of one player or of all.
 
     None where nobody acted legally.
     """
 
-    def of(session: Episode, run: Sequence[PlayerRun]) -> list[Fraction | None]:
+    def of(session: RecordedEpisode, run: Sequence[PlayerRun]) -> list[Fraction | None]:
         turns = zip(session.seats, run, strict=True)
         return [turn.place for name, turn in turns if player in (None, name)]
 
@@ -279,7 +279,7 @@ class BreakRow(NamedTuple):
         return 100 * self.broken_runs / self.runs
 
 
-def break_table(sessions: Sequence[Episode]) -> list[BreakRow]:
+def break_table(sessions: Sequence[RecordedEpisode]) -> list[BreakRow]:
     """Return the rows of Table 2: by game, with and without history shown, and player."""
     rows, kinds = [], [(title(session.rules), shows_history(session.rules)) for session in sessions]
     for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
