@@ -83,7 +83,7 @@ class Rules(Codec):
         self.masked = game.masked and isinstance(self.space, spaces.Discrete)
 
     def take(self, view: View, action: Any) -> Action:
-        return view.decode(action)
+        return self.game.decode(view.sight.state, self.seat, action)
 
     def mask(self, view: View) -> Array:
         return super().mask(view) if view.mask is None else view.mask

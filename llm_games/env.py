@@ -171,7 +171,9 @@ class TableEnv:
 
     def _take(self, seat: int, action: Any) -> bool:
         """Take an asked seat's action; return whether it made a whole move."""
-        move = self.windows.codecs[seat].take(View(self.table.ready(), seat), action)
+        sight = self.table.sight
+        assert sight is not None
+        move = self.windows.codecs[seat].take(View(sight, seat), action)
         if move is None:
             return False
         if self.strict:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,11 @@ class Question(ABC):
         explanation = '"explanation": <your reasoning>, ' if reasoning else ""
         return f'{{{explanation}"{self.key}": {self._value_form()}}}'
 
+    @cached_property
+    def plain_form(self) -> str:
+        """The `form` without reasoning, written once."""
+        return self.form()
+
     def _value_form(self) -> str:
         return f"<{self.wanted()}>"
 
@@ -143,6 +148,10 @@ class Integer(Question):
         if self.low is None or self.high is None:
             return "a whole number"
         return f"a whole number from {self.low} to {self.high}"
+
+
+integer = lru_cache(1024)(Integer)
+"""The same question for the same limits: seats are often asked alike, round after round."""
 
 
 @dataclass(frozen=True)

@@ -63,16 +63,22 @@ class Rounds(Rulebook):
         """Tell the round, what is known of it, and under ``last`` what is known of the last."""
         done = int(state.round)
         facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or done)]
-        values = [fact.of(state).tolist() for fact in facts]
+        now, last = {"round": min(done + 1, self.rounds), "last": None}, {"round": done}
+        own = []  # what each seat is told another value of: where, by which name, all values
+        for fact in facts:
+            value, name = fact.of(state).tolist(), fact.said or fact.name
+            if isinstance(value, list) and not fact.each:
+                own.append((fact.now, name, value))
+            else:
+                (now if fact.now else last)[name] = value
 
         def tell(seat: int) -> dict[str, Any]:
-            last = {"round": done} if done else None
-            now: dict[str, Any] = {"round": min(done + 1, self.rounds), "last": last}
-            for fact, value in zip(facts, values, strict=True):
-                own = isinstance(value, list) and not fact.each
-                where = now if fact.now else now["last"]
-                where[fact.said or fact.name] = value[seat] if own else value
-            return now if last is None else now | {"last": self.in_words(last)}
+            of_now, of_last = now.copy(), last.copy()
+            for is_now, name, value in own:
+                (of_now if is_now else of_last)[name] = value[seat]
+            if done:
+                of_now["last"] = self.in_words(of_last)
+            return of_now
 
         return tell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from llm_games.questions import Action, Question
+from llm_games.questions import Question
 from llm_games.rulebook import Array, Rulebook
 
 T = TypeVar("T")
@@ -109,7 +109,8 @@ class View:
     @_lazy
     def question(self) -> Question | None:
         """What is asked; None for a batch, or if it is not this seat's move."""
-        return None if self._state.round.ndim else self.game.question(self._state, self.seat)
+        idle = self._state.round.ndim or self.seat not in self.sight.asked
+        return None if idle else self.game.asks(self._state, self.seat)
 
     @_lazy
     def mask(self) -> Array | None:
@@ -121,10 +122,6 @@ class View:
         """Limits of an amount, see `Rulebook.amounts`, int64 ``(*batch)`` each."""
         low, high = self.sight.amounts
         return low[self.seat], high[self.seat]
-
-    def decode(self, action: Any) -> Action:
-        """Turn an action in the rules' own units into one of the rules."""
-        return self.game.decode(self._state, self.seat, action)
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers by name, ``(*batch)``."""

@@ -48,6 +48,11 @@ def percent(value: Any) -> str:
 
 def listed(values: Any) -> str:
     """Write numbers one after another."""
+    return _listed(tuple(values))
+
+
+@lru_cache(1024)  # all seats of a table are told the same lists
+def _listed(values: tuple[Any, ...]) -> str:
     return ", ".join(map(number, values))
 
 
@@ -110,7 +115,7 @@ class Prompts:
         if question is None:
             return ""
         known = self._known(view)
-        known["form"] = question.form(reasoning)
+        known["form"] = question.form(True) if reasoning else question.plain_form
         request = self._block("request", known)
         return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
 
@@ -151,7 +156,7 @@ class Prompts:
     def _block(self, name: str, values: dict[str, Any]) -> str:
         if name in self._uses:
             try:
-                return self._rendered(name, *map(values.__getitem__, self._uses[name]))
+                return self._rendered(name, *[values[key] for key in self._uses[name]])
             except (KeyError, TypeError):  # not told, or a list or dict that no cache can look up
                 self._uses.pop(name, None)
         return _render(self._template, name, values)

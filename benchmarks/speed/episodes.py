@@ -2,7 +2,7 @@
 
 A plain script of public calls, so that an older commit can be measured beside this one::
 
-    PYTHONPATH=OLDER python benchmarks/speed/episodes.py > before.json
+    PYTHONPATH=OLDER python benchmarks/speed/episodes.py public_goods > before.json
 
 Each game is played by random players first. What they did is then done again and timed, at one
 table of the environment without words and with them; so actions vary, and states are new.
@@ -139,5 +139,5 @@ def measure(names: list[str]) -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     about = {"package": llm_games.__version__, "unit": "decisions per CPU second"}
-    names = [game["name"].removesuffix("-v0") for game in llm_games.list_games()]
-    print(json.dumps(about | {"games": measure(sys.argv[1:] or names)}, indent=1))
+    names = sys.argv[1:] or [game["name"].removesuffix("-v0") for game in llm_games.list_games()]
+    print(json.dumps(about | {"games": measure(names)}, indent=1))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
-from llm_games.questions import Integer
+from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
 
@@ -113,7 +113,7 @@ class PublicGoods(Rounds):
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"
         low, high = (None, None) if free else (0, int(state.endowment[seat]))
-        return Integer("tokens_contributed", low, high, self.number_parse == "truncate")
+        return integer("tokens_contributed", low, high, self.number_parse == "truncate")
 
     def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {

@@ -14,7 +14,7 @@ from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, fixed, param, rows_of
 from llm_games.noise import Noise
-from llm_games.questions import Integer
+from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
 
@@ -173,7 +173,7 @@ class SealedBidAuction(Rounds):
 
     def asks(self, state: SealedBidAuctionState, player: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[player])
-        return Integer("bid", None if high is None else 0, high, self.number_parse == "truncate")
+        return integer("bid", None if high is None else 0, high, self.number_parse == "truncate")
 
     @property
     def heading(self) -> str:
