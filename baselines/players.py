@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
@@ -66,7 +66,7 @@ def meaning(game: Rulebook, value: str) -> Any:
             return question.read(value)
         raise cannot_play(game, value, f"{question.wanted()}, as in fixed:go")
     low, high = game.bounds()
-    with suppress(InvalidOperation):
+    with suppress(ArithmeticError):
         units = Decimal(value) * game.unit
         if units.is_finite() and units == units.to_integral_value() and low <= units <= high:
             return int(units)

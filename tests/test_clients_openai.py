@@ -383,7 +383,7 @@ def test_an_answer_may_be_packed(server):
 
 
 def test_connections_that_the_server_closes_are_opened_again(server):
-    server.script = [(200, completion(), {"connection": "close"})]
+    server.script = [(200, completion(), {"connection": "close", "set-cookie": "seen=1"})]
     client = OpenAIClient("m", server.url)
 
     async def calls():
@@ -395,6 +395,7 @@ def test_connections_that_the_server_closes_are_opened_again(server):
 
     asyncio.run(calls())
     assert len(server.seen) == 12
+    assert not any("Cookie" in headers for headers in server.headers)  # no call knows of another
 
 
 def test_a_missing_key_says_what_to_set(monkeypatch):

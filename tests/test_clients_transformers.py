@@ -199,6 +199,16 @@ def test_a_cancelled_call_does_not_hold_up_others(client):
 # -- what can be wrong with a model ----------------------------------------------------------------
 
 
+def test_a_failure_is_told_to_each_call(client, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("llm_games.wrappers.clients.transformers._sample", fail)
+    one, other = run(client, ask(), ask("you"))
+    assert str(one) == str(other) == f"{client.name}: sampling failed: RuntimeError: out of memory"
+    assert one is not other
+
+
 def broken(folder, tmp_path, *gone):
     copy = shutil.copytree(folder, tmp_path / "model")
     for name in gone:

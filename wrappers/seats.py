@@ -174,22 +174,7 @@ async def play_table(
         BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all,
             or chance that cannot be given.
     """
-    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
-        raise BadParameter(
-            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
-            f"{game.players}; got {policies!r}"
-        )
-    if len(policies) != game.players:
-        raise BadParameter(
-            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
-            f"got {len(policies)}"
-        )
-    if max_steps is not None:
-        check_integer("max_steps", max_steps, 1)
-    elif game.length() is None:
-        raise BadParameter(
-            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
-        )
+    _check(game, policies, max_steps)
     table = Table(game, who)
     table.reset(seed, given)
     seats, episode = Seats(table, dict(enumerate(policies))), Episode(game, table.seed, table.state)
@@ -226,3 +211,22 @@ def play(
         raise BadParameter(f"{sorted(parameters)[0]!r}: parameters go with a game's name only")
     episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
     return episode
+
+
+def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
+    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
+        raise BadParameter(
+            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
+            f"{game.players}; got {policies!r}"
+        )
+    if len(policies) != game.players:
+        raise BadParameter(
+            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
+            f"got {len(policies)}"
+        )
+    if max_steps is not None:
+        check_integer("max_steps", max_steps, 1)
+    elif game.length() is None:
+        raise BadParameter(
+            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
+        )

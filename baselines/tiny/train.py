@@ -178,7 +178,7 @@ def collate(packs: list[Any], rng: np.random.Generator, prompt_weight: float) ->
         cells += zip(prefix, range(start), [0.0] + [prompt_weight] * (start - 1), strict=True)
         for question, answer in turns:
             rest = size - len(question) - len(answer)
-            shown = 10 * prompt_weight * (rng.random() < 0.1)  # a tenth of the questions is enough
+            shown = 10 * prompt_weight if rng.random() < 0.1 else 0.0  # a tenth is enough
             ids = (*question, *answer, *(0,) * rest)
             weights = [shown] * len(question) + [1.0] * len(answer) + [0.0] * rest
             cells += zip(ids, range(start, start + size), weights, strict=True)

@@ -36,7 +36,10 @@ class Price:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most to spend, in all and by each seat over all its episodes; money as in the prices."""
+    """The most to spend, in all and by each seat over all its episodes; None: no limit.
+
+    Money is in the currency of the prices.
+    """
 
     calls: int | None = None
     tokens: int | None = None

@@ -152,7 +152,7 @@ class Gates:
         self._settings = max_in_flight, requests_per_minute, tokens_per_minute
         names = "max_in_flight", "requests_per_minute", "tokens_per_minute"
         for name, value in zip(names, self._settings, strict=True):
-            if value is not None:
+            if value is not None or name == "max_in_flight":
                 check_integer(name, value, 1)
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self.counts_tokens = tokens_per_minute is not None

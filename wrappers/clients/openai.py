@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,10 @@ class _Lines:
     def _open(self) -> Any:
         import httpx2
 
-        client = httpx2.AsyncClient(verify=_trusted(), timeout=None, follow_redirects=True)
+        cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # no call knows of another
+        client = httpx2.AsyncClient(
+            verify=_trusted(), timeout=None, follow_redirects=True, cookies=cookies
+        )
         self._all.append(client)
         return client
 
@@ -188,8 +192,8 @@ class OpenAIClient:
             )
         except httpx2.HTTPError as error:
             return ClientError(
-                f"cannot reach {self.base_url} ({_cause(error)}): check that the server is "
-                "running, that base_url is right, and the network",
+                f"cannot reach {self.base_url} ({self._shown(_cause(error))}): check that the "
+                "server is running, that base_url is right, and the network",
                 transient=True,
                 may_cost=not isinstance(error, httpx2.ConnectError),
             )

@@ -105,14 +105,17 @@ class TransformersClient:
             try:
                 self._answer(jobs)
             except Exception as error:  # handed to those who asked
-                failure = error
-                if not isinstance(error, ClientError):
-                    fault = f"sampling failed: {type(error).__name__}: {_brief(error)}"
-                    failure = ClientError(f"{self.name}: {fault}")
-                    failure.__cause__ = error
                 for _, future in jobs:
                     if not future.done():
-                        future.set_exception(failure)
+                        future.set_exception(self._failure(error))
+
+    def _failure(self, error: Exception) -> ClientError:
+        if isinstance(error, ClientError):
+            return error
+        fault = f"sampling failed: {type(error).__name__}: {_brief(error)}"
+        failure = ClientError(f"{self.name}: {fault}")
+        failure.__cause__ = error
+        return failure
 
     def _answer(self, jobs: list[_Job]) -> None:
         """Sample all replies of a batch; a chat that cannot be taken fails alone."""
@@ -261,7 +264,7 @@ def _nucleus(scores: Any, top_p: float | None) -> Any:
     ordered, order = scores.sort(descending=True, stable=True)
     chances = ordered.double().softmax(dim=-1)
     kept = scores.new_full(scores.shape, -torch.inf)
-    inside = order[chances.cumsum(dim=-1) - chances < top_p]
+    inside = order[chances.cumsum(dim=-1) - chances < float(top_p)]
     kept[inside] = scores[inside]
     return kept
 
