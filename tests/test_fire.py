@@ -39,7 +39,7 @@ def _quick(monkeypatch):
 
 def policy(server, shared, fault):
     # All share one server, which fails as the model's name says.
-    client = OpenAIClient(fault, server.url, timeout=1 if fault in ("hang", "drip") else 20)
+    client = OpenAIClient(fault, server.url, timeout=0.8 if fault in ("hang", "drip") else 20)
     return LLMPolicy(dress(client, retries=1, max_in_flight=8, shared=shared), max_attempts=2)
 
 

@@ -11,7 +11,7 @@ from playing import IDS, SETTINGS, batch_actions, equal, legal_actions
 import llm_games
 from llm_games.errors import IllegalAction
 from llm_games.questions import MISSING
-from llm_games.view import View
+from llm_games.view import Sight, View
 from llm_games.words import Prompts
 
 every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
@@ -99,11 +99,12 @@ def test_text_and_numbers_say_the_same(name, more):
     prompts = Prompts(name)
     rng = np.random.default_rng(11)
     text_of, numbers_of = {}, {}
-    for seed in range(60):
+    for seed in range(50):
         state = game.reset(seed)
         for _ in range(6):
-            for seat in range(game.players):
-                view = View.of(game, state, seat)
+            sight = Sight(game, state)
+            for view in map(sight.view, range(game.players)):
+                seat = view.seat
                 numbers = (seat, view.numbers.tobytes())
                 text = (seat, prompts.report(view), prompts.request(view))
                 assert text_of.setdefault(numbers, text) == text
