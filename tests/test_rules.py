@@ -11,7 +11,7 @@ from playing import IDS, SETTINGS, batch_actions, equal, legal_actions
 import llm_games
 from llm_games.errors import IllegalAction
 from llm_games.questions import MISSING
-from llm_games.view import Sight, View
+from llm_games.view import Sight
 from llm_games.words import Prompts
 
 every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
