@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-DRAWS = 10_000  # bootstrap samples
+DRAWS = 10_000  # samples of a bootstrap or a permutation test
 MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 
 
