@@ -263,6 +263,41 @@ def test_a_new_report_leaves_nothing_of_the_old_one(llm_games, small, tmp_path):
     assert not any("battle" in name for name in after)
 
 
+def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_path, monkeypatch):
+    checked = []
+    monkeypatch.setattr("llm_games.benchmarks.report.check_out", checked.append)
+    monkeypatch.setattr("llm_games.benchmarks.report.build", lambda dbs, out, **how: out)
+    monkeypatch.setattr(webbrowser, "open", lambda url: None)
+    (tmp_path / "runs").mkdir()
+    assert llm_games("run", small, "--db", "runs/a.db", "--quiet", "--open")[0] == 0
+    assert llm_games("resume", "runs/a.db", "--quiet", "--open", "--report", "pages")[0] == 0
+    assert llm_games("resume", "nowhere/a.db", "--open")[0] == 2
+    assert checked == [Path("runs/a.html"), Path("pages")]
+
+
+CTRL_C = """
+import builtins, os, signal, sys
+from llm_games.benchmarks import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)
+real, where = builtins.__import__, sys.argv.pop(1)
+def spied(name, *more, **named):
+    if name == where:
+        builtins.__import__ = real
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *more, **named)
+builtins.__import__ = spied
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("where", ["plan", "run", "progress", "summary"])
+def test_ctrl_c_at_any_time_of_a_command_ends_with_130(small, tmp_path, where):
+    module = f"llm_games.benchmarks.runs.{where}"
+    asked = [sys.executable, "-c", CTRL_C, module, "run", str(tmp_path / small), "--quiet"]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (130, "", False)
+
+
 def test_a_dry_run_asks_for_no_key(llm_games, small, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     arguments = ("run", small, "--seat", "openai:m", "--base-url", "http://example.com/v1")

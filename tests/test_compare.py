@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.benchmarks.runs.compare import DRAWS, EXACT, compare, difference, sign_flip
+from llm_games.benchmarks.runs.compare import EXACT, compare, difference, sign_flip
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.runs.stats import DRAWS
 from llm_games.errors import BadParameter, UnknownName
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False).map(lambda x: round(x, 3))

@@ -38,6 +38,7 @@ def plan_of(text, overrides=None, folder=None):
         ("episodes = 0\n" + GOODS, "episodes = 0: it should be greater than or equal to 1"),
         ("episodes = '5'\n" + GOODS, "episodes = '5': it should be a valid integer"),
         ("seats = 'tiny'\n" + GOODS, "seats = 'tiny': it should be a valid list"),
+        ("seats = [1]\n" + GOODS, "seats[0] = 1: it should be a table"),
         ("seed = -1\n" + GOODS, "seed = -1"),
         ("[player]\ntemperature = 2.5\n" + GOODS, "temperature = 2.5: it should be less than"),
         ("[player]\nmemory = -1\n" + GOODS, 'must be "full", "none" or a number'),

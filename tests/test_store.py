@@ -132,6 +132,12 @@ def damaged(path):
     path.write_bytes(path.read_bytes()[:5000])
 
 
+def undescribed(path):
+    create(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("DELETE FROM run")
+
+
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
@@ -142,6 +148,7 @@ def damaged(path):
         (foreign, database.NotARun, "not a run of llm-games"),
         (newer, database.NewerSchema, "newer llm-games (schema 99"),
         (damaged, database.NotARun, "damaged"),
+        (undescribed, database.NotARun, "not one description of the run"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, make, error, says):

@@ -95,7 +95,7 @@ def run(
         return
     path = db or fresh(source)
     check_free(path)
-    _check_report(report_to, open_it)
+    _check_report(path, report_to, open_it)
     _play(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
     _finish(path, as_json, quiet, report_to, open_it)
 
@@ -121,10 +121,10 @@ def resume(
     from llm_games.benchmarks.runs.run import planned
     from llm_games.benchmarks.runs.store import Records, Store
 
-    _check_report(report_to, open_it)
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
+    _check_report(db, report_to, open_it)
     if owed:
         _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:
@@ -205,8 +205,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
             terminal.print(table)
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
-    if report_to is not None or open_it:
-        out = report_to or path.with_suffix(".html")
+    if out := _report_of(path, report_to, open_it):
         page = common.write_report([path], out, open_it, quiet or as_json)
     if as_json:
         kinds = spent.items()
@@ -221,12 +220,17 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         print(json.dumps(told))
 
 
-def _check_report(report_to: Path | None, open_it: bool) -> None:
+def _report_of(path: Path, report_to: Path | None, open_it: bool) -> Path | None:
+    """Return where a run's report goes: beside its file unless a place is named; None: nowhere."""
+    return path.with_suffix(".html") if report_to is None and open_it else report_to
+
+
+def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
     """Learn before anything is played and paid for whether the report can be written."""
-    if report_to is not None or open_it:
+    if out := _report_of(path, report_to, open_it):
         from llm_games.benchmarks.report import check_out
 
-        check_out(report_to or Path("report.html"))
+        check_out(out)
 
 
 def _who(plan: RunPlan) -> str:

@@ -19,11 +19,10 @@ from llm_games.benchmarks.runs.paper import edition_of, score
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
-from llm_games.benchmarks.runs.stats import interval, shown
+from llm_games.benchmarks.runs.stats import DRAWS, interval, shown
 from llm_games.errors import BadParameter
 
 SEED = 2024  # of all draws, so that a comparison or report is the same each time it is made
-DRAWS = 10_000
 EXACT = 12  # up to so many pairs the permutation test goes through all signs
 
 

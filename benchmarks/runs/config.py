@@ -277,6 +277,8 @@ def _problem(found: dict[str, Any], whole: type[Settings]) -> str:
     if found["type"] == "missing":
         return f"the key {path} is missing"
     value, said = repr(found["input"]), found["msg"].removeprefix("Value error, ")
+    if found["type"] == "model_type":  # the message would name a class
+        said = "Input should be a table"
     shown = value if len(value) <= 60 else f"{value[:57]}..."
     return f"{path} = {shown}: {said.replace('Input', 'it')}"
 

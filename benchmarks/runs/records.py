@@ -28,7 +28,11 @@ class Records:
 
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
-        [run] = self._read(rows.RunRow)
+        found = self._read(rows.RunRow)
+        if len(found) != 1 or not isinstance(found[0].config, dict):
+            lost = f"{path}: there is not one description of the run"
+            raise database.NotARun(f"{lost}; the file is damaged, restore it from a copy")
+        [run] = found
         self.title, self.package = run.title, run.package
         self.created, self.config = run.created, run.config
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+DRAWS = 10_000  # samples of a bootstrap or a permutation test
 MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 
 
@@ -32,23 +33,20 @@ def cell(values: Sequence[float]) -> Cell:
 
 
 def interval(
-    columns: Sequence[Sequence[float]],
-    rng: np.random.Generator,
-    level: float = 0.95,
-    draws: int = 10_000,
+    columns: Sequence[Sequence[float]], rng: np.random.Generator
 ) -> tuple[float, float] | None:
-    """Return the bootstrap interval of the mean over columns of the mean over runs.
+    """Return the bootstrap 95 % interval of the mean over columns of the mean over runs.
 
-    A column has the values of the runs of one game, which are drawn again within it; `level` is the
-    share of the draws inside, with as many left out at both ends. None if one has less than 2 runs.
+    A column has the values of the runs of one game, which are drawn again within it, `DRAWS` times.
+    None if one has fewer than 2 runs.
     """
     if min(map(len, columns), default=0) < 2:
         return None
-    means = np.zeros(draws)
+    means = np.zeros(DRAWS)
     for column in columns:
         runs = np.asarray(column, np.float64)
-        means += runs[rng.integers(len(runs), size=(draws, len(runs)))].mean(axis=1)
-    low, high = np.quantile(means / len(columns), [(1 - level) / 2, (1 + level) / 2])
+        means += runs[rng.integers(len(runs), size=(DRAWS, len(runs)))].mean(axis=1)
+    low, high = np.quantile(means / len(columns), [0.025, 0.975])
     return float(low), float(high)
 
 
