@@ -176,7 +176,8 @@ class EnglishAuction(Rulebook):
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
         if self.private_values is not None:
             shape = self.players, len(self.catalogue)
-            rows_of("private_values", self.private_values, *shape, 0, LARGEST, "bidders")
+            rows = rows_of("private_values", self.private_values, *shape, 0, LARGEST, "bidders")
+            object.__setattr__(self, "private_values", rows)
         elif self.values == "private":
             least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
