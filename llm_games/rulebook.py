@@ -271,9 +271,10 @@ class Rulebook(ABC):
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""
+        actions = actions.astype(np.int64, copy=False)
         if self.mends and any_true(broke):
             return np.where(broke, self.fallback(state), actions)
-        return actions.astype(np.int64, copy=False)
+        return actions
 
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
