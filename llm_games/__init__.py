@@ -12,7 +12,7 @@ This is the porch, not a floor: it alone names higher floors, and nothing inside
 from importlib import import_module as _import
 from typing import TYPE_CHECKING, Any
 
-from llm_games import envs, rooms
+from llm_games import envs, registry, rooms
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
 from llm_games.registry import list_games, make
 from llm_games.registry import rulebook as rules
@@ -82,12 +82,13 @@ def _announce(name: str) -> None:
     import gymnasium
     import pettingzoo
 
+    full = f"{name}-{registry.VERSION}"
     for form in ("aec", "parallel"):
         kwargs = {"name": name, "form": form}
-        pettingzoo.register(form, f"llm_games/{name}-v0", "llm_games.registry:make", kwargs=kwargs)
+        pettingzoo.register(form, f"llm_games/{full}", "llm_games.registry:make", kwargs=kwargs)
     title = "".join(word.capitalize() for word in name.split("_"))
     learner = "llm_games.baselines.learner:learner"
-    gymnasium.register(f"llm_games/{title}-v0", learner, kwargs={"game": name})
+    gymnasium.register(f"llm_games/{title}-{registry.VERSION}", learner, kwargs={"game": name})
 
 
 rooms.find("llm_games.baselines.games", entry_points="llm_games.games")

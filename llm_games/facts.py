@@ -178,7 +178,8 @@ class Draw(NamedTuple):
         Raises:
             BadParameter: they are of another shape or kind, or out of range.
         """
-        if self.rows and getattr(values, "dtype", None) == drawn.dtype:
+        shape = np.shape(values) if isinstance(values, (np.ndarray, np.generic)) else None
+        if self.rows and shape in ((), drawn.shape) and values.dtype == drawn.dtype:
             return np.broadcast_to(values, drawn.shape)  # as drawn before
         drawn = self.rows(drawn) if self.rows else drawn
         allowed = f"numbers from {self.low:g} to {self.high:g} of shape {drawn.shape}"

@@ -8,12 +8,13 @@ of somebody else has one package with all of these, named by an entry point or r
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llm_games import games
 from llm_games.errors import BadParameter
@@ -30,12 +31,19 @@ ROOMS: dict[str, Room] = {}  # all games by name
 
 
 def find(above: str, entry_points: str) -> None:
-    """Fill `ROOMS`: our games, with their rooms `above`, then those of a group of entry points."""
+    """Fill `ROOMS`: our games, with their rooms `above`, then those of a group of entry points.
+
+    One of these with a name that is taken is left out, with a warning.
+    """
     for module in iter_modules(games.__path__):
         if module.ispkg:
             ROOMS[module.name] = Room(f"{games.__name__}.{module.name}", f"{above}.{module.name}")
     for point in metadata.entry_points(group=entry_points):
-        add(point.name, point.value)
+        try:
+            add(point.name, point.value)
+        except BadParameter as error:  # what else is installed keeps nobody from importing us
+            package = point.dist.name if point.dist else point.value
+            warnings.warn(f"a game of the package {package} is left out: {error}", stacklevel=2)
 
 
 def add(name: str, room: str) -> None:
@@ -62,5 +70,6 @@ def wordings(game: str) -> Path | None:
     """Return the folder of a game's wordings, if its room has one."""
     if game not in ROOMS or ":" in ROOMS[game].rules:
         return None
-    room: Any = find_spec(ROOMS[game].rules)
-    return Path(room.submodule_search_locations[0]) / "wordings"
+    room = find_spec(ROOMS[game].rules)
+    places = room.submodule_search_locations if room else None
+    return Path(places[0]) / "wordings" if places else None

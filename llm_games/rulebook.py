@@ -59,7 +59,7 @@ class State:
         """Return this state with the other's values at these tables, bool ``(*batch)``."""
         values = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
         # What was drawn before play stays as it is.
-        return self.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
+        return other.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
 
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
@@ -224,10 +224,11 @@ class Rulebook(ABC):
         begin = 0
         for fact in self.facts:
             value = fact.of(state)
-            if fact.each is not False and value.ndim < rows.ndim:  # the same for all
-                value = value[:, None]
-            count = 1 if fact.each is False else len(value)
-            rows[begin : begin + count] = value
+            if fact.each is False:
+                rows[begin], count = value, 1
+            else:  # of everybody, or the same for all
+                count = len(value)
+                rows[begin : begin + count] = value if value.ndim == rows.ndim else value[:, None]
             begin += count
         hears = self.hears(state)
         if hears is not None:
@@ -245,6 +246,8 @@ class Rulebook(ABC):
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Return what tells a seat of one table what it knows, see `told`."""
+        if type(self).told is Rulebook.told:
+            raise NotImplementedError(f"{type(self).__name__} must say what is told")
         return partial(self.told, state)
 
     def legal(self, state: Any) -> tuple[Array, Array]:
@@ -268,9 +271,10 @@ class Rulebook(ABC):
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
         """Put the fallback in place of actions that broke a rule."""
+        actions = actions.astype(np.int64, copy=False)
         if self.mends and any_true(broke):
             return np.where(broke, self.fallback(state), actions)
-        return actions.astype(np.int64, copy=False)
+        return actions
 
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.

@@ -109,8 +109,9 @@ class View:
     @_lazy
     def question(self) -> Question | None:
         """What is asked; None for a batch, or if it is not this seat's move."""
-        idle = self._state.round.ndim or self.seat not in self.sight.asked
-        return None if idle else self.game.asks(self._state, self.seat)
+        if self._state.round.ndim or self.seat not in self.sight.asked:
+            return None
+        return self.game.asks(self._state, self.seat)
 
     @_lazy
     def mask(self) -> Array | None:

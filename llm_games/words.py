@@ -51,8 +51,8 @@ def listed(values: Any) -> str:
     return _listed(tuple(values))
 
 
-@lru_cache(1024)  # all seats of a table are told the same lists
-def _listed(values: tuple[Any, ...]) -> str:
+@lru_cache(1024)  # all seats of a table are told the same lists, of plain numbers
+def _listed(values: tuple[float, ...]) -> str:
     return ", ".join(map(number, values))
 
 
@@ -228,6 +228,11 @@ class _Code(compiler.CodeGenerator):
 
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
     code_generator_class = _Code
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is dict and attribute in obj:  # ``a.b.items`` is a key, not a method
+            return obj[attribute]
+        return super().getattr(obj, attribute)
 
 
 def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:

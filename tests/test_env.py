@@ -382,6 +382,18 @@ def test_a_game_of_ones_own():
     assert isinstance(llm_games.envs.public_goods_v0, SimpleNamespace)
 
 
+def test_an_installed_package_with_a_name_of_ours_is_left_out(monkeypatch):
+    from llm_games import rooms
+
+    ours, dist = dict(rooms.ROOMS), SimpleNamespace(name="their-games")
+    points = [SimpleNamespace(name=n, value="their", dist=dist) for n in ("public_goods", "new")]
+    monkeypatch.setattr(rooms, "ROOMS", dict(ours))
+    monkeypatch.setattr(rooms.metadata, "entry_points", lambda group: points)
+    with pytest.warns(UserWarning, match="their-games is left out: the game 'public_goods'"):
+        rooms.find("llm_games.baselines.games", "llm_games.games")
+    assert ours | {"new": rooms.Room("their", "their")} == rooms.ROOMS
+
+
 @pytest.mark.parametrize("form", ["parallel", "aec"])
 def test_a_refused_action_can_be_given_again(form):
     settings = {"players": 2, "form": form, "actions": "rules", "on_illegal": "raise"}

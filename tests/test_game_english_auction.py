@@ -1,6 +1,8 @@
 """The English auction: worked examples, ties, discounts, turns, what bidders may do and know."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -400,6 +402,23 @@ def test_a_given_lot_says_which_of_those_tied_leads(k, seat):
     state, _ = game.step(state, np.array([1200, 1000, 1200, 1200]))
     assert int(state.leader) == seat
     assert (state.lots[1:] == Noise(0, "lots").random(len(state.lots))[1:]).all()
+    with pytest.raises(BadParameter, match="'lots' must be numbers from 0 to 1"):
+        game.reset(given={"lots": np.ones(2, np.uint64)})
+
+
+@pytest.mark.parametrize("tie_rule", ["uniform", "authors"])
+def test_a_table_taken_out_of_a_batch_draws_the_same_lots(tie_rule):
+    game = auction([10**6] * 4, tie_rule=tie_rule)
+    many, singles = game.reset(5, (3,)), [game.reset(5 + i) for i in range(3)]
+    for _ in range(30):
+        bids = np.where(game.asked(many), game.floor(many), -1)
+        alone = [game.step(s, bids[:, i])[0] for i, s in enumerate(singles)]
+        taken = pickle.loads(pickle.dumps([many.table(i) for i in range(3)]))
+        again = [game.step(copy.deepcopy(s), bids[:, i])[0] for i, s in enumerate(taken)]
+        many, _ = game.step(many, bids)
+        leaders = [[int(s.leader) for s in states] for states in (alone, again)]
+        assert leaders == [many.leader.tolist()] * 2
+        singles = alone
 
 
 # -- items, options and limits -------------------------------------------------------------------

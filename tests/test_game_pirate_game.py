@@ -233,8 +233,8 @@ def test_the_space_holds_a_plan_and_a_vote():
         ([1, 2, 2], "is not 4 integers"),
         ([1.0, 2.0, 2.0, 1.0], "is not 4 integers"),
         (1, "is not 4 integers"),
-        ([6, 0, 0, 0], "has a share outside 0 to 5"),
-        ([5, 0, 0, 2], "a vote that is not 0 or 1"),
+        ([6, 0, 0, 0], "a share from 0 to 5 for each"),
+        ([5, 0, 0, 2], "a vote, 0 or 1"),
     ],
 )
 def test_actions_outside_the_space(action, message):

@@ -312,6 +312,9 @@ def test_a_wording_of_ones_own(tmp_path):
     )
     prompts = Prompts("divide_dollar", "mine", tmp_path)
     assert prompts.rules(llm_games.rules("divide_dollar", golds=7), 0) == "Share 7."
+    file.with_name("deep.j2").write_text(file.read_text().replace("golds", "a.b.items"))
+    deep = Prompts("divide_dollar", "deep", tmp_path)  # a key, not a dict's method
+    assert deep._block("rules", {"a": {"b": {"items": 8}}}) == "Share 8."
     assert "mine" in versions("divide_dollar", tmp_path)
     file.with_name("half.j2").write_text("{% block rules %}{% endblock %}")
     with pytest.raises(BadParameter, match="lacks the block 'report'"):

@@ -46,7 +46,7 @@ class AnyReal(Real):
 
 
 def _revealed(name: str, value: Any) -> tuple[str, ...]:
-    chosen = [value] if isinstance(value, str) else list(value)
+    chosen = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
     for item in chosen:
         facts.check_choice(name, item, REVEAL)
     return tuple(item for item in REVEAL if item in chosen)

@@ -176,7 +176,8 @@ class EnglishAuction(Rulebook):
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
         if self.private_values is not None:
             shape = self.players, len(self.catalogue)
-            rows_of("private_values", self.private_values, *shape, 0, LARGEST, "bidders")
+            rows = rows_of("private_values", self.private_values, *shape, 0, LARGEST, "bidders")
+            object.__setattr__(self, "private_values", rows)
         elif self.values == "private":
             least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
@@ -373,15 +374,9 @@ class EnglishAuction(Rulebook):
         """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
         count, shape = len(self.catalogue), state.round.shape
         bids, leaves, spoke = replies >= 0, replies == WITHDRAW, replies != NO_REPLY
-        highest = replies.max(axis=0)
-        lot = lambda: number(state.lots, state.round % MOST_LOTS)
-        if state.lots.ndim > state.round.ndim:  # they were given
-            lot = lambda: at(state.lots, state.round % len(state.lots))
-        leader = leader_of((replies == highest) & bids, self.tie_rule, spoke, lot)
-        high = np.where(highest >= 0, highest, state.high)[()]
-        leader = np.where(highest >= 0, leader, state.leader)[()]
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
+        high, leader = self._lead(state, replies, spoke)
         withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
         sold = done & (leader >= 0)
@@ -419,6 +414,18 @@ class EnglishAuction(Rulebook):
         )
         collects = tall(np.array([aim == "items" for aim in self.objectives]), shape)
         return after, np.where(collects, won, gain).astype(np.float64)
+
+    def _lead(
+        self, state: EnglishAuctionState, replies: PerPlayer, spoke: PerPlayer
+    ) -> tuple[PerTable, PerTable]:
+        """Return the highest bid and its bidder after these replies; -1 while there is none."""
+        top = replies.max(axis=0)
+        bid = top >= 0
+        lot = lambda: number(state.lots, state.round % MOST_LOTS)
+        if state.lots.ndim > state.round.ndim:  # they were given
+            lot = lambda: at(state.lots, state.round % len(state.lots))
+        leader = leader_of((replies == top) & bid, self.tie_rule, spoke, lot)
+        return np.where(bid, top, state.high)[()], np.where(bid, leader, state.leader)[()]
 
     def _skip(self, state: EnglishAuctionState, rewards: PerPlayer) -> tuple[Any, PerPlayer]:
         """Go on past rounds in which nobody can afford a bid."""
@@ -518,16 +525,9 @@ class EnglishAuction(Rulebook):
             item = ahead.pop(0)
             now = {"number": place + 1, "item": item["name"], "start": int(state.start)}
             now |= {"estimate": item["estimate"], "round": int(state.item_round) + 1}
-        winner = int(state.sold_to[place - 1])
-        sale = {
-            "item": self.item_at(state, place - 1).name,
-            "winner": names[winner] if winner >= 0 else None,
-            "price": int(state.price[place - 1]) if winner >= 0 else None,
-            "value": int(state.values[0, place - 1]) if self.announces else None,
-        }
         return {
             **now,
-            "sale": sale if self.hears_sale(state)[player] else None,
+            "sale": self._sale(state, place - 1) if self.hears_sale(state)[player] else None,
             "replies": [
                 {"name": name, "bid": reply if reply >= 0 else None}
                 for name, reply in zip(names, state.last_reply.tolist(), strict=True)
@@ -548,6 +548,15 @@ class EnglishAuction(Rulebook):
                 }
                 for seat in np.flatnonzero(state.won)
             ],
+        }
+
+    def _sale(self, state: EnglishAuctionState, place: int) -> dict[str, Any]:
+        winner = int(state.sold_to[place])
+        return {
+            "item": self.item_at(state, place).name,
+            "winner": self.names()[winner] if winner >= 0 else None,
+            "price": int(state.price[place]) if winner >= 0 else None,
+            "value": int(state.values[0, place]) if self.announces else None,
         }
 
     def item_at(self, state: EnglishAuctionState, place: Any) -> Item:

@@ -235,8 +235,8 @@ class PirateGame(Rulebook):
         value = np.asarray(action)
         if value.dtype.kind not in "iu" or not self.space(seat).contains(value.astype(np.int64)):
             raise IllegalAction(
-                f"{self.names()[seat]}: {action!r} is not {self.players + 1} integers, or has a "
-                f"share outside 0 to {self.gold}, or a vote that is not 0 or 1"
+                f"{self.names()[seat]}: {action!r} is not {self.players + 1} integers: a share "
+                f"from 0 to {self.gold} for each seat, and a vote, 0 or 1"
             )
         if int(state.phase) == VOTE:
             return int(value[-1])

@@ -287,8 +287,10 @@ class WaterAllocation(Rulebook):
         return np.where(state.living, self.purse(state), NO_BID)
 
     def breaks(self, state: WaterAllocationState, bids: PerPlayer) -> PerPlayer:
-        most = self.purse(state) if self.over_budget == "rule_break" else UNSOLD
-        return self.asked(state) & ((bids < NO_BID) | (bids > most))
+        broke = bids < NO_BID
+        if self.over_budget == "rule_break":
+            broke |= bids > self.purse(state)
+        return self.asked(state) & broke
 
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
