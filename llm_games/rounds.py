@@ -63,7 +63,8 @@ class Rounds(Rulebook):
         """Tell the round, what is known of it, and under ``last`` what is known of the last."""
         done = int(state.round)
         facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or done)]
-        now, last = {"round": min(done + 1, self.rounds), "last": None}, {"round": done}
+        now: dict[str, Any] = {"round": min(done + 1, self.rounds), "last": None}
+        last: dict[str, Any] = {"round": done}
         own = []  # what each seat is told another value of: where, by which name, all values
         for fact in facts:
             value, name = fact.of(state).tolist(), fact.said or fact.name
