@@ -194,3 +194,13 @@ def test_golden_playthrough():
     caption, _, rows = game.picture(state)
     assert caption == "Diner's dilemma: round 2 of 2, 6 costly orders, bill 130.00"
     assert rows[1] == ["player_1", "cheap", "-3.57"]
+
+
+def test_numbers_stay_within_their_columns_even_with_negative_prices():
+    game = DinersDilemma(players=2, **dict(zip(KEYS, (-9, 1, -3, 5), strict=True)))
+    low, high = np.array([(column.low, column.high) for column in game.columns()]).T
+    for dishes in ([0, 0], [0, 1], [1, 1]):
+        after, _ = game.step(game.reset(), np.array(dishes))
+        numbers = game.observe(after)
+        assert (numbers >= low).all()
+        assert (numbers <= high).all()

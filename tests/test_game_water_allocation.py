@@ -155,6 +155,12 @@ def test_ties_by_seat_alone():
         assert np.flatnonzero(outcome.record["won"]).tolist() == [winner]
 
 
+def test_a_day_without_water_can_be_given():
+    game = WaterAllocation()
+    _, outcome = game.step(game.reset(0, (), {"supplies": [0] * 20}), np.full(5, 50))
+    assert not outcome.record["won"].any()
+
+
 def test_two_tables_at_once():
     game = WaterAllocation()
     state = game.reset(0, (2,), {"supplies": np.tile([11, 17], (20, 1))})

@@ -50,6 +50,8 @@ QUESTIONS = [
         (Real("n", 0, 1000, 1), Decimal("33.25"), 332),
         (Real("n", 0, 1000, 1), Decimal("33.35"), 334),
         (Real("n", 0, 1000, 1), "0.1", 1),
+        (Real("n", 0, 1000, 1), 0, 0),
+        (Real("n", 0, 1000, 1), 100, 1000),
         (Choice("d", {"go": 1, "stay": 0}), " GO ", 1),
         (Choice("d", {"cheap": 0, "costly": 1}, other=1), "cheap_dish", 1),
         (Choice("d", {"cheap": 0, "costly": 1}, other=1), "CHEAP", 0),
