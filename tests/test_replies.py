@@ -131,6 +131,8 @@ PUBLISHED = [
     (Integer("chosen_number", 0, 100, published=bare), '{"chosen_number": 33.9}', 33),
     (Integer("chosen_number", 0, 100, published=bare), 'So {"chosen_number": 33}', None),
     (Integer("bid_amount", 0, 100, published=bare), '{"bid_amount": 9}', 9),
+    (Integer("bid_amount", 0, 100, published=bare), '{"bid": 9}', None),
+    (Integer("bid_amount", 0, 100, published=bare), "[9]", None),
     (Integer("bid_amount", 0, 100, published=bare), '```{"bid_amount": 9}```', None),
     (Integer("tokens_contributed", 0, 20), 'I put {"tokens_contributed": 9} in', 9),
     (Integer("tokens_contributed", 0, 20), '{a} {"tokens_contributed": 9}', None),
