@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,14 @@ import llm_games
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.run import ReplayFailed, RunStopped, planned, play_run, start
+from llm_games.benchmarks.runs.run import (
+    Counters,
+    ReplayFailed,
+    RunStopped,
+    planned,
+    play_run,
+    start,
+)
 from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -179,6 +187,16 @@ def test_everything_is_recorded(tmp_path, registry):
     assert [d.reward for d in goods[2]] == [r for step in goods[1] for r in step.rewards]
     with Records.open_readonly(tmp_path / "a.db") as records:
         assert planned(records) == make_plan()
+
+
+def test_a_watcher_sees_what_has_been_done(tmp_path, registry):
+    scripted(Meddler())
+    plan, path, seen = make_plan(), tmp_path / "a.db", []
+    play_run(lambda: start(plan, path), plan, players(plan), lambda now: seen.append(replace(now)))
+    found = content(path).values()
+    made = [row for _, _, decisions, _ in found for row in decisions]
+    assert [now.decisions for now in seen] == sorted(now.decisions for now in seen)
+    assert seen[-1] == Counters(len(found), len(found), len(made), sum(d.broke for d in made))
 
 
 def test_all_randomness_comes_from_the_seed(tmp_path, registry):
