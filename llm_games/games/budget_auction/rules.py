@@ -211,8 +211,8 @@ class BudgetAuction(Rounds):
             for name, value in last.items()
         }
 
-    def asks(self, state: BudgetAuctionState, player: int) -> Real:
-        return Real("bid", 0, self.of_each("assets")[player] * self.unit, self.decimals)
+    def asks(self, state: BudgetAuctionState, seat: int) -> Real:
+        return Real("bid", 0, self.of_each("assets")[seat] * self.unit, self.decimals)
 
     @property
     def heading(self) -> str:

@@ -509,14 +509,14 @@ class EnglishAuction(Rulebook):
             money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
         )  # fmt: skip
 
-    def told(self, state: EnglishAuctionState, player: int) -> dict[str, Any]:
+    def told(self, state: EnglishAuctionState, seat: int) -> dict[str, Any]:
         names, place, on_sale = self.names(), int(state.item), not state.over
         led, lots = state.leader >= 0, range(place, len(self.catalogue)) if on_sale else ()
         ahead = [
             {
                 "name": self.item_at(state, lot).name,
                 "start": int(state.starts[lot]),
-                "estimate": int(state.estimates[player, lot]),
+                "estimate": int(state.estimates[seat, lot]),
             }
             for lot in lots
         ]
@@ -527,7 +527,7 @@ class EnglishAuction(Rulebook):
             now |= {"estimate": item["estimate"], "round": int(state.item_round) + 1}
         return {
             **now,
-            "sale": self._sale(state, place - 1) if self.hears_sale(state)[player] else None,
+            "sale": self._sale(state, place - 1) if self.hears_sale(state)[seat] else None,
             "replies": [
                 {"name": name, "bid": reply if reply >= 0 else None}
                 for name, reply in zip(names, state.last_reply.tolist(), strict=True)
@@ -536,17 +536,17 @@ class EnglishAuction(Rulebook):
             "leader": names[int(state.leader)] if led else None,
             "high": int(state.high) if led else None,
             "increment": int(self.increment(state)) if self.tells_step(state) else None,
-            "budget": int(state.budget[player]),
-            "bids": int(state.bids_on_item[player]),
+            "budget": int(state.budget[seat]),
+            "bids": int(state.bids_on_item[seat]),
             "ahead": ahead,
             "standings": [
                 {
-                    "name": names[seat],
-                    "won": int(state.won[seat]),
-                    "spent": int(self.spent(state)[seat]),
-                    "profit": int(state.profit[seat]) if self.announces else None,
+                    "name": names[buyer],
+                    "won": int(state.won[buyer]),
+                    "spent": int(self.spent(state)[buyer]),
+                    "profit": int(state.profit[buyer]) if self.announces else None,
                 }
-                for seat in np.flatnonzero(state.won)
+                for buyer in np.flatnonzero(state.won)
             ],
         }
 
@@ -563,8 +563,8 @@ class EnglishAuction(Rulebook):
         """Return the item at a place in one table's order of sale."""
         return self.catalogue[int(state.order[place])]
 
-    def asks(self, state: EnglishAuctionState, player: int) -> Bid:
-        floor, budget = int(self.floor(state)), int(state.budget[player])
+    def asks(self, state: EnglishAuctionState, seat: int) -> Bid:
+        floor, budget = int(self.floor(state)), int(state.budget[seat])
         item = self.item_at(state, state.item).name
         return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
 

@@ -171,8 +171,8 @@ class SealedBidAuction(Rounds):
             Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
         )  # fmt: skip
 
-    def asks(self, state: SealedBidAuctionState, player: int) -> Integer:
-        high = None if self.same_limits else int(self.valuation(state)[player])
+    def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
+        high = None if self.same_limits else int(self.valuation(state)[seat])
         return integer("bid", None if high is None else 0, high, self.number_parse == "truncate")
 
     @property
