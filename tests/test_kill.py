@@ -3,10 +3,10 @@
 import asyncio
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 import resource
+import select
 import signal
 import sqlite3
 import subprocess
@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 from test_run import content
 
-from llm_games.benchmarks import cli
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.store import Records, Store
 
@@ -44,7 +43,7 @@ params = {{players = 3, max_shots = 6}}
 class Server:
     """Answers chats slowly, from the messages and the seed alone; counts what it has answered."""
 
-    def __init__(self, delay=0.04):
+    def __init__(self, delay=0.025):
         self.delay, self.answered = delay, Counter()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
@@ -125,21 +124,57 @@ def llm_games(*arguments, **more):
     )
 
 
-FORKED = multiprocessing.get_context("forkserver" if sys.platform != "win32" else None)
-"""Processes that have read the package already, so that what kills them meets a run."""
-FORKED.set_forkserver_preload(["llm_games.benchmarks.runs.run", "openai"])
+STEM = """
+import json, os, sys
+import openai
+from llm_games.benchmarks import cli
+from llm_games.benchmarks.runs import run
+print("ready", flush=True)
+for line in sys.stdin:
+    output, *arguments = json.loads(line)
+    if (child := os.fork()) == 0:
+        sys.stderr = open(output, "w")
+        sys.argv = ["llm-games", *arguments]
+        cli.main()
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 
-def command_line(output, arguments):
-    sys.stderr = open(output, "w")  # noqa: SIM115
-    sys.argv = ["llm-games", *map(str, arguments)]
-    cli.main()
+class Stem:
+    """A process that has read the package, and forks: what kills a child meets a run."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", STEM],
+            env=os.environ | {"PYTHONPATH": ROOT},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self.process.stdout.readline() == b"ready\n"
+
+    def start(self, output, *arguments):
+        """Run a command, whose errors go to a file; return the number of its process."""
+        self.process.stdin.write(json.dumps([*map(str, (output, *arguments))]).encode() + b"\n")
+        return int(self.process.stdout.readline())
+
+    def wait(self, seconds=120.0):
+        """Return the exit code, None if it has not ended by then."""
+        ended, _, _ = select.select([self.process.stdout], [], [], seconds)
+        return int(self.process.stdout.readline()) if ended else None
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        assert self.process.wait(10) == 0
 
 
-def forked(output, *arguments):
-    process = FORKED.Process(target=command_line, args=(output, arguments))
-    process.start()
-    return process
+@pytest.fixture
+def stem():
+    process = Stem()
+    yield process
+    process.close()
 
 
 @pytest.fixture
@@ -165,14 +200,13 @@ def recorded(path):
 
 
 @pytest.mark.slow
-def test_killed_at_twenty_random_moments(tmp_path, server, experiment):
+def test_killed_at_twenty_random_moments(tmp_path, server, experiment, stem):
     rng = random.Random(7)
     printed = tmp_path / "printed"
-    forked(printed, "--version").join()  # starts the server
     began = time.monotonic()
-    whole = forked(printed, "run", experiment, "--db", tmp_path / "whole.db", "-q")
-    whole.join()
-    assert (whole.exitcode, printed.read_text()) == (0, "")
+    stem.start(printed, "run", experiment, "--db", tmp_path / "whole.db", "-q")
+    code = stem.wait()
+    assert (code, printed.read_text()) == (0, "")
     span = time.monotonic() - began
     expected, calls = content(tmp_path / "whole.db"), recorded(tmp_path / "whole.db")
     assert server.answered == calls
@@ -184,12 +218,11 @@ def test_killed_at_twenty_random_moments(tmp_path, server, experiment):
         for _ in range(3):  # kill, kill what resumes it, and so on
             task = ("resume", path) if recorded_file(path) else ("run", experiment, "--db", path)
             before, known = recorded(path), server.answered.copy()
-            part = forked(printed, *task, "-q")
-            part.join(rng.uniform(0.1, 1) * span)
-            if part.is_alive():
-                os.kill(part.pid, signal.SIGINT if kills % 4 == 3 else signal.SIGKILL)
+            part = stem.start(printed, *task, "-q")
+            if stem.wait(rng.uniform(0.1, 1) * span) is None:
+                os.kill(part, signal.SIGINT if kills % 4 == 3 else signal.SIGKILL)
                 kills += 1
-            part.join()
+                assert stem.wait() is not None
             err = printed.read_text()
             # Python itself speaks up when it is interrupted before our first line.
             assert "Traceback" not in err or "in main" not in err, err
@@ -198,9 +231,8 @@ def test_killed_at_twenty_random_moments(tmp_path, server, experiment):
             assert not asked & before, "a recorded answer was asked for again"
         task = ("resume", path) if recorded_file(path) else ("run", experiment, "--db", path)
         before, known = recorded(path), server.answered.copy()
-        last = forked(printed, *task, "-q")
-        last.join()
-        assert last.exitcode == 0, printed.read_text()
+        stem.start(printed, *task, "-q")
+        assert stem.wait() == 0, printed.read_text()
         assert not (server.answered - known) & before
         assert content(path) == expected
         assert recorded(path) == calls

@@ -37,13 +37,13 @@ def test_packed_loss_equals_single_loss():
 
 def test_training_from_scratch_and_on(tmp_path):
     args = train.Args(
-        out=str(tmp_path), minutes=0.03, samples=200, vocabulary=512, width=32, hidden=64, packs=2
+        out=str(tmp_path), minutes=0.012, samples=200, vocabulary=512, width=32, hidden=64, packs=2
     )
     train.main(args)
     about = json.loads((tmp_path / "trained_on.json").read_text())
     assert about["prompts_sha256"] == data.prompts_hashes()
     before = TinyLM(tmp_path).llama.embed.copy()
-    train.main(train.Args(out=str(tmp_path), minutes=0.03, samples=200, resume=True, packs=2))
+    train.main(train.Args(out=str(tmp_path), minutes=0.012, samples=200, resume=True, packs=2))
     model = TinyLM(tmp_path)
     assert not np.array_equal(model.llama.embed, before)
     assert len(model.generate([Ask("<|system|>", "<|user|>", max_tokens=3)])[0].tokens) <= 3
