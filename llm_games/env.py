@@ -46,7 +46,8 @@ class Windows:
         self.holding = [own for own in self.codecs if type(own).begin is not Codec.begin]
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
-        self._plain = modes == {"numeric"} and not any(own.masked for own in self.codecs)
+        free = not any(own.masked for own in self.codecs)  # short ways for most environments
+        self._plain, self._texts = free and modes == {"numeric"}, free and modes == {"text"}
         self._words: Prompts | None = None
         self._wording, self._rules = (prompts, prompt_folder), [""] * game.players
         if modes != {"numeric"}:
@@ -106,6 +107,8 @@ class Windows:
 
     def observations(self, sight: Sight, agents: Sequence[str]) -> dict[str, Any]:
         """Return new observations."""
+        if self._texts:
+            return {a: {"text": self.text(sight.view(self.seats[a]))} for a in agents}
         if not self._plain:
             return {agent: self.observation(sight.view(self.seats[agent])) for agent in agents}
         rows = sight.numbers.copy()

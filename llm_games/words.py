@@ -141,7 +141,10 @@ class Prompts:
 
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
+        known, question = self._known(view), view.question
+        parts = [rules or self.rules(view.game, view.seat), self._block("report", known)]
+        if question is not None:
+            parts.append(self._block("request", known | {"form": question.plain_form}))
         return "\n\n".join(filter(None, parts))
 
     def _known(self, view: View) -> dict[str, Any]:
