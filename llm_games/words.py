@@ -144,7 +144,8 @@ class Prompts:
         known, question = self._known(view), view.question
         parts = [rules or self.rules(view.game, view.seat), self._block("report", known)]
         if question is not None:
-            parts.append(self._block("request", known | {"form": question.plain_form}))
+            known["form"] = question.plain_form
+            parts.append(self._block("request", known))
         return "\n\n".join(filter(None, parts))
 
     def _known(self, view: View) -> dict[str, Any]:
