@@ -141,11 +141,7 @@ class Prompts:
 
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        known, question = self._known(view), view.question
-        parts = [rules or self.rules(view.game, view.seat), self._block("report", known)]
-        if question is not None:
-            known["form"] = question.plain_form
-            parts.append(self._block("request", known))
+        parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
         return "\n\n".join(filter(None, parts))
 
     def _known(self, view: View) -> dict[str, Any]:
