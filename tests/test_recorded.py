@@ -90,7 +90,7 @@ def test_an_edition_has_a_version_of_the_package():
     from llm_games import __version__
 
     assert __version__ == "0.3.0"
-    assert editions("public_goods")["seat"] == 1
+    assert editions("public_goods")["seat"] == 2
     assert len(editions("public_goods")["wording"]) == 16
 
 
