@@ -123,7 +123,8 @@ class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status.
+    `status` is the server's HTTP status. The call had `waited` so many seconds for its turn at a
+    server that answered nobody.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class ClientError(LLMGamesError):
     ) -> None:
         super().__init__(message)
         self.transient, self.retry_after, self.status = transient, retry_after, status
+        self.waited = 0.0
 
     @property
     def limited(self) -> bool:
