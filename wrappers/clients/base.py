@@ -87,9 +87,13 @@ class Request:
         """Take any messages as a chat."""
         object.__setattr__(self, "messages", Chat.of(self.messages))
 
-    def schema(self) -> dict[str, Any] | None:
-        """Return the JSON schema of a legal reply, if a question is known."""
-        return None if self.question is None else self.question.schema(self.reasoning)
+    def schema(self, calls: bool = True) -> dict[str, Any] | None:
+        """Return the JSON schema of a legal reply, if a question is known.
+
+        Without `calls` those of tools are none: they are made in another way.
+        """
+        question = self.question if calls else getattr(self.question, "alone", self.question)
+        return None if question is None else question.schema(self.reasoning)
 
 
 @dataclass(frozen=True)
