@@ -106,7 +106,7 @@ def test_waiting_ends_and_says_how_long_and_what_to_set(status, quick):
     began = time.monotonic()
     (got,) = gather(dress(client, max_wait=0.2), ask())
     assert 0.15 <= time.monotonic() - began <= 0.6
-    assert str(got) == "no – it was waited for 0 s: max_wait = 0.2 allows no more"
+    assert str(got) == "no – it was waited for 0.2 s: max_wait = 0.2 allows no more"
     assert (got.transient, got.status) == (True, status)
     assert len(seen) > 5
 

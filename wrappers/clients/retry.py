@@ -128,9 +128,9 @@ class Retry(Layer):
         left, asked = most - waited, failure.retry_after or 0.0
         if asked <= left and left > 0:
             return min(left, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
-        said = f"it was waited for {waited:.0f} s"
-        if asked > left:
-            said += f", and it asks for {asked:.0f} s more"
+        said = f"it was waited for {round(waited, 1):g} s"
+        if asked > max(left, 0.0):
+            said += f", and it asks for {round(asked, 1):g} s more"
         raise ClientError(
             f"{failure} – {said}: max_wait = {self.max_wait:g} allows no more",
             transient=True,
