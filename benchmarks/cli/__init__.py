@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from llm_games.benchmarks.cli import cache, games, look, run
-from llm_games.benchmarks.cli.common import say
+from llm_games.benchmarks.cli.common import Commands, say
 from llm_games.errors import LLMGamesError
 from llm_games.version import __version__
 
@@ -26,15 +26,18 @@ llm-games resume FILE (of a replay: something differs)
 """
 
 app = typer.Typer(
-    help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    cls=Commands,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # with panels, help takes twice as long
 )
 
 _runs = (run.run, run.resume, look.report, look.compare, look.replay, look.watch, look.export)
-for _command in (*_runs, look.rate, games.play):
-    app.command()(_command)
-app.command("list")(games.list_all)
-app.command()(games.show)
-app.command()(games.serve_tiny)
+for _command in (*_runs, look.rate, games.play, games.list_all, games.show, games.serve_tiny):
+    _short, _name = str(_command.__doc__).partition("\n")[0], {games.list_all: "list"}.get(_command)
+    app.command(_name, short_help=_short)(_command)
 app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, or shrink it.")
 
 

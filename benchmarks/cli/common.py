@@ -7,6 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
+from typer.core import TyperGroup
+
+
+class Commands(TyperGroup):
+    """A group of commands whose help comes at once."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option; without a value, Typer would import pydantic to check it."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
 
 
 def value(metavar: str, meaning: str, *names: str, **limits: Any) -> Any:
