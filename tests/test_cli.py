@@ -20,8 +20,10 @@ from llm_games import __version__
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.progress import progress
 from llm_games.benchmarks.runs.run import Counters
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
@@ -162,6 +164,58 @@ def test_help_imports_nothing_heavy():
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == "12 []\n"
+
+
+CALLS = """
+import json, sys
+from llm_games.benchmarks import cli
+codes = []
+for sys.argv[1:] in json.loads(sys.argv[1]):
+    try:
+        cli.main()
+    except SystemExit as end:
+        codes.append(end.code)
+sys.exit(str(codes))
+"""
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_no_output_fails_for_its_encoding(tmp_path, encoding):
+    odd, raw = "γ漢", "\udce9" * (sys.platform == "linux")  # a byte that is no text
+    toml = SMALL.replace('"Small"', f'"{odd} ±"').replace("]]", ']]\nlabel = "漢 [b]"', 1)
+    (tmp_path / f"{odd}{raw}.toml").write_text(toml, "utf-8")
+    source, db = f"{odd}{raw}.toml", f"{odd}{raw}.db"
+    calls = [
+        *(["list"], ["show", "pirate_game"], ["run", source, "--dry-run"]),
+        *(["run", source, "--db", db], ["resume", db, "--json"], ["run", f"{odd}{raw}"]),
+        ["play", "public_goods", "--params", "rounds=1", "--against", "fixed:4"],
+    ]
+    env = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS, json.dumps(calls)],
+        cwd=tmp_path, env=env, capture_output=True, input="\u03b3\n12\n".encode(), timeout=60,
+    )  # fmt: skip
+    out, err = (text.decode(encoding, "surrogateescape") for text in (done.stdout, done.stderr))
+    assert err.splitlines()[-1] == str([0, 0, 0, 0, 0, 2, 0])
+    shown = {"cp1252": "gamma? ±", "ascii": "gamma? +-", "utf-8": f"{odd} ±"}[encoding]
+    assert f"{shown}, seed 1" in out
+    assert f"{shown}: random in all seats" in out
+    name = shown.split()[0] + os.fsencode(raw).decode(encoding, "surrogateescape")
+    assert f"recorded in {name}.db" in out
+    assert f"there is no file {name}" in err
+    assert ("γ-Bench" if encoding == "utf-8" else "gamma-Bench") in out
+    assert re.search(r"you +-?\d", out)
+
+
+@pytest.mark.parametrize("width", [100, 80, 60, 30])
+def test_no_table_breaks_a_number(width):
+    rows = [("gamma_bench, ratio 3/2", 6_970_593, Cell(45.25, 10.125, 5), "0 of 1000 !", "best")]
+    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "filled in": ">", "": ""}
+    console = Console(file=io.StringIO(), width=width)
+    console.print(Grid(heads, rows, foot=[("all", 63_202_435, None, "", "")], note="[b] ±"))
+    out = console.file.getvalue()
+    assert all(text in out for text in ("6,970,593", "63,202,435", "45.2 ± 10.1", "[b] ±"))
+    assert max(map(len, out.splitlines())) <= width
 
 
 def dead_address():

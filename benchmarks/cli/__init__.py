@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from llm_games.benchmarks.cli import cache, games, look, run
 from llm_games.benchmarks.cli.common import Commands, say
+from llm_games.benchmarks.runs.plain import speak_plainly
 from llm_games.errors import LLMGamesError
 from llm_games.version import __version__
 
@@ -43,6 +45,7 @@ app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, o
 
 def main() -> None:
     """Run the command line; what a user can cause ends with one message and exit code 2."""
+    speak_plainly(sys.stdin, sys.stdout, sys.stderr)
     try:
         app()
     except LLMGamesError as error:

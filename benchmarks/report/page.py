@@ -62,7 +62,9 @@ def build(
         for name, content in {out.name: text, **files.contents}.items():
             file = out.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content.encode() if isinstance(content, str) else content)
+            # a file's name may hold what is no text
+            text = content.encode(errors="replace") if isinstance(content, str) else content
+            file.write_bytes(text)
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
     return out
