@@ -21,6 +21,7 @@ from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.grid import Grid, columns
+from llm_games.benchmarks.runs.paper import papers
 from llm_games.benchmarks.runs.progress import progress
 from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
@@ -209,10 +210,10 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
 
 @pytest.mark.parametrize("width", [100, 80, 60, 30])
 def test_no_table_breaks_a_number(width):
-    rows = [("gamma_bench, ratio 3/2", 6_970_593, Cell(45.25, 10.125, 5), "0 of 1000 !", "best")]
-    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "filled in": ">", "": ""}
+    rows = [("gamma_bench, ratio 3/2", 6_970_593, Cell(45.25, 10.125, 5), "0 of 1000 !")]
+    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "filled in": ">"}
     console = Console(file=io.StringIO(), width=width)
-    console.print(Grid(heads, rows, foot=[("all", 63_202_435, None, "", "")], note="[b] ±"))
+    console.print(Grid(heads, rows, foot=[("all", 63_202_435, None, "")], note="[b] ±"))
     out = console.file.getvalue()
     assert all(text in out for text in ("6,970,593", "63,202,435", "45.2 ± 10.1", "[b] ±"))
     assert max(map(len, out.splitlines())) <= width
@@ -320,6 +321,44 @@ def test_a_new_report_leaves_nothing_of_the_old_one(llm_games, small, tmp_path):
     assert "mine.png" in after
     assert any("battle" in name for name in before)
     assert not any("battle" in name for name in after)
+
+
+def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
+    llm_games, small, tmp_path, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+
+    def broken(*_, **__):
+        return 1 / 0
+
+    def crooked(run):
+        return Grid(columns("player", "calls", ","), [("random", "no number")])
+
+    monkeypatch.setattr("llm_games.benchmarks.report.figures._payoffs", broken)
+    monkeypatch.setattr("llm_games.benchmarks.report.tables.player_grid", crooked)
+    monkeypatch.setattr("llm_games.benchmarks.report.export._rounds", broken)
+    gamma = next(paper for paper in papers() if paper.title == "γ-Bench")
+    for module in ("report.page", "runs.paper"):
+        name = f"llm_games.benchmarks.{module}.papers"
+        monkeypatch.setattr(name, lambda: (gamma._replace(sections=broken),))
+    monkeypatch.setattr("llm_games.benchmarks.runs.summary._summary", broken)
+    code, out, err = llm_games("run", small, "--db", "a.db", "--report", "page", "--json")
+    assert (code, json.loads(out)["report"]) == (1, "page/report.html")
+    whys = [
+        "γ-Bench could not be made: ZeroDivisionError: division by zero",
+        "The figure “public_goods payoffs” could not be made: ZeroDivisionError: division by zero",
+        "The table of players could not be made: ValueError: Cannot specify",
+        "tables/rounds.csv could not be made: ZeroDivisionError: division by zero",
+    ]
+    page = (tmp_path / "page" / "report.html").read_text()
+    assert "report: page/report.html" in err
+    assert "the results cannot be shown: ZeroDivisionError" in err
+    assert all(why in err and page.count(why) >= 2 for why in whys[:3])
+    assert whys[3] in err
+    assert whys[3] in page
+    assert "Traceback" not in err
+    assert 'href="figures/public_goods.svg"' in page
+    assert (tmp_path / "page" / "tables" / "scores.csv").exists()
 
 
 def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_path, monkeypatch):

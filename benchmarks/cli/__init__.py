@@ -20,7 +20,7 @@ Exit codes:
 0  done
 
 1  stopped early, since the model or the disk failed or the budget is spent; go on with:
-llm-games resume FILE (of a replay: something differs)
+llm-games resume FILE (of a replay: something differs; of a report: a part of it is missing)
 
 2  something is wrong with what was asked; the message says what and the way out
 

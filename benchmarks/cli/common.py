@@ -54,15 +54,24 @@ def say(text: str) -> None:
 
 def write_report(
     dbs: list[Path], out: Path, open_it: bool, quiet: bool = False, **how: Any
-) -> Path:
-    """Write a report of runs, see `report.build`, say where it is, and open it if asked for."""
-    from llm_games.benchmarks.report import build
+) -> tuple[Path, int]:
+    """Write a report of runs, see `report.build`, say where it is, and open it if asked for.
 
-    page = build(dbs, out, **how)
-    if not quiet:
+    Returned are its path and an exit code: 1 if a part of it is missing, which is said.
+    """
+    from llm_games.benchmarks.report import ReportIncomplete, build
+
+    missing = None
+    try:
+        page = build(dbs, out, **how)
+    except ReportIncomplete as error:
+        page, missing = error.path, error
+    if not quiet or missing:
         say(f"report: {page}")
+    if missing:
+        say(f"error: the report is incomplete:\n{missing}")
     if open_it:
         import webbrowser
 
         webbrowser.open(page.absolute().as_uri())
-    return page
+    return page, int(missing is not None)

@@ -109,20 +109,20 @@ class Grid:
             yield Text(plain(self.note, console.encoding))
 
     def _widths(self, rows: Sequence[Sequence[str]], room: int) -> Sequence[int]:
-        """Return the columns' widths, if need be so that words are broken, but no numbers."""
+        """Return the columns' widths: heads are cut, then lines of words, then words; no number."""
         from rich.cells import cell_len
 
-        def longest(texts: Iterable[str]) -> int:
+        def longest(*texts: str) -> int:
             return max(map(cell_len, texts), default=0)
 
-        columns = list(zip(*rows, strict=True))
-        widths, whole, broken = list(map(longest, columns)), list[int](), list[int]()
+        columns, steps = list(zip(*rows, strict=True)), []
         for (head, *cells), form in zip(columns, self.columns.values(), strict=True):
-            words = " ".join(cells).split()
-            whole.append(longest([*head.split(), *(cells if form else words)]))
-            least = longest([*head.split(), *(words if form == ">" else cells)])
-            broken.append(least if form else min(whole[-1], NARROW))
-        for least in (whole, broken):
+            words = longest(*head.split(), *" ".join(cells).split())
+            line = longest(*head.split(), *cells)
+            kinds = {"": (line, words, min(words, NARROW)), ">": (line, line, words)}
+            steps.append(kinds.get(form, (line, line, line)))
+        widths = [longest(*column) for column in columns]
+        for least in zip(*steps, strict=True):
             while sum(widths) > room and (
                 wide := [i for i, width in enumerate(widths) if width > least[i]]
             ):
