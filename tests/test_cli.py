@@ -19,10 +19,13 @@ from rich.console import Console
 from llm_games import __version__
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
+from llm_games.benchmarks.papers.alympics.metrics import living
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.report.tables import score_grid
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import papers
 from llm_games.benchmarks.runs.progress import progress
+from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
@@ -299,6 +302,49 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
     assert game["payoff_of"] == {"fixed:90": 90, "fixed:10": 10}
+
+
+PAPERS = """
+episodes = 2
+seats = ["random"]
+[[games]]
+game = "water_allocation"
+[[games]]
+game = "beauty_contest"
+params = {players = 3, rounds = 2, prize_rule = "split"}
+[[games]]
+game = "english_auction"
+params = {items = "items_1"}
+[[games]]
+game = "public_goods"
+params = {players = 3, rounds = 2}
+"""
+
+
+def test_what_papers_judge_by_is_the_same_in_all_outputs(llm_games, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    (tmp_path / "papers.toml").write_text(PAPERS)
+    code, out, _ = llm_games("run", "papers.toml", "--db", "a.db")
+    assert code == 0
+    found = json.loads(llm_games("resume", "a.db", "--json")[1])["games"]
+    assert [game["measure"] and (game["measure"]["name"], game["measure"]["better"])
+            for game in found] == [
+        ("survivors", "higher"), ("deviation", "lower"), ("failed bids", "lower"), None,
+    ]  # fmt: skip
+    with Records.open_readonly("a.db") as records:
+        run = read(records, "corrected")
+        page = {row["game"].text: row for row in score_grid(run, ["public_goods"], []).dicts()}
+        alive = [sum(living(episode.records)) for episode in run.games[0].done]
+    for game in found[:3]:
+        name, mean, std = (game["measure"][key] for key in ("name", "mean", "std"))
+        assert page[game["label"]][name] == (mean, std, 2)
+        digits = 1 if name == "survivors" else 3
+        [line] = [line for line in out.splitlines() if line.startswith(game["label"])]
+        assert f"{mean:.{digits}f} ± {std:.{digits}f}" in line
+    assert found[0]["measured"] == alive
+    assert found[1]["measure"]["mean"] > 0
+    assert "Failed bids: corrected failure rate" in out.replace("\n", " ")
+    assert "lower is better" in out
 
 
 def test_runs_without_a_common_episode_are_said_to_have_none(llm_games, small):
