@@ -53,6 +53,7 @@ _DOUBT = _words(
     r"maximum|average|winning|asked|want me|too)\b",
     r"n['’]t\b|(?<!\bI )\bwould\b(?! like| be)|(?<!\bas )(?<!\bas in )(?<!\bas in the )\blast\b",
 )
+_POLITE = _words(r"\bwould\b|['’]d\b")  # or a condition, which then stands before it
 _OFFERED = _words(r"\b(?:would|or)\b")  # doubtful where the answers of a reply differ
 _SOMEBODY = (
     r"\b(?:(?:player|pirate|bidder|opponent|rival|seat|resident|user|assistant)s?"
@@ -108,13 +109,14 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     if struck or line.lstrip(_LAYOUT).startswith(("?", "？")) or _DOUBT_BEHIND.match(after):
         return QUOTED
     whole = not after or after[0] in ".!;。！"  # nothing of its sentence is behind it
-    if clause and not _doubtful(clause, differ):
+    polite = _POLITE.search(clause) is not None
+    if clause and not _doubtful(sentence if polite else clause, differ):
         if _FINAL.search(clause) or (whole and differ and _BETTER.search(sentence)):
             return FINAL
         if _MARKED.search(clause):
             return MARKED
-    scope = clause if len(clause.split()) > 1 or _CONNECTED.match(clause) else sentence
-    if _doubtful(scope, differ):
+    short = len(clause.split()) < 2 and not _CONNECTED.match(clause)
+    if _doubtful(sentence if short or polite else clause, differ):
         return QUOTED
     if _MINE.match(line):
         return MARKED
