@@ -256,9 +256,10 @@ def test_a_thousand_decisions_under_fire_killed_and_interrupted(tmp_path):
     assert sum(len(decisions) for _, _, decisions, _ in expected.values()) >= 1000
     stem = Stem(QUICK)
     outages = {400: (0.5, ""), 1300: (0.5, "503")}
-    with FaultServer(Trials(), reply=played, outages=outages) as server:
+    trials = Trials()
+    with FaultServer(trials, reply=played, outages=outages) as server:
         file = tmp_path / "x.toml"
-        raw = config(server, LONG, timeout=1.0)
+        raw = config(server, LONG, timeout=0.6)
         file.write_text("\n".join(f"{name} = {toml(value)}" for name, value in raw.items()))
         child = stem.start(printed, "run", file, "--db", path, "-q")
         for how, after in ((signal.SIGKILL, 300), (signal.SIGINT, 700), (signal.SIGKILL, 1000)):
@@ -274,4 +275,4 @@ def test_a_thousand_decisions_under_fire_killed_and_interrupted(tmp_path):
         done = replay(records)
     steps = sum(len(steps) for _, steps, *_ in expected.values())
     assert (done.differences, done.steps) == ((), steps)
-    assert {*server.served} >= {*FAULTS, *ODD}
+    assert {*server.served} >= {*trials.faults, *ODD}
