@@ -82,6 +82,8 @@ class Request:
     kind: str = "move"
     tools: tuple[Mapping[str, Any], ...] = ()
     """what may be called natively, each ``{"name", "description", "parameters": JSON schema}``"""
+    guarded: bool = False
+    """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
 
     def __post_init__(self) -> None:
         """Take any messages as a chat."""
