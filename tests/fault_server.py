@@ -292,7 +292,7 @@ class FaultServer:
             return [FATAL[name][0]]
         if name in ODD:
             return ODD[name](ok)
-        return [http(200, REPLIES.get(name, ok))]
+        return [http(200, ok if name == "ok" else REPLIES[name])]
 
 
 # -- a server that plays --------------------------------------------------------------------------
