@@ -269,7 +269,7 @@ def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_pat
         "game.toml": goods.replace("goods", "godos"),
         "range.toml": goods + "params = {tokens = 0}",
         "dead.toml": goods + f'seats = ["openai:m"]\n[models.m]\nbase_url = "{dead_address()}"\n'
-        "retries = 0",
+        "max_wait = 0",
         "folder.toml": goods + 'seats = ["tiny"]\n[player]\nprompt_folder = "nofolder"',
         "taken.db": "something of the user's",
     }
@@ -511,7 +511,7 @@ def test_the_embedded_model_plays_offline_and_is_called_a_toy(llm_games, tmp_pat
 
 @pytest.mark.slow
 def test_a_run_against_a_real_server_and_one_that_is_gone(llm_games, tmp_path):
-    (tmp_path / "short.toml").write_text(SHORT + "[models.tiny]\nretries = 0\n")
+    (tmp_path / "short.toml").write_text(SHORT + "[models.tiny]\nmax_wait = 0\n")
     port = int(dead_address().rpartition(":")[2].partition("/")[0])
     at = ("--seat", "openai:tiny", "--base-url", f"http://127.0.0.1:{port}/v1", "--db", "a.db")
     with serving(port):

@@ -16,7 +16,7 @@ max_tokens = 50
 temperature = 0.0
 [models.m]
 base_url = "{url}"
-retries = 2
+max_wait = 60
 max_in_flight = 40
 [prices.m]
 input = 2.0

@@ -27,6 +27,9 @@ Tokens = Annotated[int | None, value("N", "of prompts and replies")]
 Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
 PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
+MaxWait = Annotated[
+    float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
 
 
 def run(
@@ -62,6 +65,7 @@ def run(
     ] = None,
     scoring: common.Scoring = None,
     base_url: common.BaseUrl = None,
+    max_wait: MaxWait = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -87,7 +91,8 @@ def run(
     from llm_games.benchmarks.runs.store import check_free
 
     named = ("episodes", "seed", "temperature", "prompts", "reasoning", "persona", "scoring")
-    given = {name: context.params[name] for name in (*named, "base_url")} | _costs(context)
+    given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
+    given |= _costs(context)
     past = int(memory) if memory is not None and memory.isdecimal() else memory
     plan = plan_of(source, Overrides.of(seats=seat, games=game, memory=past, **given))
     if dry_run:
@@ -103,6 +108,7 @@ def run(
 def resume(
     context: Context,
     db: common.Database,
+    max_wait: MaxWait = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -123,6 +129,7 @@ def resume(
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
+        plan = plan.with_patience(max_wait)
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
     if owed:
