@@ -153,6 +153,8 @@ class Overrides:
     def of(cls, **given: Any) -> Overrides:
         """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
         given = {name: value for name, value in given.items() if value is not None}
+        alone = [name for name in ("seats", "games") if isinstance(given.get(name), str)]
+        given |= {name: [given[name]] for name in alone}
         own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
         limits = [name for name in given if name.startswith("budget_")]
         budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
@@ -174,7 +176,7 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     """Return a raw game without some keys; seats that name the run's player stay."""
     if not isinstance(game, dict):
         return game
-    seats = game["seats"] if isinstance(game.get("seats"), list) else []
+    seats = game["seats"] if isinstance(game.get("seats"), list) else [game.get("seats")]
     names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
     gone = set(keys) - ({"seats"} if DEFAULT in names else set())
     return {key: value for key, value in game.items() if key not in gone}
