@@ -155,8 +155,8 @@ def test_help_and_version(llm_games):
 HELP = """
 import contextlib, io, sys
 from llm_games.benchmarks import cli
-names = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
-for arguments in ([], *([name.replace("_", "-")] for name in names), ["cache"], ["cache", "prune"]):
+names = [command.name for command in cli.app.registered_commands]
+for arguments in ([], *([name] for name in names), ["cache"], ["cache", "prune"]):
     sys.argv = ["llm-games", *arguments, "--help"]
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
         cli.main()
