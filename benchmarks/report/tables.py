@@ -9,7 +9,7 @@ import numpy as np
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import SEED, Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import editions, judged, measure_of, scores
+from llm_games.benchmarks.runs.paper import editions, measure_of, scores
 from llm_games.benchmarks.runs.reader import Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
 
@@ -34,20 +34,22 @@ def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Gri
     score, other = f"score, {kinds[0]}", kinds[1]
     heads = {"game": "", "runs done": ">"}
     heads |= {score: ".1f", "95 % interval": ">", other: ".1f"} if scored else {}
-    others = {m.name: m.form for m in map(measure_of, run.games) if m}
+    measures = {game.label: measure for game in run.games if (measure := measure_of(game))}
+    others = {measure.name: measure.form for measure in measures.values()}
     heads |= others | {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
     rows: list[list[Value]] = []
     for game in run.games:
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        measure = measure_of(game)
+        measure = measures.get(game.label)
+        found = {measure.name: list(map(measure.of, game.done))} if measure else {}
         regret = game.done if has_deviation(game.name) else []
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
             *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
-            *(_mean(judged(game)) if measure and measure.name == name else None for name in others),
+            *(_mean([x for x in found.get(name, ()) if x is not None]) for name in others),
             float(game.filled) if game.played else None,
             _mean([e.rewards.sum(axis=0).mean() for e in game.done]),
             _mean([float(e.regret().sum(axis=1).mean()) for e in regret]),

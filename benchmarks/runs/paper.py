@@ -127,13 +127,6 @@ def measure_of(game: Game) -> Measure | None:
     return paper and paper.measure
 
 
-def judged(game: Game) -> list[float]:
-    """Return what a game's finished episodes come to by its paper's measure, if it is defined."""
-    measure = measure_of(game)
-    values = map(measure.of, game.done) if measure else ()
-    return [value for value in values if value is not None]
-
-
 def scorings() -> list[Scoring]:
     """Return how papers score."""
     return [paper.scoring for paper in papers() if paper.scoring]
