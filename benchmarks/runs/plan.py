@@ -153,6 +153,8 @@ class Overrides:
     def of(cls, **given: Any) -> Overrides:
         """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
         given = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(given.get("seats", ()), list | tuple):
+            given["seats"] = [given["seats"]]
         own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
         limits = [name for name in given if name.startswith("budget_")]
         budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
@@ -174,7 +176,7 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     """Return a raw game without some keys; seats that name the run's player stay."""
     if not isinstance(game, dict):
         return game
-    seats = game["seats"] if isinstance(game.get("seats"), list) else []
+    seats = game["seats"] if isinstance(game.get("seats"), list) else [game.get("seats")]
     names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
     gone = set(keys) - ({"seats"} if DEFAULT in names else set())
     return {key: value for key, value in game.items() if key not in gone}
@@ -193,8 +195,9 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     overrides = overrides or Overrides()
     checked(config.ModelSettings, overrides.settings, "command line")
     called = [{game.label or game.game, game.game} for game in file.games]
-    wanted, known = set(overrides.games), set().union(*called)
-    for name in overrides.games:
+    only = [overrides.games] if isinstance(overrides.games, str) else overrides.games
+    wanted, known = set(only), set().union(*called)
+    for name in only:
         if name not in known:
             raise unknown("game in this run called", name, known)
     games = [
