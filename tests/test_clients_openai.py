@@ -47,7 +47,7 @@ class Server:
     """
 
     def __init__(self):
-        self.script, self.seen, self.headers, self.times = [], [], [], []
+        self.script, self.seen, self.headers, self.times, self.paths = [], [], [], [], []
         self.now = self.most = 0
         self.lock = threading.Lock()
         self.delay = 0.0
@@ -74,6 +74,7 @@ class Server:
             self.seen.append(body)
             self.headers.append({k.lower(): v for k, v in handler.headers.items()})
             self.times.append(time.monotonic())
+            self.paths.append(handler.path)
             step = self.script[min(len(self.seen), len(self.script)) - 1]
             self.now += 1
             self.most = max(self.most, self.now)
