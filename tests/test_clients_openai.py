@@ -85,7 +85,8 @@ class Server:
         data = whole if isinstance(whole, bytes) else whole.encode()
         kind = "text/html" if isinstance(said, str) else "application/json"
         handler.send_response(status)
-        handler.send_header("content-type", kind)
+        if "content-type" not in headers:
+            handler.send_header("content-type", kind)
         handler.send_header("content-length", str(len(data) + 50 * ("drop" in headers)))
         for name, value in headers.items():
             handler.send_header(name, value)

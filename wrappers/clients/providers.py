@@ -214,7 +214,12 @@ class ProviderClient(OpenAIClient):
         form, tools = options.get("response_format"), options.get("tools", ())
         parameters = ModelRequestParameters(
             function_tools=[
-                ToolDefinition(t["name"], t["parameters"], t["description"]) for t in tools
+                ToolDefinition(
+                    name=tool["name"],
+                    parameters_json_schema=tool["parameters"],
+                    description=tool["description"],
+                )
+                for tool in tools
             ],
             output_mode="native" if form else "text",
             output_object=form and OutputObjectDefinition(form, answers.REPLY, strict=True),
