@@ -26,6 +26,7 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
+from llm_games.wrappers.clients.answers import LIMITS
 from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
 from llm_games.wrappers.clients.secrets import Secret
 
@@ -38,7 +39,6 @@ MOST_AT_ONCE = 10_000
 """Connections to one server; below, `Limit` decides."""
 CONNECT = 15.0
 """Seconds to connect."""
-LIMITS = ("max_completion_tokens", "max_tokens")
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
     "service_tier", "tools", "stream", "stream_options",
