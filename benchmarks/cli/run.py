@@ -26,6 +26,7 @@ Calls = Annotated[int | None, value("N", "stop before there are more calls of mo
 Tokens = Annotated[int | None, value("N", "of prompts and replies")]
 Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
 PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
+NEEDS = "limit", "low", "high"
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 
 
@@ -143,18 +144,25 @@ def _costs(context: Context) -> dict[str, Any]:
 
 
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
-    from llm_games.benchmarks.cli.tables import estimate_table
-    from llm_games.benchmarks.runs.estimate import estimate
+    from llm_games.benchmarks.cli.tables import budget_lines, estimate_table
+    from llm_games.benchmarks.runs.estimate import estimate, fits
     from llm_games.benchmarks.runs.plan import players
 
     unasked = plan.without_keys()
-    rows = estimate(unasked, players(unasked, unasked.shared(use_cache=False)))
+    shared = unasked.shared(use_cache=False)
+    rows, budget = estimate(unasked, players(unasked, shared)), shared.ledger.budget
     if as_json:
-        print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
+        told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
+        told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
+        needs = {name: [str(n) for n in numbers] for name, *numbers in fits(budget, rows)}
+        told["budget"] = {n: dict(zip(NEEDS, of, strict=True)) for n, of in needs.items()}
+        print(json.dumps(told))
         return
     terminal = console()
     terminal.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
+    for line in budget_lines(budget, rows):
+        terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 

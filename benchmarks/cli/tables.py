@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.compare import Comparison
-from llm_games.benchmarks.runs.estimate import Estimate
+from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import papers
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.summary import GameSummary
-from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
 
 SHOWN = 20
@@ -23,12 +24,41 @@ SHOWN = 20
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
-    """Return the table of what a run would ask, with the totals."""
-    lines = [(r.label, r.episodes, r.decisions, r.calls, r.tokens_in, r.tokens_out) for r in rows]
-    _, *numbers = zip(*lines, strict=True)
-    total = ("all, about", *map(sum, numbers))
-    heads = columns("game", "episodes, decisions, calls, tokens in, tokens out", ",")
-    return Grid(heads, lines, foot=[total])
+    """Return the table of what a run would ask and cost, with the totals."""
+    heads = columns("game", "episodes, decisions, calls", ",")
+    heads |= columns("", "tokens in, tokens out", ">")
+    priced = any(row.priced for row in rows)
+    low, high = (added(getattr(row, end) for row in rows) for end in ("low", "high"))
+    lines = [(r.label, r.episodes, r.decisions, r.low, r.high, r.priced) for r in rows]
+    sums = [sum(line[i] for line in lines) for i in (1, 2)]
+    lines += [("all, about", *sums, low, high, priced)]
+    table = [
+        [label, *counts, least.calls, _range(least, most, "tokens_in")]
+        + [_range(least, most, "tokens_out")]
+        + ([_range(least, most, "money") if costs else None] if priced else [])
+        for label, *counts, least, most, costs in lines
+    ]
+    return Grid(heads | ({"money": ">"} if priced else {}), table[:-1], foot=table[-1:])
+
+
+def _range(low: Usage, high: Usage, what: str) -> str:
+    ends = [about(getattr(usage, what)) for usage in (low, high)]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def about(value: Any) -> str:
+    """Write an estimate with three figures: ``1.23M``, ``45.6k``, ``0.00789``."""
+    for size, unit in ((10**6, "M"), (10**3, "k")):
+        if value >= size and not isinstance(value, Decimal):
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}" if not isinstance(value, Decimal) or value < 1 else f"{value:,.2f}"
+
+
+def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
+    """Say of each limit of a budget whether the run will stay below it."""
+    for name, limit, least, most in fits(budget, rows):
+        answer = "enough" if most <= limit else "too little" if least > limit else "perhaps enough"
+        yield f"budget, {name} = {limit:,}: {answer} for {about(least)} to {about(most)}"
 
 
 def run_tables(

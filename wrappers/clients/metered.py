@@ -57,7 +57,7 @@ class Metered(Layer):
         self._highest = self.price.highest() if self.price else Price()
         paid = self._highest.input or self._highest.output
         self._limited = ledger.limited("tokens") or bool(paid and ledger.limited("money"))
-        if set(getattr(client, "leave_out", ())) >= NAMES:
+        if NAMES.intersection(getattr(client, "leave_out", ())):
             ledger.lengths[self.name].sent = False
 
     async def complete(self, request: Request) -> Completion:
@@ -106,7 +106,7 @@ class Metered(Layer):
         """Find out how long replies get, and what the server does with limits."""
         self.estimator.learn(request, answer)
         known, limit = self.ledger.lengths[self.name], request.sampling.max_tokens
-        known.sent = known.sent and not set(answer.left_out or ()) >= NAMES
+        known.sent = known.sent and not NAMES.intersection(answer.left_out or ())
         if limit and answer.tokens_out > limit and known.sent and known.kept:
             known.kept = False
             if self._limited:
