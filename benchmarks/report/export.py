@@ -13,6 +13,7 @@ from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
 from llm_games.benchmarks.runs.paper import action, editions, score
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.replies import ReplyOutcome
+from llm_games.wrappers.clients.budget import Usage
 
 
 class Files:
@@ -35,6 +36,7 @@ class Files:
 
 Row = dict[str, Any]
 OUTCOMES = get_args(ReplyOutcome)
+TOKENS = "in", "out", "cached", "reasoning"
 
 
 def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
@@ -68,7 +70,6 @@ def _scores(run: Run) -> Iterator[Row]:
                 "payoff_of_a_seat": e.rewards.sum(axis=0).mean() if done else None,
                 **{"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls},
                 **{"tokens_in": did.tokens_in, "tokens_out": did.tokens_out},
-                "cost": did.cost if run.priced else None,
                 "seconds": e.seconds,
             }
 
@@ -98,7 +99,7 @@ def _calls(run: Run) -> Iterator[Row]:
 def _players(run: Run) -> Iterator[Row]:
     """Yield a row for each player: its decisions, and the replies that were to be moves."""
     for player in run.players.values():
-        did = player.did
+        did, spent = player.did, run.spent.players.get(player.name, Usage())
         yield {
             "player": player.name,
             "kind": player.kind,
@@ -107,9 +108,8 @@ def _players(run: Run) -> Iterator[Row]:
             "filled_in": did.filled,
             "calls": did.moves.total(),
             **{outcome: did.moves[outcome] for outcome in OUTCOMES},
-            "tokens_in": did.tokens_in,
-            "tokens_out": did.tokens_out,
-            "cost": did.cost if run.priced else None,
+            **{f"tokens_{k}": getattr(spent, f"tokens_{k}") for k in TOKENS},
+            "cost": spent.money if run.priced else None,
             "latency_median": np.median(did.latencies) if did.calls else None,
             "latency_total": sum(did.latencies),
         }

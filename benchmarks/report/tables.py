@@ -12,6 +12,7 @@ from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import editions, scores
 from llm_games.benchmarks.runs.reader import Run, added
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
+from llm_games.wrappers.clients.budget import Usage
 
 BREAKS = {
     "unparsable": "format",
@@ -72,12 +73,22 @@ def usage_grid(run: Run) -> Grid:
     for label, episodes in [*parts, ("all", run.episodes)] if len(parts) > 1 else parts:
         took = [e.seconds for e in episodes if e.seconds is not None]
         did = added(e.did for e in episodes)
-        asked = (did.calls, did.tokens_in, did.tokens_out) if did.calls else (None, None, None)
+        spent = run.spent.total if label == "all" else run.spent.games.get(label)
         waited = seconds(sum(did.latencies)) if did.calls else None
         median = seconds(float(np.median(took))) if took else None
-        cost = did.cost if run.priced else None
-        rows.append([label, did.decisions, *asked, cost, waited, median])
+        rows.append([label, did.decisions, *_spent(run, spent), waited, median])
+        if label == "all" and (greetings := run.spent.seats.get("")):
+            row = ["greetings", None, *_spent(run, greetings), None, None]
+            rows.insert(-1, row)
     return Grid(heads, rows)
+
+
+def _spent(run: Run, usage: Usage | None) -> list[Value]:
+    """Return calls, tokens and cost; dashes for one who asks nobody."""
+    if not usage:
+        return [None] * 4
+    cost = float(usage.money) if run.priced else None
+    return [usage.calls, usage.tokens_in, usage.tokens_out, cost]
 
 
 def comparison_grid(found: Sequence[Comparison]) -> Grid:
@@ -105,8 +116,9 @@ def player_grid(run: Run) -> Grid:
         calls, share = did.moves.total(), filled_in(did.filled, did.decisions)
         if did.calls:
             middle, late = np.quantile(did.latencies, [0.5, 0.95])
-            tokens = f"{did.tokens_in:,} / {did.tokens_out:,}"
             latency = f"{seconds(middle)} / {seconds(late)}"
+        if spent := run.spent.players.get(player.name):
+            tokens = f"{spent.tokens_in:,} / {spent.tokens_out:,}"
         name = Label(player.name, did.model, share > MARK)
         breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
         row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]
