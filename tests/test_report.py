@@ -2,6 +2,7 @@ import csv
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Store
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
+from llm_games.wrappers.clients.budget import Usage
 
 OUTCOMES = ("valid", "valid", "valid", "unparsable", "out_of_range", "refused", "truncated")
 

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -100,17 +99,18 @@ def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
     return found
 
 
-def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield of each limit of a budget: its name, itself, the least and the most that is needed.
+def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield of each limit of a budget its name and: `limit`, `low` and `high` need, if it `fits`.
 
-    Of a seat's limit, what the seat needs that needs most.
+    The need of a seat's limit is that of the seat which needs most.
     """
     whole = [(added(row.low for row in rows), added(row.high for row in rows))]
     seats = [pair for row in rows for pair in row.seats.values()] or whole
     for suffix, needs in (("", whole), ("_per_seat", seats)):
         for what, limit in budget.limits(bool(suffix)).items():
-            least, most = (max(getattr(need[i], what) for need in needs) for i in (0, 1))
-            yield f"{what}{suffix}", limit, least, most
+            low, high = (max(getattr(need[i], what) for need in needs) for i in (0, 1))
+            answer = "yes" if high <= limit else "no" if low > limit else "perhaps"
+            yield f"{what}{suffix}", {"limit": limit, "low": low, "high": high, "fits": answer}
 
 
 def _times(usage: Usage, many: int) -> Usage:

@@ -40,8 +40,8 @@ class Tally:
     """What was decided and asked for, added up.
 
     `filled` counts decisions that the rules filled in, `read` how completions were read, by kind
-    (``move``, ``plan`` …) and outcome; `latencies` are seconds of each call; `model` is as the first
-    server called it. Tries that brought no completion are only in `Run.spent`.
+    (``move``, ``plan`` …) and outcome; `latencies` are seconds of each call; `model` is as the
+    first server called it. Calls that brought none are only in `Run.spent`.
     """
 
     decisions: int = 0
