@@ -328,7 +328,7 @@ def test_tokens_and_costs_are_those_of_the_books(tmp_path):
     text = Text(page(path)).text
     assert "calls 13 tokens in / out 1,300 / 30 cost 4.3333" in text
     assert re.search(r"greetings – 1 100 10 0.3333", text)
-    assert re.search(r"battle_royale \d+ 12 1,200 20 4 ", text)
+    assert re.search(r"battle_royale \d+ 12 1,200 20 4.0000 ", text)
     [row] = rows_of(tmp_path / "tables/players.csv")
     assert Decimal(row["cost"]) == pytest.approx(Decimal(4))
     assert [row[f"tokens_{kind}"] for kind in ("in", "out", "cached", "reasoning")] == [

@@ -205,11 +205,12 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.spending import Spending
     from llm_games.benchmarks.runs.store import Records
-    from llm_games.benchmarks.runs.summary import spending, summary, total
+    from llm_games.benchmarks.runs.summary import summary, total
 
     with Records.open_readonly(path) as records:
-        usage, spent, page, code = records.usage(), spending(records.spent()), None, 0
+        usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
             games = summary(records)
         except Exception as error:  # such as of a paper's score; the record and its report stand
@@ -221,7 +222,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
         for table in run_tables(games, overall) if games else ():
             terminal.print(table)
-        for line in spent_lines(spent["models"]):
+        for line in spent_lines(spent.models):
             terminal.print(line, soft_wrap=True, **PLAIN)
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
@@ -229,7 +230,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         page, missing = common.write_report([path], out, open_it, quiet or as_json)
         code = max(code, missing)
     if as_json:
-        kinds = spent.items()
+        kinds = {"models": spent.models, "seats": spent.seats}.items()
         told = {
             "db": str(path),
             "report": page and str(page),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-<<<<<<< HEAD
 from decimal import Decimal
-=======
 from operator import attrgetter
->>>>>>> main
 from typing import Any
 
 import numpy as np

@@ -73,19 +73,21 @@ def bootstrap(columns: Sequence[Sequence[float]]) -> str:
 def usage_grid(run: Run) -> Grid:
     """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
-    heads |= {"cost": ".4g", "waited for replies": ">", "an episode took (median)": ">"}
+    heads |= {"cost": ".4f", "waited for replies": ">", "an episode took (median)": ">"}
     parts = [(game.label, game.episodes) for game in run.games]
+    greetings = run.spent.seats.get("")
+    if len(parts) > 1 or greetings:
+        parts.append(("all", run.episodes))
     rows: list[list[Value]] = []
-    for label, episodes in [*parts, ("all", run.episodes)] if len(parts) > 1 else parts:
+    for label, episodes in parts:
         took = [e.seconds for e in episodes if e.seconds is not None]
         did = added(e.did for e in episodes)
         spent = run.spent.total if label == "all" else run.spent.games.get(label)
         waited = seconds(sum(did.latencies)) if did.calls else None
         median = seconds(float(np.median(took))) if took else None
         rows.append([label, did.decisions, *_spent(run, spent), waited, median])
-        if label == "all" and (greetings := run.spent.seats.get("")):
-            row = ["greetings", None, *_spent(run, greetings), None, None]
-            rows.insert(-1, row)
+    if greetings:
+        rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
     return Grid(heads, rows)
 
 
@@ -99,13 +101,13 @@ def _spent(run: Run, usage: Usage | None) -> list[Value]:
 
 def spent_grid(run: Run) -> Grid:
     """Return what was spent on each model by each seat, also on tries that brought no reply."""
-    tokens = "tokens in, of these cached, tokens out, of these thoughts"
+    tokens = "tokens in, cached, tokens out, thoughts"
     heads = columns("seat, model", f"calls, failed, {tokens}", ",") | {"money": ".4f"}
-    rows = [
-        [seat or "greeting", model, u.calls, u.failures, u.tokens_in, u.tokens_cached]
-        + [u.tokens_out, u.tokens_reasoning, float(u.money)]
-        for (model, seat), u in run.spent.pairs.items()
-    ]
+    rows: list[list[Value]] = []
+    for (model, seat), u in run.spent.pairs.items():
+        tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
+        row = [seat or "greeting", model, u.calls, u.failures, *tokens_in, *tokens_out]
+        rows.append([*row, float(u.money)])
     return Grid(heads, rows, name="spent")
 
 
