@@ -113,8 +113,8 @@ def test_terminal_report_and_file_have_what_the_server_counted(llm_games, thinke
     assert (total.tokens_cached, total.tokens_reasoning) == (thinker.cached, thinker.thoughts)
     assert total.money == thinker.money
 
-    said = f"{server[0]:,} tokens in, {server[1]:,} out, money {thinker.money:.4f}"
-    assert said in out
+    said = f"{server[0]:,} tokens in ({thinker.cached:,} cached), {server[1]:,} out "
+    assert said + f"({thinker.thoughts:,} of thoughts), money {thinker.money:.4f}" in out
     found = json.loads(llm_games("resume", "a.db", "--json")[1])["spent"]
     assert Decimal(found["models"]["thinker"]["money"]) == thinker.money
 

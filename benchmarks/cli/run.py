@@ -24,7 +24,7 @@ CacheFile = Annotated[
 NoCache = Annotated[bool, Option("--no-cache", help="keep no replies and use none")]
 Calls = Annotated[int | None, value("N", "stop before there are more calls of models")]
 Tokens = Annotated[int | None, value("N", "of prompts and replies")]
-Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
+Money = Annotated[float | None, value("X", "in the currency of the prices; of known ones dollars")]
 PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
@@ -153,10 +153,13 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     from llm_games.benchmarks.cli.tables import budget_lines, estimate_table
     from llm_games.benchmarks.runs.estimate import estimate, fits
     from llm_games.benchmarks.runs.plan import players
+    from llm_games.wrappers.clients.stack import layers
+    from llm_games.wrappers.llm_policy import LLMPolicy
 
     unasked = plan.without_keys()
     shared = unasked.shared(use_cache=False)
-    rows, budget = estimate(unasked, players(unasked, shared)), shared.ledger.budget
+    made, budget = players(unasked, shared), shared.ledger.budget
+    rows = estimate(unasked, made)
     if as_json:
         told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
         told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
@@ -168,6 +171,10 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     terminal.print(estimate_table(rows))
     for line in budget_lines(budget, rows):
         terminal.print(line, **PLAIN)
+    asked = [list(layers(p.client))[-1] for p in made.values() if isinstance(p, LLMPolicy)]
+    served = {client.name for client in asked if hasattr(client, "base_url")}
+    if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
+        terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 

@@ -112,7 +112,9 @@ def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
     for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
         money = f", money {usage.money:.4f}" * bool(usage.money)
-        tokens = f"{usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
+        cached = f" ({usage.tokens_cached:,} cached)" * bool(usage.tokens_cached)
+        thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
+        tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
         yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
 
 

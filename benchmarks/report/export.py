@@ -15,7 +15,6 @@ from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
 from llm_games.benchmarks.runs.paper import action, editions, score
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.replies import ReplyOutcome
-from llm_games.wrappers.clients.budget import Usage
 
 
 class Files:
@@ -38,7 +37,7 @@ class Files:
 
 Row = dict[str, Any]
 OUTCOMES = get_args(ReplyOutcome)
-TOKENS = "in", "out", "cached", "reasoning"
+TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"
 
 
 def tables(
@@ -108,7 +107,7 @@ def _calls(run: Run) -> Iterator[Row]:
 def _players(run: Run) -> Iterator[Row]:
     """Yield a row for each player: its decisions, and the replies that were to be moves."""
     for player in run.players.values():
-        did, spent = player.did, run.spent.players.get(player.name, Usage())
+        did, spent = player.did, run.spent.players.get(player.name)
         yield {
             "player": player.name,
             "kind": player.kind,
@@ -117,8 +116,8 @@ def _players(run: Run) -> Iterator[Row]:
             "filled_in": did.filled,
             "calls": did.moves.total(),
             **{outcome: did.moves[outcome] for outcome in OUTCOMES},
-            **{f"tokens_{k}": getattr(spent, f"tokens_{k}") for k in TOKENS},
-            "cost": spent.money if run.priced else None,
+            **{name: getattr(spent or did, name, 0) for name in TOKENS},
+            "cost": spent.money if spent and run.priced else None,
             "latency_median": np.median(did.latencies) if did.calls else None,
             "latency_total": sum(did.latencies),
         }

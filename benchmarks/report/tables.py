@@ -83,18 +83,21 @@ def usage_grid(run: Run) -> Grid:
         took = [e.seconds for e in episodes if e.seconds is not None]
         did = added(e.did for e in episodes)
         spent = run.spent.total if label == "all" else run.spent.games.get(label)
+        asked: list[Value] = [None] * 4
+        if spent and spent.calls:
+            asked = _spent(run, spent)
+        elif did.calls:  # replies of a record, which cost nothing
+            asked = [did.calls, did.tokens_in, did.tokens_out, None]
         waited = seconds(sum(did.latencies)) if did.calls else None
         median = seconds(float(np.median(took))) if took else None
-        rows.append([label, did.decisions, *_spent(run, spent), waited, median])
+        rows.append([label, did.decisions, *asked, waited, median])
     if greetings:
         rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
     return Grid(heads, rows)
 
 
-def _spent(run: Run, usage: Usage | None) -> list[Value]:
-    """Return calls, tokens and cost; dashes for one who asks nobody."""
-    if not usage:
-        return [None] * 4
+def _spent(run: Run, usage: Usage) -> list[Value]:
+    """Return calls, tokens and cost."""
     cost = float(usage.money) if run.priced else None
     return [usage.calls, usage.tokens_in, usage.tokens_out, cost]
 
@@ -137,8 +140,8 @@ def player_grid(run: Run) -> Grid:
         if did.calls:
             middle, late = np.quantile(did.latencies, [0.5, 0.95])
             latency = f"{seconds(middle)} / {seconds(late)}"
-        if spent := run.spent.players.get(player.name):
-            tokens = f"{spent.tokens_in:,} / {spent.tokens_out:,}"
+            paid = run.spent.players.get(player.name, did)
+            tokens = f"{paid.tokens_in:,} / {paid.tokens_out:,}"
         name = Label(player.name, did.model, share > MARK)
         breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
         row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]

@@ -13,8 +13,8 @@ class Spending:
     """The usage of a run: in `total`, and by ``models``, ``seats``, ``games`` and ``players``.
 
     Seats are as `Ledger.seat_of` names them, "" for greetings, which are no game's; games go by
-    label and players by name. Before version 0.3 seats went by game and were those of the table, so
-    that two labels of one game, and players who changed seats, cannot be told apart: they miss.
+    label and players by name. Who asked nobody misses; so do players before version 0.3, when seats
+    went by game and were those of the table, and two labels of one game.
     """
 
     def __init__(self, records: Records) -> None:
@@ -25,13 +25,11 @@ class Spending:
         known = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
         known |= {row.label: row for row in rows}
         old = [int(part) for part in re.findall(r"\d+", records.package)[:2]] < [0, 3]
-        planned = records.config.get("games", ()) if old else ()
-        moved = {game["label"] for game in planned if game.get("order") == "shuffled"}
         for (model, seat), usage in self.pairs.items():
             label, _, place = seat.rpartition("/player_")
             found = [self.total, self.models[model], self.seats[seat]]
             if (row := known.get(label)) is not None:
                 found += [self.games[row.label]]
-                found += [] if row.label in moved else [self.players[row.seats[int(place)]]]
+                found += [] if old else [self.players[row.seats[int(place)]]]
             for one in found:
                 one.add(usage)
