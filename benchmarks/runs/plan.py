@@ -114,7 +114,7 @@ class RunPlan(Settings):
         plan = self.model_copy(deep=True)
         for seat in (seat for game in plan.games for seat in game.seats):
             if seat.player.startswith("openai:"):
-                for key in ("api_key_env", "api_key_file"):
+                for key in ("api_key_env", "api_key_file", "headers"):
                     seat.client.pop(key, None)
                 seat.client["api_key"] = "none"
         return plan
