@@ -30,7 +30,7 @@ from llm_games.benchmarks.runs.paper import (
     owner,
     papers,
 )
-from llm_games.benchmarks.runs.reader import Game, Run, added, read
+from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
@@ -258,7 +258,7 @@ def _about(game: Game) -> str:
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
-    file, did = run.file, added(player.did for player in run.players.values())
+    file = run.file
     done = sum(episode.row.status == "done" for episode in run.episodes)
     facts = [
         ("file", file.path.name),
@@ -269,9 +269,10 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("episodes", f"{done} of {len(run.episodes)} done"),
         ("played for", "–" if run.seconds is None else tables.seconds(run.seconds)),
     ]
-    if did.calls:
-        tokens = f"{did.tokens_in:,} / {did.tokens_out:,}"
-        facts += [("calls", f"{did.calls:,}"), ("tokens in / out", tokens)]
+    if (spent := run.spent.total).calls:
+        tokens = f"{spent.tokens_in:,} / {spent.tokens_out:,}"
+        facts += [("calls", f"{spent.calls:,}"), ("tokens in / out", tokens)]
+        facts += [("cost", f"{spent.money:.4f}")] if run.priced else []
     return facts
 
 
