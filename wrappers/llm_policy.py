@@ -9,6 +9,7 @@ import threading
 from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, Request, Sampling
+from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
@@ -67,7 +69,7 @@ class LLMPolicy(Policy):
     its end and a server can reuse what it has read.
 
     Args:
-        client: where completions come from.
+        client: where completions come from; or an async function of a request, see `Function`.
         prompts: the wording, ``"v1"`` … ``"v5"`` or a file in `prompt_folder`.
         prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
         reasoning: ask for an explanation before the answer.
@@ -110,6 +112,8 @@ class LLMPolicy(Policy):
         sampling: Sampling | None = None,
         **drawing: Any,
     ) -> None:
+        if iscoroutinefunction(client):
+            client = client_of(client)
         if not isinstance(client, Client):
             raise BadParameter(
                 f"client must have a name, complete and close, got {type(client).__name__}"
@@ -222,6 +226,7 @@ class LLMPolicy(Policy):
                 seed=next(seeds),
                 who=view.who._replace(call=calls + len(attempts)),
                 kind=kind,
+                view=view,
             )
             attempt, reply = await self._attempt(request, asked, bench)
             attempts.append(attempt)

@@ -17,7 +17,8 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
 from llm_games.view import Who
-from llm_games.wrappers.llm_policy import run_sync
+from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
+from llm_games.wrappers.own import player_of
 from llm_games.wrappers.policy import Decision, Note, Policy
 
 
@@ -193,8 +194,8 @@ async def play_table(
 
 
 def play(
-    game: Rulebook | str,
-    policies: Sequence[Policy],
+    game: Rulebook | type[Rulebook] | str,
+    policies: Sequence[Any],
     seed: int = 0,
     *,
     max_steps: int | None = None,
@@ -203,14 +204,19 @@ def play(
 ) -> Episode:
     """Play one table and wait for its end, see `play_table`.
 
-    A game may be given by name, with the `parameters` that `llm_games.rulebook` takes.
+    A game may be given by name or as a class, with the `parameters` that `llm_games.rulebook`
+    takes; players also as clients or plain functions, see `player_of`.
     """
-    if isinstance(game, str):
-        game = rulebook(game, **parameters)
-    elif parameters:
-        raise BadParameter(f"{sorted(parameters)[0]!r}: parameters go with a game's name only")
+    game = rulebook(game, **parameters)
+    if isinstance(policies, list | tuple):
+        policies = [p if isinstance(p, Policy | str) else _policy(p) for p in policies]
     episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
     return episode
+
+
+def _policy(thing: Any) -> Policy:
+    found = player_of(thing)
+    return found if isinstance(found, Policy) else LLMPolicy(found)
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:

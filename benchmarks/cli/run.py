@@ -122,7 +122,7 @@ def resume(
     from llm_games.benchmarks.runs.store import Records, Store
 
     with Records.open_readonly(db) as records:
-        plan = planned(records).with_costs(Overrides.of(**_costs(context)))
+        plan = planned(records).with_costs(Overrides.of(**_costs(context))).with_own({})
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
     if owed:
