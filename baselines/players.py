@@ -88,11 +88,17 @@ def _share(value: str) -> Fraction:
 
 
 def _asking(
-    where: str | Client, value: Any, client: Settings, settings: Settings, **usual: Any
+    where: str | Client,
+    value: Any,
+    client: Settings,
+    settings: Settings,
+    like: str = "",
+    **usual: Any,
 ) -> Policy:
     """Return a player on a client with its layers, once all settings are known to exist.
 
-    The client is one, or ``module:function`` of ours that makes it.
+    The client is one, or ``module:function`` of ours that makes it and takes settings `like`
+    another one.
     """
     from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
@@ -100,11 +106,11 @@ def _asking(
     from llm_games.wrappers.mind import Planning
 
     if isinstance(where, str):
-        module, _, name = where.partition(":")
-        make = getattr(import_module(f"llm_games.{module}"), name)
+        make, declared = _ours(where), _ours(like or where)
+        name, calling = declared.__name__, list(signature(declared).parameters)[1:]
     else:
-        name, make = where.name, lambda value: where
-    calling = [*list(signature(make).parameters)[1:], *LAYER_SETTINGS]
+        make, name, calling = (lambda value: where), where.name, []
+    calling += LAYER_SETTINGS
     talking = list(signature(LLMPolicy).parameters)[1:-1]
     talking += [*signature(Sampling).parameters, *signature(Planning).parameters]
     for key in client:
@@ -116,6 +122,11 @@ def _asking(
     given = {**usual, **client}
     layers = {key: given.pop(key) for key in LAYER_SETTINGS if key in given}
     return llm_player(dress(make(value, **given), **layers), settings)
+
+
+def _ours(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(f"llm_games.{module}"), name)
 
 
 def _constrained(value: str) -> bool:
@@ -202,7 +213,14 @@ ELSEWHERE = {
     "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
-PROVIDED = partial(_asking, "wrappers.clients.providers:client_for", retries=3, max_in_flight=64)
+SERVER: dict[str, Any] = {"retries": 3, "max_in_flight": 64}
+"""Layers of clients of servers."""
+PROVIDED = partial(
+    _asking,
+    "wrappers.clients.providers:client_for",
+    like="wrappers.clients.openai:OpenAIClient",
+    **SERVER,
+)
 """Makes a player by the name ``provider/model``."""
 
 
@@ -262,7 +280,7 @@ def reading(name: str) -> str:
     head, ways = name.partition(":")[0], {}
     if head in {*PLAYERS, *ELSEWHERE} or head in _own(*rooms.ROOMS):
         ways["kind"] = f"the kind of player {head!r}"
-    elif _is_provider(name):
+    elif on_server(name):
         ways["provider"] = f"a model of {name.partition('/')[0]!r}"
     if is_named(name):
         file = Path(head if head.endswith(".py") else f"{head}.py")
@@ -273,13 +291,18 @@ def reading(name: str) -> str:
     return next(iter(ways), "")
 
 
-def _is_provider(name: str) -> bool:
+def on_server(name: str) -> bool:
+    """Return whether a player is a model on a server: ``openai:NAME``, or ``provider/model``."""
     provider, slash, model = name.partition("/")
-    if not slash or not model:
-        return False
-    from llm_games.wrappers.clients.providers import PROVIDERS
+    if name.startswith("openai:") or not slash or not model:
+        return name.startswith("openai:")
+    return provider in _providers()
 
-    return provider in PROVIDERS
+
+def _providers() -> set[str]:
+    from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
+
+    return {*ADAPTED, *COMPATIBLE}
 
 
 def asks_model(player: Any) -> bool:
@@ -340,6 +363,8 @@ def make_player(
     about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
     if about is None and kind in ELSEWHERE:
         raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
+    if about is None and "/" in name:
+        raise unknown("provider", kind.partition("/")[0], _providers())
     if about is None:
         raise unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
     if colon and not about.value:

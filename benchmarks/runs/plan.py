@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from llm_games.baselines.players import PLAYERS, Kind, asks_model, make_player, reading
+from llm_games.baselines.players import PLAYERS, Kind, asks_model, make_player, on_server, reading
 from llm_games.benchmarks.runs import config, served
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
 from llm_games.benchmarks.runs.own import written
@@ -141,7 +141,7 @@ class RunPlan(Settings):
         """Return the plan for players that shall ask nobody: servers get no key."""
         plan = self.model_copy(update={"games": [g.model_copy(deep=True) for g in self.games]})
         for seat in (seat for game in plan.games for seat in game.seats):
-            if seat.player.startswith("openai:"):
+            if on_server(seat.player):
                 for key in ("api_key_env", "api_key_file"):
                     seat.client.pop(key, None)
                 seat.client["api_key"] = "none"
@@ -254,7 +254,7 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
     """Check that what the command line sets reaches a player."""
     asked = {seat.player for game in games for seat in game.seats if seat.asks}
     for key in settings:
-        if key == "base_url" and not any(player.startswith("openai:") for player in asked):
+        if key == "base_url" and not any(map(on_server, asked)):
             raise ConfigError(
                 f"{source}: --base-url is for players behind a server, and there is none; give "
                 "one: --seat openai:MODEL"
@@ -427,12 +427,12 @@ def _seat(
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
     if is_model(player, own):
+        before, model = (f"{kind}:", model) if kind in PLAYERS else ("", player)
         described = file.models[model].given() if model in file.models else {}
-        if described:
-            player = f"{kind}:{described.pop('model', model)}"
+        player = before + described.pop("model", model) if described else player
         common = {"max_attempts": file.max_attempts} | file.player.given()
         merged = common | described | merged | last
-        if kind != "openai" and "base_url" in last:
+        if not on_server(player) and "base_url" in last:
             merged.pop("base_url")
     return PlannedSeat(
         player=player,
