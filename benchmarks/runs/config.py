@@ -102,7 +102,7 @@ class ServerSettings(Settings):
     api_key_env: str | None = None  # the environment variable that holds the key
     api_key_file: str | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)  # seconds for one call
-    retries: int | None = Field(default=None, ge=0, le=100)
+    max_wait: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for it, by a call
     max_in_flight: AtOnce | None = None  # fewer while the server refuses some as too many
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None  # prompts and replies together

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import dataclasses
 import json
@@ -33,6 +32,7 @@ from llm_games.wrappers.clients.stack import Shared, dress, layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.own import Own, client_of
 from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.seats import together
 
 DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
@@ -55,6 +55,11 @@ class PlannedSeat(Settings):
     def asks(self) -> bool:
         """Whether it asks a language model: others have no settings."""
         return bool(self.settings)
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether its client has layers around it: it asks a model, and is no recording."""
+        return self.asks and not self.player.startswith("recorded:")
 
     @property
     def own(self) -> bool:
@@ -137,9 +142,20 @@ class RunPlan(Settings):
         cache = str(overrides.cache) if overrides.cache else self.cache
         return self.model_copy(update={"budget": budget, "cache": cache})
 
+    def with_patience(self, max_wait: float | None) -> RunPlan:
+        """Return the plan with calls that wait so many seconds for a server; None: as planned."""
+        plan = self._copy()
+        for seat in (seat for game in plan.games for seat in game.seats):
+            if max_wait is not None and seat.has_layers:
+                seat.client["max_wait"] = max_wait
+        return plan
+
+    def _copy(self) -> RunPlan:
+        return self.model_copy(update={"games": [g.model_copy(deep=True) for g in self.games]})
+
     def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
-        plan = self.model_copy(update={"games": [g.model_copy(deep=True) for g in self.games]})
+        plan = self._copy()
         for seat in (seat for game in plan.games for seat in game.seats):
             if on_server(seat.player):
                 for key in ("api_key_env", "api_key_file"):
@@ -304,8 +320,8 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
     """Make the player of a seat; objects come in place of their labels."""
-    shares = seat.asks and not seat.player.startswith("recorded:")
-    client, settings = seat.client | ({"shared": shared} if shares else {}), dict(seat.settings)
+    client, settings = seat.client, dict(seat.settings)
+    client = client | ({"shared": shared} if seat.has_layers else {})
     if "tools" in settings:
         settings["tools"] = [_meant(tool, plan.own) for tool in settings["tools"]]
     player = _meant(seat.player, plan.own)
@@ -334,7 +350,8 @@ async def check(made: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
-    hello = Request(({"role": "user", "content": "Say hello."},), sampling=Sampling(max_tokens=16))
+    said = ({"role": "user", "content": "Say hello."},)
+    hello = Request(said, sampling=Sampling(max_tokens=16), kind="greeting")
 
     async def ask(client: Client) -> None:
         try:
@@ -342,7 +359,7 @@ async def check(made: Mapping[str, Policy]) -> None:
         except ClientError as error:
             raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
 
-    await asyncio.gather(*map(ask, clients.values()))
+    await together(map(ask, clients.values()))
 
 
 def _is_own(client: Client) -> bool:
@@ -434,6 +451,8 @@ def _seat(
         merged = common | described | merged | last
         if not on_server(player) and "base_url" in last:
             merged.pop("base_url")
+        if "max_wait" in last and player.startswith("recorded:"):
+            merged.pop("max_wait")
     return PlannedSeat(
         player=player,
         name=seat.name or _short(seat.player),
