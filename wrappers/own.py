@@ -18,7 +18,10 @@ from llm_games.wrappers.policy import Policy
 
 ANSWERED = "You answered: "
 """Stands before own answers where a chat is one text."""
-PLAYER = "a player is a Policy, a client, or a function of (observation) or (observation, view)"
+PLAYER = (
+    "a player is a name such as 'rational', a Policy, a client, or a function of (observation) or "
+    "(observation, view)"
+)
 CLIENT = "a client has a name, complete and close, or is a function of (request)"
 
 

@@ -176,7 +176,7 @@ def _play(
     """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.runs.progress import progress
     from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players
-    from llm_games.benchmarks.runs.store import Unwritable
+    from llm_games.benchmarks.runs.store import StoreError, Unwritable
 
     how = f"all that happened is in {path}; go on with: llm-games resume {path}"
     with seated_players(plan, use_cache) as made:
@@ -193,6 +193,12 @@ def _play(
                 raise
             say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
             raise Exit(1) from None
+        except StoreError:
+            raise
+        except Exception:  # such as of somebody's own player, which comes out as itself
+            if path.exists():
+                say(f"stopped by an error; {how}")
+            raise
 
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
