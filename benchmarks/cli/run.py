@@ -174,9 +174,9 @@ def _play(
     resumed: bool = False,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
     from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players
-    from llm_games.benchmarks.runs.store import StoreError, Unwritable
 
     how = f"all that happened is in {path}; go on with: llm-games resume {path}"
     with seated_players(plan, use_cache) as made:

@@ -165,10 +165,7 @@ class RunPlan(Settings):
 
     def shared(self, use_cache: bool = True) -> Shared:
         """Return what all players of the run share: ledger, gates, cache (or a `CacheError`)."""
-        prices = {
-            model: books.Price(**{name: Decimal(str(money)) for name, money in price})
-            for model, price in self.prices.items()
-        }
+        prices = {model: price.price() for model, price in self.prices.items()}
         limits: dict[str, Any] = {
             name: Decimal(str(value)) if isinstance(value, float) else value
             for name, value in self.budget

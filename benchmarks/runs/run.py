@@ -170,6 +170,8 @@ class _Books:
         self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
         for (model, seat), usage in store.spent().items():
             self.ledger.book(model, seat, usage)
+        prices = self.ledger.prices.items()
+        store.note_prices({model: price.plain() for model, price in prices})
         self.write()
 
     def enter(self, model: str, seat: str) -> None:
@@ -197,8 +199,16 @@ class _Run:
         self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
         self.counters = Counters(waits=self.books.waits)
+        self.books.ledger.seat_of = self.seat
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
+
+    def seat(self, who: Who) -> str:
+        """Return whose call is booked: the game's label and the seat as configured."""
+        if who.episode not in self.records:
+            return seat_of(who)
+        row = self.records[who.episode].row
+        return seat_of(who._replace(run=row.game.label, seat=row.seating[who.seat]))
 
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
@@ -296,7 +306,7 @@ class _Record(Recorded):
             return row.completion()
         row = await self._live(client, request, at, number, prompt)
         self.store.add(row, self.row.id)
-        self.run.books.enter(client.name, seat_of(request))
+        self.run.books.enter(client.name, self.run.seat(request.who))
         await self.store.durable()
         return row.completion()
 

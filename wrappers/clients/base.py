@@ -84,6 +84,8 @@ class Request:
     """what may be called natively, each ``{"name", "description", "parameters": JSON schema}``"""
     view: View | None = field(default=None, compare=False, repr=False)
     """what the seat sees, for clients that decide by more than the words"""
+    guarded: bool = False
+    """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
 
     def __post_init__(self) -> None:
         """Take any messages as a chat."""

@@ -12,9 +12,10 @@ from inspect import signature
 from typing import Any
 
 from llm_games.wrappers.clients.base import Client
-from llm_games.wrappers.clients.budget import Ledger, Metered
+from llm_games.wrappers.clients.budget import Ledger
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
+from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.tokens import Estimator
 
@@ -62,7 +63,7 @@ def dress(
     """
     shared, estimator = shared or Shared(), Estimator()
     source = str(getattr(client, "base_url", "") or getattr(client, "path", ""))
-    dressed: Client = Metered(client, shared.ledger, estimator)
+    dressed: Client = Metered(client, shared.ledger, estimator, max_in_flight)
     limits = (max_in_flight, requests_per_minute, tokens_per_minute)
     if any(limit is not None for limit in limits):
         limits = (64 if max_in_flight is None else max_in_flight, *limits[1:])
