@@ -160,6 +160,8 @@ def mind_of(game: str) -> type[Mind]:
     return getattr(rooms.part(game, "mind"), "MIND", Mind)
 
 
+SERVER: dict[str, Any] = {"max_wait": 600, "max_in_flight": 64}
+"""Layers around clients of servers."""
 PLAYERS: dict[str, Kind] = {
     "rational": Kind("plays an equilibrium"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),
@@ -192,9 +194,7 @@ PLAYERS: dict[str, Kind] = {
         "a language model behind an OpenAI-compatible server",
         value="<model>",
         needs_value=True,
-        model=partial(
-            _asking, "wrappers.clients.openai:OpenAIClient", max_wait=600, max_in_flight=64
-        ),
+        model=partial(_asking, "wrappers.clients.openai:OpenAIClient", **SERVER),
     ),
     "transformers": Kind(
         "a local language model, by its folder",
@@ -215,8 +215,6 @@ ELSEWHERE = {
     "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
-SERVER: dict[str, Any] = {"retries": 3, "max_in_flight": 64}
-"""Layers of clients of servers."""
 PROVIDED = partial(
     _asking,
     "wrappers.clients.providers:client_for",

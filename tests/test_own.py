@@ -210,6 +210,7 @@ def test_what_a_record_needs_is_said_when_it_is_gone(folder, llm_games):
     assert replayed("a.db").differences == ()
     del sys.modules["mygames"]
     (folder / "mygames.py").unlink()
+    editions.editions.cache_clear()
     for command in ("report", "replay"):
         code, _, said = llm_games(command, "a.db")
         assert (code, "there is no module mygames" in said) == (2, True), said

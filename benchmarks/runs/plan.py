@@ -198,6 +198,8 @@ class Overrides:
     def of(cls, **given: Any) -> Overrides:
         """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
         given = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(given.get("seats", ()), list | tuple):
+            given["seats"] = [given["seats"]]
         own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
         limits = [name for name in given if name.startswith("budget_")]
         budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
