@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +17,7 @@ from llm_games.benchmarks.runs.api import Results
 from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.run import RunStopped
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.registry import game_class
 from llm_games.wrappers.clients.base import Completion
@@ -364,7 +366,7 @@ def test_a_run_of_objects_is_resumed_with_them(folder):
         run("a.db", breaks=True)
     with pytest.raises(ConfigError, match=r"mine\. Hand .*llm_games.resume\(FILE, own={'mine': "):
         lg.resume("a.db")
-    with pytest.raises(ConfigError, match="did you mean 'mine'"):
+    with pytest.raises(ConfigError, match="not written down: mine"):
         lg.resume("a.db", {"mina": contribute})
     with pytest.raises(ConfigError, match=r"takes cache and budget_\.\.\., got seed"):
         lg.resume("a.db", {"mine": contribute}, seed=3)
@@ -398,6 +400,12 @@ def test_objects_that_take_no_seat(folder, seats, says):
         lg.run(goods(*(seats * 2)[:2]), "a.db")
     assert says in str(error.value)
     assert not (folder / "a.db").exists()
+
+
+def test_objects_of_games_that_are_left_out_are_not_asked_for(folder):
+    raw = goods({"player": lambda observation: 3, "name": "mine"}, "random")
+    raw["games"].append(raw["games"][0] | {"label": "more", "seats": ["random"]})
+    assert lg.run(raw, "a.db", games=["more"]).games.keys() == {"more"}
 
 
 def test_a_game_in_a_function_cannot_be_written_down():
@@ -495,3 +503,51 @@ def test_clients_and_tools_of_ones_own_are_checked():
     with pytest.raises(BadParameter, match="json:dumps is no Tool, but <function dumps"):
         make_player("tiny", tools=["json:dumps"])
     assert json.dumps
+
+
+def test_a_budget_stops_a_function_and_the_run_goes_on(folder):
+    raw = goods(contribute, "random", episodes=3)
+    with pytest.raises(RunStopped, match="calls"):
+        lg.run(raw, "a.db", budget_calls=2)
+    done = lg.resume("a.db", budget_calls=6)
+    assert done.games["public_goods"].episodes == {"done": 3}
+    assert actions("a.db") == actions(lg.run(raw, "b.db").path)
+
+
+def test_async_functions_play_together_and_others_one_after_another(folder):
+    most, now = {}, {}
+
+    def began(name):
+        now[name] = now.get(name, 0) + 1
+        most[name] = max(most.get(name, 0), now[name])
+
+    async def together(observation):
+        began("together")
+        await asyncio.sleep(0.01)
+        now["together"] -= 1
+        return 3
+
+    def alone(observation):
+        began("alone")
+        time.sleep(0.001)
+        now["alone"] -= 1
+        return 3
+
+    seats = [{"player": player, "name": player.__name__} for player in (together, alone)]
+    lg.run(goods(*seats, episodes=4), "a.db")
+    assert most == {"together": 4, "alone": 1}
+
+
+def test_other_doors_take_ones_own_too(folder):
+    import gymnasium
+
+    env = lg.make("mygames:Duel", rounds=1)
+    observations, _ = env.reset(seed=1)
+    assert "2 players in a game of 1 round" in observations["player_0"]["text"]
+    learner = gymnasium.make(
+        "llm_games/PublicGoods-v0", players=2, opponents="agents/mine.py:agent"
+    )
+    learner.reset(seed=1)
+    assert learner.step(3)[4]
+    done = lg.run(goods("random", "random"), "a.db", seats=contribute)
+    assert {action for _, action in actions(done.path)} == {3}

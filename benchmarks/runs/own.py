@@ -42,8 +42,8 @@ def _table(raw: Mapping[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(key: str, value: Any, label: Any, own: dict[str, Any]) -> Any:
-    if key in ("params", "given"):
-        return value
+    if key == "params":
+        return _plain(value)
     if isinstance(value, Mapping):
         return _table(value, own)
     if isinstance(value, list | tuple):
@@ -79,13 +79,14 @@ def _game(game: Any) -> str:
 
 def _params(game: Rulebook) -> dict[str, Any]:
     """Return the parameters of a game that are not the usual, as plain values."""
-    values = ((f, getattr(game, f.name)) for f in dataclasses.fields(game))
-    return {f.name: _plain(value) for f, value in values if value != f.default}
+    values = {f.name: (getattr(game, f.name), f.default) for f in dataclasses.fields(game)}
+    return _plain({name: value for name, (value, usual) in values.items() if value != usual})
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
+    """Return a value of parameters as JSON has it; errors are raised where it is written."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if value is None:
-        return "none"
     return str(value) if isinstance(value, Fraction) else value

@@ -122,11 +122,8 @@ class RunPlan(Settings):
     """by label, objects that seats need and that cannot be found by a name; not written down"""
 
     def with_own(self, own: Mapping[str, Any]) -> RunPlan:
-        """Return the plan with these objects; `ConfigError` if they are not those it needs."""
+        """Return the plan with these objects; a `ConfigError` names those that it lacks."""
         needed = {one for game in self.games for seat in game.seats for one in seat.labels()}
-        for label in own:
-            if label not in needed:
-                raise ConfigError(str(unknown("object in this run called", label, needed)))
         if lost := sorted(needed - set(own)):
             given = ", ".join(f"{label!r}: ..." for label in lost)
             raise ConfigError(
