@@ -170,6 +170,40 @@ def test_help_imports_nothing_heavy():
     assert done.stdout == "12 []\n"
 
 
+def test_any_setting_can_be_set(llm_games):
+    at = ("--seat", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--dry-run", "--json")
+    given = ["temperature=default", "stop=['.']", "extra_body={top_k = 5}", "leave_out=['seed']"]
+    given += ["tool_calls=json", "timeout=900.0", 'headers={X-Key = "env:HOME"}']
+    sets = [word for one in given for word in ("--set", one)]
+    code, out, _ = llm_games("run", "gamma-bench", *at, *sets)
+    assert code == 0
+    seat = json.loads(out)["plan"]["games"][0]["seats"][0]
+    settings, client = seat["settings"], seat["client"]
+    assert (settings["temperature"], settings["stop"]) == ("default", ["."])
+    assert settings["extra_body"] == {"top_k": 5}
+    assert (client["leave_out"], client["tool_calls"], client["timeout"]) == (["seed"], "json", 900)
+    assert client["headers"] == {"X-Key": "env:HOME"}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["temperature"], "write NAME=VALUE"),
+        (["temperature=1", "temperature=2"], "given twice"),
+        (["temperatur=1"], "did you mean 'temperature'"),
+        (["temperature=3"], "from 0 to 2"),
+        (["stop=['"], "is no value of TOML"),
+        (["leave_out=['sed']"], "did you mean 'seed'"),
+        (["headers={X-Api-Key = 'sk-1'}"], "keys are never written down"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_said(llm_games, given, says):
+    sets = [word for one in given for word in ("--set", one)]
+    at = ("--seat", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--dry-run")
+    code, _, err = llm_games("run", "gamma-bench", *at, *sets)
+    assert (code, says in err) == (2, True), err
+
+
 CALLS = """
 import json, sys
 from llm_games.benchmarks import cli

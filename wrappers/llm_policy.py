@@ -255,6 +255,7 @@ class LLMPolicy(Policy):
                     who=view.who._replace(call=made),
                     kind=kind,
                     view=view,
+                    tools=bench.offers() if bench else (),
                 )
                 try:
                     self._check_fits(memory, request)
@@ -282,8 +283,9 @@ class LLMPolicy(Policy):
         """Make one call; return it, and how it was read."""
         completion = await self.client.complete(request)
         reply = read_reply(completion.text, question, self.reading, completion.finish)
-        if bench and isinstance(reply.action, Call):
-            why, detail = bench.call(reply.action)
+        native = completion.finish != "refusal" and completion.tool_calls
+        if bench and bench.left and (native or isinstance(reply.action, Call)):
+            why, detail = bench.native(native) if native else bench.call(reply.action)
             reply = Reply("tool", why=why, detail=detail)
         attempt = Attempt(
             **vars(completion),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,10 @@ PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
     float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
+Assigned = Annotated[
+    list[str] | None,
+    value("NAME=VALUE", "any setting of a model's player, as in TOML; can be repeated", "--set"),
 ]
 
 
@@ -66,6 +71,7 @@ def run(
     scoring: common.Scoring = None,
     base_url: common.BaseUrl = None,
     max_wait: MaxWait = None,
+    assigned: Assigned = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -94,7 +100,9 @@ def run(
     given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
     given |= _costs(context)
     past = int(memory) if memory is not None and memory.isdecimal() else memory
-    plan = plan_of(source, Overrides.of(seats=seat, games=game, memory=past, **given))
+    overrides = Overrides.of(seats=seat, games=game, memory=past, **given)
+    settings = {**overrides.settings, **_settings(assigned or [], overrides.settings)}
+    plan = plan_of(source, replace(overrides, settings=settings))
     if dry_run:
         _dry_run(plan, as_json)
         return
@@ -137,6 +145,28 @@ def resume(
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, as_json, quiet, report_to, open_it)
+
+
+def _settings(assigned: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Read ``NAME=VALUE``: a value of TOML, or a word as it is."""
+    import tomllib
+
+    from llm_games.benchmarks.runs.config import ConfigError
+
+    given: dict[str, Any] = {}
+    for pair in assigned:
+        name, sign, text = pair.partition("=")
+        if not sign or not name.strip():
+            raise ConfigError(f"--set {pair}: write NAME=VALUE, such as temperature=default")
+        if (name := name.strip()) in {*given, *named}:
+            raise ConfigError(f"--set {pair}: {name} is given twice")
+        try:
+            given[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            if not text.strip() or set(text) & set("[]{}\"'"):
+                raise ConfigError(f"--set {pair}: {text!r} is no value of TOML") from None
+            given[name] = text.strip()
+    return given
 
 
 def _costs(context: Context) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -29,6 +30,7 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
 PAPERS = Path(__file__).parents[1] / "papers"
+SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
 
 
@@ -109,6 +111,11 @@ class ServerSettings(Settings):
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None  # prompts and replies together
     cache: bool | None = None  # true: replies are kept also at a temperature above 0
+    leave_out: list[Text] | None = None  # options that are never sent
+    headers: dict[str, str] | None = None  # ``env:NAME`` stands for an environment variable
+    service_tier: Text | None = None
+    stream: bool | None = None  # answers in pieces, for gateways that cut silent connections
+    tool_calls: Literal["auto", "native", "json"] | None = None
     device: str | None = None  # where a local model runs, such as ``cuda``
     dtype: str | None = None
 
@@ -123,6 +130,14 @@ class ServerSettings(Settings):
         if parts.username or parts.password:
             raise ValueError(KEYS)
         return value
+
+    @field_validator("headers")
+    @classmethod
+    def _no_secrets(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
+        for name, value in (headers or {}).items():
+            if SECRET.search(name) and "env:" not in value:
+                raise ValueError(f'keys are never written down: {name} = "env:VARIABLE" names one')
+        return headers
 
 
 class ModelSettings(ServerSettings, PlayerSettings):

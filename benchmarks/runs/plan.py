@@ -155,7 +155,7 @@ class RunPlan(Settings):
         plan = self._copy()
         for seat in (seat for game in plan.games for seat in game.seats):
             if on_server(seat.player):
-                for key in ("api_key_env", "api_key_file"):
+                for key in ("api_key_env", "api_key_file", "headers"):
                     seat.client.pop(key, None)
                 seat.client["api_key"] = "none"
         return plan

@@ -152,7 +152,7 @@ class Cache(Layer):
         flight = self.file.flights[place] = place[0].create_future()
         try:
             completion = await self.client.complete(request)
-            if completion.finish == "stop" and completion.text:
+            if completion.finish == "stop" and completion.text and not completion.tool_calls:
                 _tried(self.file.put, key, self.source, self.name, completion)
             return completion
         finally:
@@ -169,6 +169,7 @@ class Cache(Layer):
             "seat": [request.who.run, request.who.seat],
             "seed": request.seed,
         }
+        asked |= {"tools": request.tools} if request.tools else {}
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode()).digest()
 
