@@ -281,7 +281,14 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     try:
         template = environment.get_template(path)
     except jinja2.TemplateNotFound:
-        raise unknown(f"wording of {game}", version, versions(game, folder)) from None
+        known = versions(game, folder)
+        if not known and game and game != "planning":
+            raise BadParameter(
+                f"{game} has no words for players who read: write wordings/{version}.j2 with the "
+                f"blocks {', '.join(BLOCKS)} beside the module of its rules, or "
+                f"<prompt_folder>/{game}/{version}.j2"
+            ) from None
+        raise unknown(f"wording of {game}", version, known) from None
     except jinja2.TemplateSyntaxError as error:
         raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
     needed = _NEEDED.get(game, BLOCKS)

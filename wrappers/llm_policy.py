@@ -8,6 +8,7 @@ import itertools
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
 from llm_games.wrappers.dialogue import ALL, ChatMemory, Dialogue, Exchange, Remembering, joined
+from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decision, Note, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
@@ -59,7 +61,7 @@ class LLMPolicy(Policy):
     Text only grows at its end, so that a server can reuse what it has read.
 
     Args:
-        client: where completions come from.
+        client: where completions come from; or an async function of a request, see `Function`.
         prompts: the wording, ``"v1"`` … ``"v5"`` or a file in `prompt_folder`.
         prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
         reasoning: ask for an explanation before the answer.
@@ -119,6 +121,8 @@ class LLMPolicy(Policy):
         sampling: Sampling | None = None,
         **drawing: Any,
     ) -> None:
+        if iscoroutinefunction(client):
+            client = client_of(client)
         if not isinstance(client, Client):
             raise BadParameter(
                 f"client must have a name, complete and close, got {type(client).__name__}"
@@ -250,6 +254,7 @@ class LLMPolicy(Policy):
                     seed=seed,
                     who=view.who._replace(call=made),
                     kind=kind,
+                    view=view,
                     tools=bench.offers() if bench else (),
                 )
                 try:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines.deviation import deviation, has_deviation
-from llm_games.baselines.players import make_player, players_for
+from llm_games.baselines.players import make_player, on_server, players_for
 from llm_games.benchmarks.runs.config import ConfigError, GameSettings, checked
 from llm_games.benchmarks.runs.plan import check, params_of
 from llm_games.errors import LLMGamesError
@@ -70,7 +70,7 @@ def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -
             f"give one for all of them, or {others}"
         )
     specs = [*specs] * others if len(specs) == 1 else specs
-    return [make_player(spec, game, server if spec.startswith("openai:") else {}) for spec in specs]
+    return [make_player(spec, game, server if on_server(spec) else {}) for spec in specs]
 
 
 def play_with(

@@ -20,6 +20,7 @@ from pydantic import (
     ValidationInfo,
     create_model,
     field_validator,
+    model_validator,
 )
 
 from llm_games.errors import LLMGamesError
@@ -150,6 +151,17 @@ class SeatSettings(ServerSettings, PlayerSettings):
 
     player: Text  # in a game's own seats also ``default``: the run's player at this seat
     name: Text | None = None  # how reports call it; `player` by default
+
+    @model_validator(mode="before")
+    @classmethod
+    def _client(cls, seat: Any) -> Any:
+        """Read ``client = "module:Name"`` as the player ``client:module:Name``."""
+        if not isinstance(seat, dict) or not isinstance(seat.get("client"), str):
+            return seat
+        if "player" in seat:
+            raise ValueError("a seat has a player or a client, not both")
+        rest = {key: value for key, value in seat.items() if key != "client"}
+        return rest | {"player": f"client:{seat['client']}"}
 
 
 class PriceSettings(Settings):
