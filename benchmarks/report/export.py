@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
 from llm_games.benchmarks.report.figures import seats_mean
+from llm_games.benchmarks.report.parts import Parts
 from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
 from llm_games.benchmarks.runs.paper import action, editions, score
 from llm_games.benchmarks.runs.reader import Run
@@ -37,14 +39,21 @@ Row = dict[str, Any]
 OUTCOMES = get_args(ReplyOutcome)
 
 
-def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
+def tables(
+    runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files, page: Parts
+) -> list[str]:
     """Add all numbers of these runs, and the tables of their papers, as CSV; return their paths.
 
     Tables of one name share a file. Published rows belong to no run and are there once.
     """
+
+    def listed(of: Callable[[Run], Iterator[Row]]) -> list[Row]:
+        return [{"run": run.stem} | row for run in runs for row in of(run)]
+
     kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
     rows: dict[str, list[Row]] = {
-        name: [{"run": run.stem} | row for run in runs for row in of(run)] for name, of in kinds
+        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: [])
+        for name, of in kinds
     }
     for run, grid in found:
         own = rows.setdefault(grid.name, [])

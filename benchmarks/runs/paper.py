@@ -16,7 +16,7 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.reader import Game, Run, games
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter, unknown
@@ -68,6 +68,24 @@ class Scoring(NamedTuple):
     note: str
 
 
+class Measure(NamedTuple):
+    """What a paper judges a game by that has no score: of a finished episode, None if undefined.
+
+    `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`.
+    """
+
+    name: str
+    meaning: str
+    better: str
+    of: Callable[[RecordedEpisode], float | None]
+    form: str = ".1f"
+
+    @property
+    def note(self) -> str:
+        """Return what it is, in a sentence."""
+        return f"{self.name[0].upper()}{self.name[1:]}: {self.meaning}; {self.better} is better."
+
+
 class Paper(NamedTuple):
     """What a paper's room hands over.
 
@@ -75,6 +93,7 @@ class Paper(NamedTuple):
     `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
     of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
+    `measure` stands where there is no `scoring`.
     """
 
     title: str
@@ -86,6 +105,7 @@ class Paper(NamedTuple):
     drawn: Callable[[Game], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
     rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
+    measure: Measure | None = None
 
 
 @cache
@@ -99,6 +119,12 @@ def papers() -> tuple[Paper, ...]:
 def owner(game: Game) -> Paper | None:
     """Return the paper that a game of a run belongs to."""
     return next((paper for paper in papers() if paper.owns(game)), None)
+
+
+def measure_of(game: Game) -> Measure | None:
+    """Return what a game of a run is judged by if it has no score; None: nothing."""
+    paper = owner(game)
+    return paper and paper.measure
 
 
 def scorings() -> list[Scoring]:

@@ -219,6 +219,11 @@ def _float(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
+def deviation(session: RecordedEpisode) -> float | None:
+    """Return the mean deviation d of all players over all runs of a session, None without any."""
+    return _float(_mean(turn.deviation for run in player_runs(session) for turn in run))
+
+
 def path(sessions: Sequence[RecordedEpisode], player: str | None = None) -> list[float | None]:
     """Return the mean normalised action of each run over sessions, of one player or of all.
 
