@@ -20,7 +20,14 @@ from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, is_model
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, StepRow, digest
-from llm_games.benchmarks.runs.run import OVERFLOW, Recorded, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.runs.run import (
+    OVERFLOW,
+    Recorded,
+    planned,
+    recalled,
+    rows_of,
+    void_reason,
+)
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.view import View
