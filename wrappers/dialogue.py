@@ -24,6 +24,10 @@ MARGIN = 1.1
 """How much longer a prompt may be than the last one that was counted lets expect."""
 
 
+PLANS = ("plan", "replan")
+"""Kinds of the exchanges that bring a plan into force."""
+
+
 class Exchange(NamedTuple):
     """What was told, and what was answered ("" if nothing that is kept)."""
 
@@ -92,7 +96,7 @@ class Dialogue:
         if not oldest:
             return self
         said = list(self)
-        plans = [i for i, exchange in enumerate(said) if exchange.kind in ("plan", "replan")]
+        plans = [i for i, exchange in enumerate(said) if exchange.kind in PLANS]
         kept = [said[i] for i in plans[-1:] if i < oldest]
         left = kept + said[max(oldest, len(kept) + 1) :]
         return Dialogue.of(self.rules, left) if len(left) < len(said) else self
