@@ -126,8 +126,8 @@ def test_what_was_spent_is_shown_for_each_model_and_kept_for_each_seat(llm_games
     assert "By seat and model, in all 4 rows" in page
     assert all(f">public_goods/player_{seat}<" in page for seat in range(3))
     heads, first, *rest = (tmp_path / "tables" / "spent.csv").read_text().splitlines()
-    assert heads == "run,seat,model,calls,failed,tokens in,tokens out,money"
-    assert (first, len(rest)) == ("a,greeting,m,1,0,100,10,0.0003", 3)
+    assert heads == "run,seat,model,calls,failed,tokens in,cached,tokens out,thoughts,money"
+    assert (first, len(rest)) == ("a,greeting,m,1,0,100,0,10,0,0.0003", 3)
 
 
 def test_how_many_calls_the_server_bore_is_in_the_file(llm_games):

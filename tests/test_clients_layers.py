@@ -15,7 +15,7 @@ from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter
 from llm_games.questions import Integer
-from llm_games.view import Who
+from llm_games.view import NOBODY, Who
 from llm_games.wrappers.clients import limit, retry
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
@@ -330,6 +330,10 @@ def test_bad_limits_are_refused(bad):
 # -- cache -----------------------------------------------------------------------------------------
 
 
+def drawn(step):
+    return ask(who=WHO._replace(step=step))
+
+
 @pytest.fixture
 def replies(tmp_path):
     cache = ReplyCache(tmp_path / "replies.db")
@@ -341,8 +345,8 @@ def test_what_is_known_is_not_asked(replies):
     client, seen = counting()
     shared = Shared(replies=replies)
     dressed = dress(client, shared=shared)
-    first = gather(dressed, ask(), ask(), ask(1))  # the same at the same time is asked once
-    again = gather(dressed, ask(), ask(1))
+    first = gather(dressed, ask(), ask(1), drawn(1))  # the same at the same time is asked once
+    again = gather(dressed, ask(), drawn(1))
     assert len(seen) == 2
     assert {got.text for got in first + again} == {'{"bid": 1}'}
     assert [got.tokens_in for got in again] == [0, 0]  # they cost nothing
@@ -353,8 +357,10 @@ def test_what_is_known_is_not_asked(replies):
 @pytest.mark.parametrize(
     "other",
     [
-        {"seed": 1},
-        {"who": WHO._replace(seat=1)},
+        {"who": WHO._replace(seat=1)},  # who draws at the same time draws anew
+        {"who": WHO._replace(call=1)},
+        {"who": WHO._replace(step=1)},
+        {"who": WHO._replace(seed=2)},
         {"messages": ({"role": "user", "content": "Why?"},)},
         {"question": Integer("bid", 0, 8)},
         {"sampling": Sampling(temperature=0.0, max_tokens=51)},
@@ -366,6 +372,33 @@ def test_another_request_is_asked(replies, other):
     dressed = dress(client, shared=Shared(replies=replies))
     gather(dressed, ask())
     gather(dressed, Request(**(vars(ask()) | other)))
+    assert len(seen) == 2
+
+
+def test_an_episode_that_is_played_again_is_served_whoever_sits_where(replies):
+    """Two seats draw one reply each; played again, also in other seats, they get the same two."""
+    numbers = iter(range(9))
+    client, seen = counting(lambda request: Completion(f'{{"bid": {next(numbers)}}}'))
+
+    def play(*seats, seed=4):
+        who = [Who("dice", 1, 0, seat, 0, seed) for seat in seats]
+        file = ReplyCache(replies.path)  # as another process has it
+        dressed = dress(client, cache=True, shared=Shared(replies=file))
+        found = gather(dressed, *(ask(i, 1.0, w) for i, w in enumerate(who)))
+        file.close()
+        return [got.text for got in found]
+
+    first = play(0, 1)
+    assert len({*first}) == 2
+    assert play(0, 1) == play(2, 5) == first
+    assert len(seen) == 2
+    play(0, 1, seed=5)
+    assert len(seen) == 4
+
+
+def test_outside_of_games_the_seed_is_the_draw(replies):
+    client, seen = counting()
+    gather(dress(client, shared=Shared(replies=replies)), *(ask(s, who=NOBODY) for s in (0, 1, 1)))
     assert len(seen) == 2
 
 
@@ -404,7 +437,7 @@ def test_no_failure_is_kept(replies, bad):
 
 
 def test_a_cache_can_be_listed_and_pruned(replies):
-    gather(dress(counting()[0], shared=Shared(replies=replies)), *map(ask, range(3)))
+    gather(dress(counting()[0], shared=Shared(replies=replies)), *map(drawn, range(3)))
     (row,) = replies.contents()
     assert (row.model, row.replies, row.characters) == ("m", 3, 30)
     assert replies.prune(older_than=60) == 0
