@@ -137,7 +137,7 @@ def resume(
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
-        plan = plan.with_patience(max_wait)
+        plan = plan.with_patience(max_wait).with_own({})
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
     if owed:
@@ -217,9 +217,9 @@ def _play(
     resumed: bool = False,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
     from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players
-    from llm_games.benchmarks.runs.store import Unwritable
 
     how = f"all that happened is in {path}; go on with: llm-games resume {path}"
     with seated_players(plan, use_cache) as made:
@@ -236,6 +236,12 @@ def _play(
                 raise
             say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
             raise Exit(1) from None
+        except StoreError:
+            raise
+        except Exception:  # such as of somebody's own player, which comes out as itself
+            if path.exists():
+                say(f"stopped by an error; {how}")
+            raise
 
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:

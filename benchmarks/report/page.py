@@ -75,9 +75,9 @@ def build(
         for name, content in {out.name: text, **files.contents}.items():
             file = out.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            # a file's name may hold what is no text
-            text = content.encode(errors="replace") if isinstance(content, str) else content
-            file.write_bytes(text)
+            # the name of a run's file may hold what is no text
+            coded = content.encode(errors="replace") if isinstance(content, str) else content
+            file.write_bytes(coded)
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
     if failed:
@@ -167,7 +167,7 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
     sections = []
     for i, paper in enumerate(mine):
         make = partial(sections_of, paper)
-        made = page.made(paper.title, make, lambda why, of=paper: [Section(of.title, why)])
+        made = page.made(paper.title, make, partial(_unmade, paper))
         for k, about in enumerate(map(page.section, made)):
             at = f"{prefix}-paper-{i}-{k}"
             pairs = [
@@ -214,6 +214,11 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
         "calls": page.table("The table of other calls", lambda: tables.other_grid(run)),
         "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
     }
+
+
+def _unmade(paper: Paper, why: str) -> list[Section]:
+    """Return what stands in place of a paper's sections."""
+    return [Section(paper.title, why)]
 
 
 def _undrawn(why: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pydantic import (
     ValidationInfo,
     create_model,
     field_validator,
+    model_validator,
 )
 
 from llm_games.errors import LLMGamesError
@@ -151,6 +152,17 @@ class SeatSettings(ServerSettings, PlayerSettings):
     player: Text  # in a game's own seats also ``default``: the run's player at this seat
     name: Text | None = None  # how reports call it; `player` by default
 
+    @model_validator(mode="before")
+    @classmethod
+    def _client(cls, seat: Any) -> Any:
+        """Read ``client = "module:Name"`` as the player ``client:module:Name``."""
+        if not isinstance(seat, dict) or not isinstance(seat.get("client"), str):
+            return seat
+        if "player" in seat:
+            raise ValueError("a seat has a player or a client, not both")
+        rest = {key: value for key, value in seat.items() if key != "client"}
+        return rest | {"player": f"client:{seat['client']}"}
+
 
 class PriceSettings(Settings):
     """``[prices."MODEL"]``: a million tokens of this model, by its name at the server; see `Price`.
@@ -199,9 +211,11 @@ class GameSettings(Settings):
     @field_validator("seats", mode="before")
     @classmethod
     def _tables(cls, value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return [{"player": seat} if isinstance(seat, str) else seat for seat in value]
+        if isinstance(value, (str, Mapping)):  # one for all
+            value = [value]
+        if value is not None and not isinstance(value, list):
+            raise ValueError('it should be a list of players, such as ["tiny"], or one for all')
+        return value and [{"player": s} if isinstance(s, str) else s for s in value]
 
 
 class Config(Settings):

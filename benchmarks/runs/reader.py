@@ -109,7 +109,8 @@ class Player:
     def language_model(self) -> bool:
         """Whether it is a language model of its own, and no reference such as the embedded one."""
         entry = PLAYERS.get(self.kind)
-        return bool(entry and entry.model) and TINY not in (self.kind, self.did.model)
+        asks = bool(self.did.read) if entry is None else entry.model is not None
+        return asks and TINY not in (self.kind, self.did.model)
 
 
 @dataclass

@@ -17,10 +17,17 @@ from typing import Any
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
-from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, is_model
+from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, StepRow, digest
-from llm_games.benchmarks.runs.run import Recorded, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.runs.run import (
+    OVERFLOW,
+    Recorded,
+    planned,
+    recalled,
+    rows_of,
+    void_reason,
+)
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.view import View
@@ -143,8 +150,11 @@ class _Rerun(Recorded):
         self.game, self.messages, self.written = game, records.messages, records.written(row.id)
         self.notes: dict[Place, list[Any]] = {}
         for note in records.notes(row.id):
+            if note.kind == OVERFLOW:
+                continue
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
         self.recalled = recalled(records, row) if game.series else None
+        self.own = {i for i, place in enumerate(row.seating) if game.seats[place].own}
         self.found: list[Mismatch] = []
         self.reached = self.read = 0
 
@@ -154,7 +164,7 @@ class _Rerun(Recorded):
         policies: list[Policy] = []
         for i, place in enumerate(self.row.seating):
             seat = self.game.seats[place]
-            asks = i in asking or is_model(seat.player)
+            asks = seat.asks or (i in asking and i not in self.own)
             policies.append(llm_player(self, seat.settings) if asks else _Seated(self))
         try:
             asyncio.run(self._play(policies))
@@ -196,7 +206,8 @@ class _Rerun(Recorded):
                 self.note("decision", "none", "one", at)
         expected = {Place(many, seat) for seat in looked_back}
         for at in self.calls:
-            if at.step >= many + (not ended) and at not in expected:
+            late = at.step >= many + (not ended) and at.seat not in self.own
+            if late and at not in expected:
                 self.note("completion", "none", "one", at)
 
     async def check(self, step: Step) -> None:
@@ -227,7 +238,9 @@ class _Rerun(Recorded):
         self.reached += 1
 
     def _completions(self, at: Place, decision: Decision) -> None:
-        """Compare how completions were read, and what was noted down."""
+        """Compare how completions were read, and what was noted down; not of own policies."""
+        if at.seat in self.own:
+            return
         notes = [[note.kind, note.content] for note in decision.notes]
         self._compare("notes", notes, self.notes.get(at, []), at)
         rows = self.calls.get(at, [])

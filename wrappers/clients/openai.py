@@ -164,7 +164,7 @@ class OpenAIClient:
 
     def _body(self, request: Request) -> tuple[dict[str, Any], list[str] | None]:
         """Return what is sent, and the options that are not since the server refuses them."""
-        sampling, native = request.sampling, self._calls_natively(request)
+        sampling, native = request.sampling, self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
         # OpenAI has a new name for the limit of tokens, most others know the old one.
         names = LIMITS if self.base_url == OFFICIAL else LIMITS[::-1]
@@ -193,9 +193,8 @@ class OpenAIClient:
         body |= {name: value for name, value in wanted.items() if name not in refused}
         return body, sorted(wanted.keys() & refused) or None
 
-    def _calls_natively(self, request: Request) -> bool:
-        off = self.tool_calls == "json" or "tools" in self._refused | self.leave_out
-        return bool(request.tools) and not off
+    def _calls_natively(self) -> bool:
+        return self.tool_calls != "json" and "tools" not in self._refused | self.leave_out
 
     async def _send(self, body: dict[str, Any]) -> tuple[int, Any, Any] | ClientError:
         """Return status, content and headers, or what failed on the way and what to do about it."""

@@ -183,7 +183,7 @@ class ProviderClient(OpenAIClient):
 
     def _wanted(self, request: Request) -> dict[str, Any]:
         """Return what is asked for, by OpenAI's names."""
-        sampling, native = request.sampling, self._calls_natively(request)
+        sampling, native = request.sampling, bool(request.tools) and self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
         given = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
         given |= {"response_format": form, "tools": request.tools if native else None}
