@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from fault_server import FaultServer, completion, http
+from fault_server import FAULTS, FaultServer, completion
 
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.spending import Spending
@@ -42,39 +42,38 @@ MOVES = 7 * 3 * 3
 
 
 class Thinker(FaultServer):
-    """Thinks between 40 and 4,000 tokens, by the seed, before it answers; counts what it gives.
-
-    `fault(number)` may name another answer; what it says is None hangs.
-    """
+    """Thinks between 40 and 4,000 tokens, by the seed, before it answers; counts what it gives."""
 
     def __init__(self, fault=lambda number: "ok"):
-        super().__init__(lambda body, number: (body, fault(number)))
+        super().__init__(lambda body, number: fault(number), reply=think)
         self.calls = self.tokens_in = self.tokens_out = self.cached = self.thoughts = self.cut = 0
 
-    async def _answer(self, asked, writer):
-        body, fault = asked
-        if fault != "ok":
-            return await super()._answer(fault, writer)
-        prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-        thoughts = int(40 * 100 ** ((body["seed"] or 7) % 1000 / 1000))
-        limit, finish, text = body.get("max_tokens") or 10**9, "stop", '{"tokens_contributed": 5}'
-        if thoughts + 10 > limit:
-            thoughts, finish, text = limit, "length", ""
-        given = thoughts + 10 * bool(text)
-        self.calls, self.cut = self.calls + 1, self.cut + (not text)
-        self.tokens_in, self.cached = self.tokens_in + prompt, self.cached + prompt // 2
-        self.tokens_out, self.thoughts = self.tokens_out + given, self.thoughts + thoughts
-        usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
-        usage |= {"completion_tokens": given}
-        usage |= {"completion_tokens_details": {"reasoning_tokens": thoughts}}
-        writer.write(http(200, completion(text, finish, usage, reasoning_content="Hm. " * 9)))
-        await writer.drain()
+    def _count(self, name, body, said):
+        if name == "ok":
+            usage, [choice] = said["usage"], said["choices"]
+            self.calls, self.cut = self.calls + 1, self.cut + (choice["finish_reason"] == "length")
+            self.tokens_in += usage["prompt_tokens"]
+            self.cached += usage["prompt_tokens_details"]["cached_tokens"]
+            self.tokens_out += usage["completion_tokens"]
+            self.thoughts += usage["completion_tokens_details"]["reasoning_tokens"]
 
     @property
     def money(self):
         fresh, said = self.tokens_in - self.cached, self.tokens_out - self.thoughts
         paid = fresh * Decimal(2) + self.cached * Decimal("0.5")
         return (paid + said * Decimal(10) + self.thoughts * Decimal(12)) / 10**6
+
+
+def think(body):
+    prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+    thoughts = int(40 * 100 ** ((body["seed"] or 7) % 1000 / 1000))
+    limit, finish, text = body.get("max_tokens") or 10**9, "stop", '{"tokens_contributed": 5}'
+    if thoughts + 10 > limit:
+        thoughts, finish, text = limit, "length", ""
+    usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
+    usage |= {"completion_tokens": thoughts + 10 * bool(text)}
+    usage |= {"completion_tokens_details": {"reasoning_tokens": thoughts}}
+    return completion(text, finish, usage, reasoning_content="Hm. " * 9)
 
 
 def serve(**how):
@@ -86,7 +85,9 @@ def serve(**how):
 
 @pytest.fixture
 def thinker(llm_games):
-    server = serve(fault=lambda number: "429 with a wish" if number in (9, 30) else "ok")
+    server = serve(
+        fault=lambda number: "429, to come again in seconds" if number in (9, 30) else "ok"
+    )
     yield server
     server.__exit__()
 
@@ -156,7 +157,8 @@ def test_a_budget_never_becomes_a_move(llm_games, thinker):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_has_spent_what_it_received(llm_games, how):
+def test_an_interrupted_run_has_spent_what_it_received(llm_games, monkeypatch, how):
+    monkeypatch.setitem(FAULTS, "hang", [3600.0])
     server = serve(fault=lambda number: "ok" if number < 15 else "hang")
     try:
         command = [sys.executable, "-m", "llm_games.benchmarks.cli", "run", "x.toml", "-q"]
