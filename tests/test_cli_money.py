@@ -101,6 +101,7 @@ def rows_of(path):
     return list(csv.DictReader(Path(path).read_text("utf-8").splitlines()))
 
 
+@pytest.mark.slow
 def test_terminal_report_and_file_have_what_the_server_counted(llm_games, thinker):
     code, out, _ = llm_games("run", "x.toml", "--db", "a.db", "--budget-tokens", 10**7)
     assert (code, thinker.calls) == (0, MOVES + 1)
