@@ -15,6 +15,8 @@ from fault_server import FAULTS, FaultServer, completion
 
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.spending import Spending
+from llm_games.wrappers.clients import metered
+from llm_games.wrappers.clients.prices import Price
 
 CONFIG = """
 seats = ["openai:thinker"]
@@ -198,3 +200,22 @@ def test_a_dry_run_says_money_and_whether_the_budget_is_enough(llm_games, thinke
     Path("x.toml").write_text(f"{text}\n[player]\nmax_tokens = 30\n")
     found = json.loads(llm_games("run", "x.toml", *flags, "--json")[1])
     assert found["estimate"][0]["tokens_out"] == [20 * 36, 30 * 36]
+
+
+def test_a_listed_price_is_kept_with_the_run(llm_games, thinker, monkeypatch):
+    text = Path("x.toml").read_text()
+    own, rest = text.index("[prices"), text.index("[[games]]")
+    Path("x.toml").write_text(text[:own] + text[rest:])
+    flags = ("--budget-money", 0.1)
+    code, _, err = llm_games("run", "x.toml", "--db", "a.db", *flags)
+    assert (code, thinker.seen) == (2, [])
+    assert "needs the price of 'thinker'" in err
+
+    price = Price(*map(Decimal, (2, 10, "0.5", 12)), source="genai-prices 9.9")
+    monkeypatch.setattr(metered, "listed", lambda *_: price)
+    assert llm_games("run", "x.toml", "--db", "a.db", *flags)[0] == 1
+    monkeypatch.setattr(metered, "listed", lambda *_: None)  # another version of the list
+    assert llm_games("resume", "a.db", "--budget-money", 10)[0] == 0
+    with Records.open_readonly("a.db") as records:
+        assert records.config["prices"]["thinker"]["source"] == "genai-prices 9.9"
+        assert Spending(records).total.money == thinker.money

@@ -255,6 +255,15 @@ def test_a_prompt_that_is_too_long_stays_so():
     assert ledger.total.failures == server.calls <= 9
 
 
+@pytest.mark.parametrize("tokens", [100, 3000])
+def test_what_the_server_itself_cuts_is_a_reply(tokens):
+    answer = Completion("…", "length", PROMPT, tokens)
+    ledger = Ledger(Budget(tokens=10_000))
+    (got,) = play(Metered(ScriptedClient(lambda _: answer, "m"), ledger), 1)
+    assert got is answer
+    assert ledger.total.calls == 1
+
+
 def test_a_server_that_counts_nothing_is_booked_by_estimates():
     server = Server(lambda rng, n: 10, counts=False)
     client, ledger = metered(server, {"tokens": 10**6})
