@@ -121,9 +121,10 @@ class Prompts:
 
     def situation(self, view: View) -> str:
         """Return the request without the form of the answer: what is up now, and the goal."""
-        question = view.question
-        lines = self.request(view).splitlines() if question else ()
-        return "\n".join(line for line in lines if question.plain_form not in line)
+        if view.question is None:
+            return ""
+        form, lines = view.question.plain_form, self.request(view).splitlines()
+        return "\n".join(line for line in lines if form not in line)
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
         """Return the note that goes with a question asked again: what was wrong."""

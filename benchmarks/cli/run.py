@@ -25,7 +25,7 @@ CacheFile = Annotated[
 NoCache = Annotated[bool, Option("--no-cache", help="keep no replies and use none")]
 Calls = Annotated[int | None, value("N", "stop before there are more calls of models")]
 Tokens = Annotated[int | None, value("N", "of prompts and replies")]
-Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
+Money = Annotated[float | None, value("X", "in the currency of the prices; of known ones dollars")]
 PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
@@ -180,18 +180,31 @@ def _costs(context: Context) -> dict[str, Any]:
 
 
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
-    from llm_games.benchmarks.cli.tables import estimate_table
-    from llm_games.benchmarks.runs.estimate import estimate
+    from llm_games.benchmarks.cli.tables import budget_lines, estimate_table
+    from llm_games.benchmarks.runs.estimate import estimate, fits
     from llm_games.benchmarks.runs.plan import players
+    from llm_games.wrappers.clients.stack import layers
+    from llm_games.wrappers.llm_policy import LLMPolicy
 
     unasked = plan.without_keys()
-    rows = estimate(unasked, players(unasked, unasked.shared(use_cache=False)))
+    shared = unasked.shared(use_cache=False)
+    made, budget = players(unasked, shared), shared.ledger.budget
+    rows = estimate(unasked, made)
     if as_json:
-        print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
+        told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
+        told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
+        told["budget"] = dict(fits(budget, rows))
+        print(json.dumps(told, default=str))  # money is exact, in words
         return
     terminal = console()
     terminal.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
+    for line in budget_lines(budget, rows):
+        terminal.print(line, **PLAIN)
+    asked = [list(layers(p.client))[-1] for p in made.values() if isinstance(p, LLMPolicy)]
+    served = {client.name for client in asked if hasattr(client, "base_url")}
+    if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
+        terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 
@@ -235,11 +248,12 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.spending import Spending
     from llm_games.benchmarks.runs.store import Records
-    from llm_games.benchmarks.runs.summary import spending, summary, total
+    from llm_games.benchmarks.runs.summary import summary, total
 
     with Records.open_readonly(path) as records:
-        usage, spent, page, code = records.usage(), spending(records.spent()), None, 0
+        usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
             games = summary(records)
         except Exception as error:  # such as of a paper's score; the record and its report stand
@@ -251,7 +265,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
         for table in run_tables(games, overall) if games else ():
             terminal.print(table)
-        for line in spent_lines(spent["models"]):
+        for line in spent_lines(spent.models):
             terminal.print(line, soft_wrap=True, **PLAIN)
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
@@ -259,7 +273,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         page, missing = common.write_report([path], out, open_it, quiet or as_json)
         code = max(code, missing)
     if as_json:
-        kinds = spent.items()
+        kinds = {"models": spent.models, "seats": spent.seats}.items()
         told = {
             "db": str(path),
             "report": page and str(page),

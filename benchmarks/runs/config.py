@@ -211,9 +211,11 @@ class GameSettings(Settings):
     @field_validator("seats", mode="before")
     @classmethod
     def _tables(cls, value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return [{"player": seat} if isinstance(seat, str) else seat for seat in value]
+        if isinstance(value, (str, Mapping)):  # one for all
+            value = [value]
+        if value is not None and not isinstance(value, list):
+            raise ValueError('it should be a list of players, such as ["tiny"], or one for all')
+        return value and [{"player": s} if isinstance(s, str) else s for s in value]
 
 
 class Config(Settings):

@@ -218,7 +218,7 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     """Return a raw game without some keys; seats that name the run's player stay."""
     if not isinstance(game, dict):
         return game
-    seats = game["seats"] if isinstance(game.get("seats"), list) else []
+    seats = game["seats"] if isinstance(game.get("seats"), list) else [game.get("seats")]
     names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
     gone = set(keys) - ({"seats"} if DEFAULT in names else set())
     return {key: value for key, value in game.items() if key not in gone}
@@ -242,8 +242,9 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     overrides = overrides or Overrides()
     checked(config.ModelSettings, overrides.settings, "command line")
     called = [{game.label or game.game, game.game} for game in file.games]
-    wanted, known = set(overrides.games), set().union(*called)
-    for name in overrides.games:
+    only = [overrides.games] if isinstance(overrides.games, str) else overrides.games
+    wanted, known = set(only), set().union(*called)
+    for name in only:
         if name not in known:
             raise unknown("game in this run called", name, known)
     games = [

@@ -133,14 +133,11 @@ class Records:
         with database.translated(self.path):
             return lock.holder(self._database)
 
-    def counts(self, game: int) -> tuple[int, int, int, int]:
-        """Return a game's decisions, rule breaks, calls and tokens so far."""
+    def counts(self, game: int) -> tuple[int, int]:
+        """Return a game's decisions and rule breaks so far."""
         mine = "WHERE episode IN (SELECT id FROM episodes WHERE game = ?)"
-        made = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
-        asked = self._rows(
-            f"SELECT count(*), ifnull(sum(tokens_in + tokens_out), 0) FROM attempts {mine}", game
-        )
-        return (*made[0], *asked[0])
+        [made] = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
+        return made
 
     def last_step(self, game: int) -> tuple[int, int, list[Any]] | None:
         """Return episode number, step and actions by seat of a game's last step of all."""

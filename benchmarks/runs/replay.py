@@ -20,7 +20,14 @@ from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, StepRow, digest
-from llm_games.benchmarks.runs.run import Recorded, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.runs.run import (
+    OVERFLOW,
+    Recorded,
+    planned,
+    recalled,
+    rows_of,
+    void_reason,
+)
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.view import View
@@ -143,6 +150,8 @@ class _Rerun(Recorded):
         self.game, self.messages, self.written = game, records.messages, records.written(row.id)
         self.notes: dict[Place, list[Any]] = {}
         for note in records.notes(row.id):
+            if note.kind == OVERFLOW:
+                continue
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
         self.recalled = recalled(records, row) if game.series else None
         self.own = {i for i, place in enumerate(row.seating) if game.seats[place].own}

@@ -40,7 +40,9 @@ _REFUSING = re.compile(
     r"|\bonly\b|\bextra\b|\brequires?\b|\bmust\b|should be|cannot|deprecated|ignored",
     re.I,
 )
-_SIZE = re.compile(r"too (large|big|high|many)|at most|maximum|exceed|less than|up to|<=", re.I)
+_SIZE = re.compile(
+    r"too (large|big|high|many)|at most|maximum|exceed|less than|up to|range|<=", re.I
+)
 _WORDS = {  # how servers call some options beside their names
     "response_format": [r"json.?schema|structured.?output|output.?(schema|format)|guided"],
     "tools": [r"tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],

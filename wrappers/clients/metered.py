@@ -203,7 +203,8 @@ def price_of(client: Client, ledger: Ledger) -> Price | None:
     """
     name = client.name
     if name not in ledger.prices:
-        found = listed(name, str(getattr(client, "base_url", "") or ""))
+        at = str(getattr(client, "base_url", "") or ""), str(getattr(client, "provider", "") or "")
+        found = listed(name, *at)
         if found is None and ledger.limited("money"):
             known = "" if find_spec("genai_prices") else "; pip install genai-prices has a list"
             raise BadParameter(
