@@ -92,6 +92,7 @@ def _asking(
     value: Any,
     client: Settings,
     settings: Settings,
+    *,
     like: str = "",
     **usual: Any,
 ) -> Policy:
