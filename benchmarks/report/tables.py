@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import SEED, Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import editions, scores
-from llm_games.benchmarks.runs.reader import Run, added
+from llm_games.benchmarks.runs.paper import editions, measures, scores
+from llm_games.benchmarks.runs.reader import Run
+from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
 
 BREAKS = {
@@ -39,14 +39,14 @@ def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Gri
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        regret = game.done if has_deviation(game.name) else []
+        found = measures(game)
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
             *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
             float(game.filled) if game.played else None,
-            _mean([e.rewards.sum(axis=0).mean() for e in game.done]),
-            _mean([float(e.regret().sum(axis=1).mean()) for e in regret]),
+            _mean(found["payoff"]),
+            _mean(found.get("regret", ())),
         ]
         rows.append(row)
     foot = [("Overall", "", *total, *[""] * 4)] if scored and total else []
@@ -67,11 +67,10 @@ def usage_grid(run: Run) -> Grid:
     """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
     heads |= {"cost": ".4g", "waited for replies": ">", "an episode took (median)": ">"}
-    parts = [(game.label, game.episodes) for game in run.games]
+    parts = [(game.label, game.rows, game.did) for game in run.games]
     rows: list[list[Value]] = []
-    for label, episodes in [*parts, ("all", run.episodes)] if len(parts) > 1 else parts:
-        took = [e.seconds for e in episodes if e.seconds is not None]
-        did = added(e.did for e in episodes)
+    for label, episodes, did in [*parts, ("all", run.rows, run.did)] if len(parts) > 1 else parts:
+        took = [lasted for row in episodes if (lasted := lasting([row])) is not None]
         asked = (did.calls, did.tokens_in, did.tokens_out) if did.calls else (None, None, None)
         waited = seconds(sum(did.latencies)) if did.calls else None
         median = seconds(float(np.median(took))) if took else None

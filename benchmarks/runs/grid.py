@@ -118,11 +118,12 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
     return format(value, "," if form == "," else "")
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write rows as CSV; the columns are all that any of them has."""
-    lines, out = list(rows), io.StringIO()
-    names = dict.fromkeys(name for row in lines for name in row)
-    writer = csv.DictWriter(out, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> str:
+    """Write rows as CSV, "" for none; the columns are those of the first if they are not given."""
+    out, lines = io.StringIO(), iter(rows)
+    for first in lines:
+        writer = csv.DictWriter(out, list(columns or first), lineterminator="\n")
+        writer.writeheader()
+        writer.writerow(first)
+        writer.writerows(lines)
     return out.getvalue()

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import csv
+import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -15,6 +17,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, Run, games
 from llm_games.benchmarks.runs.records import Records
@@ -125,10 +128,31 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
     return next((score for score in scores if score is not None), None)
 
 
+def measures(game: Game) -> Mapping[str, Sequence[float]]:
+    """Return numbers of the episodes that count, worked out once.
+
+    They are the scores by edition, NaN for none, a seat's mean ``payoff``, and where it is known
+    the mean ``regret`` of a round.
+    """
+    if not game.measures:
+        known = has_deviation(game.name)
+        names = (*editions(), "payoff", *(["regret"] if known else []))
+        found: dict[str, array[float]] = {name: array("d") for name in names}
+        for episode in game.done:
+            values = [score(episode.rules, episode.records, name) for name in editions()]
+            values.append(episode.rewards.sum(axis=0).mean())
+            values += [float(episode.regret().sum(axis=1).mean())] if known else []
+            for column, value in zip(found.values(), values, strict=True):
+                column.append(math.nan if value is None else value)
+        game.measures.update(found)
+    return game.measures
+
+
 def scores(game: Game, edition: str) -> list[float]:
     """Return the scores of the episodes that have one, in their order."""
-    found = (score(episode.rules, episode.records, edition) for episode in game.done)
-    return [value for value in found if value is not None]
+    if edition not in editions():
+        raise unknown("edition", edition, editions())
+    return [value for value in measures(game)[edition] if not math.isnan(value)]
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:

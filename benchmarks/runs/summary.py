@@ -78,8 +78,8 @@ def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usag
 
 def _summary(game: Game, edition: str) -> GameSummary:
     scores, payoffs, did = [], [], Tally()
-    for episode in game.read():
-        did.add(episode.did)
+    for episode in game.episodes:
+        did.add(episode.tallies()[0])
         if episode.row.status == "done":
             payoffs.append(episode.payoffs)
             found = paper.score(episode.rules, episode.records, edition)
