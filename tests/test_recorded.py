@@ -89,8 +89,8 @@ def test_an_edition_has_a_version_of_the_package():
     """Who raises an edition raises the package's version, and then adds a line here."""
     from llm_games import __version__
 
-    assert __version__ == "0.2.0"
-    assert editions("public_goods")["seat"] == 1
+    assert __version__ == "0.3.0"
+    assert editions("public_goods")["seat"] == 2
     assert len(editions("public_goods")["wording"]) == 16
 
 

@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import itertools
 import threading
-import time
 from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,11 +21,11 @@ from llm_games.replies import READINGS, Reply, read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
+from llm_games.wrappers.clients.base import Client, Request, Sampling
 from llm_games.wrappers.policy import Attempt, Decision, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
-EDITION = 1
+EDITION = 2
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
 NOTHING_NEW = "It is your move."
 """Stands in the dialogue for a past round before which there was nothing to report."""
@@ -145,8 +144,10 @@ class LLMPolicy(Policy):
     async def decide(self, view: View, memory: ChatMemory) -> tuple[Decision, ChatMemory]:
         """Ask the model until it gives a legal answer, `attempts_in` the game at most.
 
-        Without one the action is the last readable one (out of range) or `MISSING`. A client's
-        error is an attempt with the outcome ``"failed"``; one that will not pass ends the asking.
+        Without one the action is the last readable one (out of range) or `MISSING`.
+
+        Raises:
+            ClientError: a call brought no completion; it is no attempt, and nothing is decided.
         """
         return await self._move(view, memory)
 
@@ -207,9 +208,9 @@ class LLMPolicy(Policy):
         last reply, with the last readable action, and all attempts.
         """
         attempts: list[Attempt] = []
-        reply, why, final, action, left = Reply("failed"), "", False, MISSING, max_attempts
+        reply, why, action, left = Reply("unparsable"), "", MISSING, max_attempts
         prompts = self._prompts(view.game)
-        while reply.outcome != "valid" and not final and left:
+        while reply.outcome != "valid" and left:
             asked = bench.question(question) if bench else question
             *before, last = (*chat, *bench.said) if bench else chat
             again = prompts.again(why, question, self.reasoning) if why else ""
@@ -222,45 +223,36 @@ class LLMPolicy(Policy):
                 who=view.who._replace(call=calls + len(attempts)),
                 kind=kind,
             )
-            attempt, reply, final = await self._attempt(request, asked, bench)
+            attempt, reply = await self._attempt(request, asked, bench)
             attempts.append(attempt)
             action = reply.action if reply.action != MISSING else action
             if reply.outcome == "tool":
                 why = ""
             else:
-                why, left = why if reply.outcome == "failed" else reply.why, left - 1
+                why, left = reply.why, left - 1
         return dataclasses.replace(reply, action=action), tuple(attempts)
 
     async def _attempt(
         self, request: Request, question: Question, bench: Bench | None
-    ) -> tuple[Attempt, Reply, bool]:
-        """Make one call; return it, how it was read, and whether a further one is useless."""
-        began, final = time.perf_counter(), False
-        try:
-            completion = await self.client.complete(request)
-            reply = read_reply(completion.text, question, self.reading, completion.finish)
-        except ClientError as error:
-            completion = Completion("", latency=time.perf_counter() - began)
-            reply, final = Reply("failed", why=str(error)), not error.transient
+    ) -> tuple[Attempt, Reply]:
+        """Make one call; return it, and how it was read."""
+        completion = await self.client.complete(request)
+        reply = read_reply(completion.text, question, self.reading, completion.finish)
         if bench and isinstance(reply.action, Call):
             why, detail = bench.call(reply.action)
             reply = Reply("tool", why=why, detail=detail)
         attempt = Attempt(
+            **vars(completion),
             messages=request.messages,
-            text=completion.text,
             outcome=reply.outcome,
             why=reply.why,
-            tokens_in=completion.tokens_in,
-            tokens_out=completion.tokens_out,
-            latency=completion.latency,
-            seed=request.seed,
-            sampling=request.sampling,
-            model=completion.model,
             detail=reply.detail,
+            seed=request.seed,
             kind=request.kind,
             action=reply.action,
+            sampling=request.sampling,
         )
-        return attempt, reply, final
+        return attempt, reply
 
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:

@@ -12,31 +12,23 @@ from llm_games.questions import MISSING, Action
 from llm_games.replies import ReplyOutcome
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
-from llm_games.wrappers.clients.base import USUAL, Sampling
+from llm_games.wrappers.clients.base import USUAL, Chat, Completion, Sampling
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One completion that a policy asked for, with what came of it.
+@dataclass(frozen=True, kw_only=True)
+class Attempt(Completion):
+    """One completion that a policy asked for, with what came of it."""
 
-    Tokens are as the server counted them (0 if it did not), latency is in seconds.
-    """
-
-    messages: tuple[dict[str, str], ...]
-    """the chat as sent, each ``{"role": …, "content": …}``"""
-    text: str
-    """the completion as received ("" if the call failed)"""
+    messages: Chat
+    """the chat as sent"""
     outcome: ReplyOutcome
     why: str = ""
     """for a reply that is not valid, what was wrong, in words"""
-    tokens_in: int = 0
-    tokens_out: int = 0
-    latency: float = 0.0
-    seed: int = 0
-    model: str = ""
-    """its name as the server gave it"""
     detail: str = ""
     """which of the game's rules a reply broke, where a game counts them apart"""
+    leniency: tuple[str, ...] = ()
+    """what was let pass in reading it, see `Reply`"""
+    seed: int = 0
     kind: str = "move"
     """what it was asked for: a move, or something that a player thinks of beside it"""
     action: Any = MISSING

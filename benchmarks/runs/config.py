@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
 
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Sampling
@@ -42,6 +50,9 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=Settings)
 
 
+SAMPLING = tuple(one.name for one in fields(Sampling))
+
+
 def _asked() -> dict[str, Any]:
     """Return the fields of all settings of `Sampling`, `LLMPolicy` and `Planning`."""
     hints: dict[str, Any] = {}
@@ -52,11 +63,8 @@ def _asked() -> dict[str, Any]:
     hints |= {"prompt_folder": str, "memory": Any, "tools": list[str]}  # not as in Python
     hints |= dict.fromkeys(("max_attempts", "max_tool_calls", "belief_checks"), Tries)
     hints["plan_reasks"] = Annotated[int, Field(ge=0, le=100)]
-    limits = {one.name: one.metadata["limits"] for one in fields(Sampling)}
-    return {
-        name: (hint | None, Field(default=None, **limits.get(name, {})))
-        for name, hint in hints.items()
-    }
+    hints |= dict.fromkeys(SAMPLING, Any)  # checked by `Sampling` itself
+    return {name: (hint | None, None) for name, hint in hints.items()}
 
 
 class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # type: ignore[misc]
@@ -65,6 +73,13 @@ class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # t
     Planning settings make it plan, see `Planning`. Tools are names of `baselines.tools`, or
     ``NAME:always`` to be told anyway.
     """
+
+    @field_validator(*SAMPLING)
+    @classmethod
+    def _option(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            Sampling(**{str(info.field_name): value})
+        return value
 
     @field_validator("memory")
     @classmethod
@@ -171,7 +186,6 @@ class Config(Settings):
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
-    max_failures: Count = 25  # so many calls in a row without a completion stop the run
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
     cache: Text | None = None  # a file in which replies are kept; several runs may share it
     budget: BudgetSettings = BudgetSettings()

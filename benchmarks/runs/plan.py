@@ -88,7 +88,6 @@ class RunPlan(Settings):
     title: str
     seed: int
     max_tables: int
-    max_failures: int
     scoring: str = "corrected"
     cache: str | None = None
     budget: config.BudgetSettings = config.BudgetSettings()

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
-from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.wrappers.clients.base import Completion
 
 SCHEMA, OLDEST = 3, 2  # in PRAGMA user_version: what is written, and the oldest that is read
 
@@ -206,11 +206,13 @@ class AttemptRow:
     """A completion, written as it arrives. `number`: 0 for the first call of a decision.
 
     `prompt`: of its last message in ``prompts`` the id (in schema 2, the ids of all messages).
-    `text` is as received, "" if none came; then `finish` is ``transient`` or ``fatal`` (else
-    ``stop``, ``length``, ``refusal``), and `error` says why. `outcome`: how it was read, None
+    `text` is as received. `error` says in files of edition 1 why no completion came (then `text`
+    is "" and `finish` ``transient`` or ``fatal``). `outcome`: how it was read, None
     until the decision is made; `why`: what was wrong; `detail`: which rule it broke, where the
     game tells them apart. `kind`: what it was asked for. A `step` that equals the number of
-    steps: asked for when the game was over. `latency` is in seconds.
+    steps: asked for when the game was over. `latency` is in seconds. `thoughts`: told apart from
+    the text or inside it; `left_out`: options that the server had refused; `leniency`: what was let
+    pass in reading the answer, see `Reply`.
     """
 
     step: int
@@ -234,13 +236,16 @@ class AttemptRow:
     tokens_cached: int = 0
     tokens_reasoning: int = 0
     refusal: str = ""
+    left_out: list[str] | None = None
+    leniency: str = ""
 
     def completion(self) -> Completion:
-        """Return what was received; a `ClientError` is raised again."""
-        if self.error:
-            raise ClientError(self.error, transient=self.finish == "transient")
-        names = ("text", "finish", "tokens_in", "tokens_out", "latency", "model")
-        return Completion(**{name: getattr(self, name) for name in names})
+        """Return what was received."""
+        return Completion(**{name: getattr(self, name) for name in RECEIVED})
+
+
+RECEIVED = tuple(field.name for field in fields(Completion))
+"""Columns of attempts that hold what was received."""
 
 
 @table("notes", "step, seat, number", episode=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -44,7 +44,7 @@ NEW_OBJECTS = 10_000
 
 
 class RunStopped(LLMGamesError):
-    """The model cannot be reached any more, or the budget is spent; can be resumed with `flags`."""
+    """A model gives no completion any more, or the budget is spent; can be resumed with `flags`."""
 
     def __init__(self, message: str, flags: str = "") -> None:
         super().__init__(message)
@@ -118,7 +118,7 @@ def play_run(
 
     Raises:
         ConfigError: a model does not answer.
-        RunStopped: too many calls in a row failed, or the budget is spent.
+        RunStopped: a call brought no completion for good, or the budget is spent.
         StoreError: the file cannot be written, or the record does not fit.
         KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
     """
@@ -135,6 +135,8 @@ def play_run(
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             raise RunStopped(f"{error} (with {flag})", f"{flag} MORE") from None
+        except ClientError as error:
+            raise RunStopped(str(error)) from None
         finally:
             for policy in made.values():
                 if isinstance(policy, LLMPolicy):
@@ -186,8 +188,6 @@ class _Run:
         self, store: Store, plan: RunPlan, players: Mapping[str, Policy], watch: Watcher
     ) -> None:
         self.store, self.plan, self.watch, self.counters = store, plan, watch, Counters()
-        # The calls in a row that failed last: episode, step, seat, number.
-        self.failed: list[tuple[int, int, int, int]] = []
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
         self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
@@ -212,7 +212,6 @@ class _Run:
                     table = tables.create_task(self._tables(turn))
                     table.add_done_callback(lambda _: gate.release())
         except BaseException as error:
-            self.store.undo(self.failed)
             raise _first(error) from None
         finally:
             alive.cancel()
@@ -249,18 +248,6 @@ class _Run:
             await self.store.durable()
             self.counters.played += 1
             self.watch(self.counters)
-
-    def note(self, episode: int, row: AttemptRow) -> None:
-        """Notice when the models cannot be reached any more; too many in a row: `RunStopped`."""
-        if not row.error:
-            self.failed.clear()
-            return
-        self.failed.append((episode, row.step, row.seat, row.number))
-        if len(self.failed) >= self.plan.max_failures:
-            raise RunStopped(
-                f"{self.plan.max_failures} calls in a row brought no completion; "
-                f"the last: {row.error}"
-            )
 
 
 class Recorded:
@@ -304,28 +291,19 @@ class _Record(Recorded):
         self.store.add(row, self.row.id)
         self.run.books.enter(client.name, seat_of(request))
         await self.store.durable()
-        self.run.note(self.row.id, row)
         return row.completion()
 
     async def _live(
         self, client: Client, request: Request, at: Place, number: int, prompt: int
     ) -> AttemptRow:
-        began, finish, error = time.perf_counter(), "", ""
         self.run.counters.in_flight += 1
         try:
             completion = await client.complete(request)
-            finish = completion.finish
-        except ClientError as failure:
-            completion = Completion("", latency=time.perf_counter() - began)
-            finish, error = "transient" if failure.transient else "fatal", str(failure)
         finally:
             self.run.counters.in_flight -= 1
-        # Halves of characters, which JSON can hold and a database cannot, are replaced.
-        text, error = (said.encode(errors="replace").decode() for said in (completion.text, error))
-        counted = ("tokens_in", "tokens_out", "latency", "model")
-        known = {name: getattr(completion, name) for name in counted}
-        known |= {"seed": request.seed, "kind": request.kind, "outcome": None, "why": ""}
-        return AttemptRow(*at, number, prompt, text, finish, error, **known)
+        received = {name: _storable(value) for name, value in vars(completion).items()}
+        about: dict[str, Any] = {"seed": request.seed, "kind": request.kind, "prompt": prompt}
+        return AttemptRow(*at, number, error="", outcome=None, why="", **received | about)
 
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
@@ -414,6 +392,11 @@ def void_reason(episode: Episode, game: PlannedGame) -> str | None:
     step = episode.steps[-1]
     seats = ", ".join(str(seat) for seat in np.flatnonzero(step.outcome.broke))
     return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
+
+
+def _storable(value: Any) -> Any:
+    """Replace halves of characters, which JSON can hold and a database cannot."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _first(error: BaseException) -> BaseException:

@@ -10,11 +10,11 @@ from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow
 from llm_games.errors import BadParameter, unknown
-from llm_games.wrappers.clients.base import ClientError, Completion, Message
+from llm_games.wrappers.clients.base import Completion, Message
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 
-Row = tuple[list[Message], int, Completion | ClientError]
+Row = tuple[list[Message], int, Completion]
 
 
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
@@ -44,12 +44,8 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
 
 def _rows(records: Records, found: Iterable[tuple[str, AttemptRow]]) -> Iterator[Row]:
     for _, row in found:
-        completion: Completion | ClientError
-        try:
-            completion = row.completion()
-        except ClientError as error:
-            completion = error
-        yield records.messages(row.prompt), row.seed, completion
+        if not row.error:
+            yield records.messages(row.prompt), row.seed, row.completion()
 
 
 def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> LLMPolicy:

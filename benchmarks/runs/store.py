@@ -131,23 +131,12 @@ class Store(Records):
 
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
+        passed = ", ".join(attempt.leniency)
         self._writer.add(
-            "UPDATE attempts SET outcome = ?, why = ?, detail = ? "
+            "UPDATE attempts SET outcome = ?, why = ?, detail = ?, leniency = ? "
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
-            (attempt.outcome, attempt.why, attempt.detail, episode, *where, number),
+            (attempt.outcome, attempt.why, attempt.detail, passed, episode, *where, number),
         )
-
-    def undo(self, calls: Sequence[tuple[int, int, int, int]]) -> None:
-        """Take back calls (episode, step, seat, number) and all that was built upon them."""
-        add = self._writer.add
-        for episode, step, seat, number in calls:
-            these = "DELETE FROM attempts WHERE (episode, step, seat) = (?, ?, ?) AND number >= ?"
-            add(these, (episode, step, seat, number))
-            add("DELETE FROM attempts WHERE episode = ? AND step > ?", (episode, step))
-            for table in ("decisions", "steps", "notes"):
-                add(f"DELETE FROM {table} WHERE episode = ? AND step >= ?", (episode, step))
-            anew = "UPDATE episodes SET status = 'running', reason = NULL, ended = NULL"
-            add(f"{anew} WHERE id = ?", (episode,))
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
@@ -11,38 +12,54 @@ from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.questions import Question
 from llm_games.replies import Finish
 from llm_games.view import NOBODY, Who
+from llm_games.wrappers.chat import Chat, Message
 
-Message = dict[str, str]
+__all__ = ["Chat", "Message"]  # from where they are taken by clients
+
+LEFT = "default"
+"""In place of a sampling option: it is left to the server, as by None."""
 
 
-def _setting(default: Any, allowed: str, **limits: float) -> Any:
-    """Declare a setting: what it may be, in words and as limits with pydantic's names."""
-    return field(default=default, metadata={"allowed": allowed, "limits": limits})
+def _setting(default: Any, allowed: str, kind: Any = Real, **limits: float) -> Any:
+    """Declare an option: what it may be, in words, as a type, and limits by operators' names."""
+    return field(default=default, metadata={"allowed": allowed, "kind": kind, "limits": limits})
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a reply is drawn; None leaves a setting to the server.
+    """How a reply is drawn; None, or ``"default"``, leaves an option to the server.
 
-    A further setting is a field here and whatever sends it in a client: policies, the cache's key,
+    A further option is a field here and whatever sends it in a client: policies, the cache's key,
     attempts and experiment files take all fields as they are. BadParameter: one is out of limits.
     """
 
     temperature: float | None = _setting(1.0, "a number from 0 to 2", ge=0, le=2)
     top_p: float | None = _setting(None, "a number above 0 and at most 1", gt=0, le=1)
-    max_tokens: int | None = _setting(None, "an integer of at least 1", ge=1)
+    max_tokens: int | None = _setting(None, "an integer of at least 1", Integral, ge=1)
+    reasoning_effort: str | None = _setting(None, "a word such as low, medium or high", str)
+    stop: Sequence[str] | None = _setting(None, "a list of texts", Sequence)
+    extra_body: Mapping[str, Any] | None = _setting(
+        None, "a table of what else the server takes, such as {top_k = 5}", Mapping
+    )
 
     def __post_init__(self) -> None:
         """Check the values."""
         for one in fields(self):
-            value, kind = getattr(self, one.name), Integral if "int" in str(one.type) else Real
-            plain, limits = isinstance(value, kind), one.metadata["limits"].items()
-            held = plain and all(getattr(operator, how)(value, limit) for how, limit in limits)
-            if value is not None and (isinstance(value, bool) or not held):
-                raise BadParameter(f"{one.name} must be {one.metadata['allowed']}, got {value!r}")
+            value, how = getattr(self, one.name), one.metadata
+            if isinstance(value, str) and value == LEFT:
+                value = None
+            elif one.name == "stop" and value is not None:
+                texts = [value] if isinstance(value, str) else value
+                texts = texts if isinstance(texts, Sequence) else [None]
+                value = tuple(texts) if all(isinstance(t, str) for t in texts) else ()
+            object.__setattr__(self, one.name, value)
+            held = isinstance(value, how["kind"]) and not isinstance(value, bool)
+            held = held and all(getattr(operator, op)(value, x) for op, x in how["limits"].items())
+            if value is not None and (not held or value in ("", [], ())):
+                raise BadParameter(f"{one.name} must be {how['allowed']}, got {value!r}")
 
     def given(self) -> dict[str, Any]:
-        """Return the settings that are not left to the server."""
+        """Return the options that are not left to the server."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -54,8 +71,7 @@ USUAL = Sampling()
 class Request:
     """One call: a chat, what a legal answer is, how to sample, and what for (see `Attempt`)."""
 
-    messages: tuple[Message, ...]
-    """each ``{"role": "system" | "user" | "assistant", "content": …}``"""
+    messages: Chat
     question: Question | None = None
     """for clients that can constrain their answers; None for free text"""
     reasoning: bool = False
@@ -64,6 +80,12 @@ class Request:
     seed: int = 0
     who: Who = NOBODY
     kind: str = "move"
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """what may be called natively, each ``{"name", "description", "parameters": JSON schema}``"""
+
+    def __post_init__(self) -> None:
+        """Take any messages as a chat."""
+        object.__setattr__(self, "messages", Chat.of(self.messages))
 
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON schema of a legal reply, if a question is known."""
@@ -72,21 +94,36 @@ class Request:
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer. `finish` is ``"length"`` when it was cut off, ``"refusal"`` when declined."""
+    """One answer as it came. Tokens are as the server counted them, 0 if it did not."""
 
     text: str
     finish: Finish = "stop"
+    """``length`` when it was cut off, ``refusal`` when declined"""
     tokens_in: int = 0
+    """of the prompt, with those `tokens_cached`"""
     tokens_out: int = 0
+    """of the reply, with those of thoughts, `tokens_reasoning`"""
     latency: float = 0.0
+    """seconds"""
     model: str = ""
+    """its name as the server gave it"""
+    thoughts: str = ""
+    """what the server told of its thoughts, apart from the text"""
+    refusal: str = ""
+    """the words of one who declined, where the server tells them apart"""
+    tool_calls: list[dict[str, Any]] | None = None
+    """native calls, each ``{"name": …, "arguments": …}``"""
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+    left_out: list[str] | None = None
+    """options that the server had refused, so that they were left out"""
 
 
 class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status. One that `may_cost` the server may have worked on.
+    `status` is the server's HTTP status.
     """
 
     def __init__(
@@ -96,16 +133,18 @@ class ClientError(LLMGamesError):
         transient: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
-        may_cost: bool = False,
     ) -> None:
         super().__init__(message)
-        self.transient, self.retry_after = transient, retry_after
-        self.status, self.may_cost = status, may_cost
+        self.transient, self.retry_after, self.status = transient, retry_after, status
 
     @property
     def limited(self) -> bool:
         """Return whether the server asks for fewer calls."""
         return self.transient and self.status == 429
+
+
+class ContextOverflow(ClientError):
+    """The prompt is too long for the model: a matter of the player's memory, not of the server."""
 
 
 @runtime_checkable

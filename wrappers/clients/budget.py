@@ -178,13 +178,13 @@ class Metered(Layer):
         """Return one completion.
 
         Raises:
-            ClientError: as the client raises it. What the server may charge for is booked.
+            ClientError: as the client raises it. What was answered for is booked.
             BudgetExceeded: the call might cost too much and was not made.
         """
         ledger, seat, learned = self.ledger, seat_of(request), self.estimator
         most = ledger.usage(self.name, learned.tokens_in(request), learned.tokens_out(request))
         await ledger.hold(seat, most)
-        spent = most  # unless it is known to be less
+        spent = ledger.usage(self.name, 0, 0)
         try:
             completion = await self.client.complete(request)
             learned.learn(request, completion)
@@ -193,8 +193,8 @@ class Metered(Layer):
                 counts = learned.tokens_in(request), tokens_of(completion.text)
             spent = ledger.usage(self.name, *counts, seconds=completion.latency)
             return completion
-        except ClientError as error:
-            spent = replace(most if error.may_cost else ledger.usage(self.name, 0, 0), failures=1)
+        except ClientError:
+            spent = replace(ledger.usage(self.name, 0, 0), failures=1)
             raise
         finally:
             ledger.book(self.name, seat, spent)

@@ -188,14 +188,12 @@ class OpenAIClient:
                 f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
                 "timeout may be too short for this model",
                 transient=True,
-                may_cost=True,
             )
         except httpx2.HTTPError as error:
             return ClientError(
                 f"cannot reach {self.base_url} ({self._shown(_cause(error))}): check that the "
                 "server is running, that base_url is right, and the network",
                 transient=True,
-                may_cost=not isinstance(error, httpx2.ConnectError),
             )
         except ValueError as error:
             fault = f"{type(error).__name__}: {self._shown(str(error))}"
@@ -249,9 +247,7 @@ class OpenAIClient:
             fault = (isinstance(answer, dict) and answer.get("error")) or "no choices"
             return self._broken(f"sent no completion ({self._shown(str(fault))})")
         if not isinstance(text or "", str):
-            return ClientError(
-                f"{self.base_url} sent content of type {type(text).__name__}", may_cost=True
-            )
+            return ClientError(f"{self.base_url} sent content of type {type(text).__name__}")
         text, usage = text or str(refusal or ""), answer.get("usage")
         ended = "refusal" if refusal else str(choice.get("finish_reason"))
         finish: Any = "length" if len(text) > LONGEST_TEXT else _FINISH.get(ended, "stop")
@@ -265,7 +261,7 @@ class OpenAIClient:
         )
 
     def _broken(self, what: str) -> ClientError:
-        return ClientError(f"{self.base_url} {what}", transient=True, may_cost=True)
+        return ClientError(f"{self.base_url} {what}", transient=True)
 
     def _failure(self, response: Any, said: dict[str, Any]) -> ClientError:
         """Say what the server refused and what to do about it."""

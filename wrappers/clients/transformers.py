@@ -8,6 +8,7 @@ import queue
 import re
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from importlib.util import find_spec
@@ -193,7 +194,7 @@ def _load(path: str, device: str, dtype: str, download: bool) -> tuple[Any, Any]
         raise ClientError(f"the model cannot go to device {device!r}: {_brief(error)}") from error
 
 
-def _encode(tokenizer: Any, messages: tuple[Message, ...]) -> list[int]:
+def _encode(tokenizer: Any, messages: Iterable[Message]) -> list[int]:
     """Return a chat's tokens; models that know no system text hear it from the user."""
     from jinja2 import TemplateError
 
