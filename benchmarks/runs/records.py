@@ -142,9 +142,20 @@ class Records:
         found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in found]
 
-    def pool(self) -> list[rows.MessageRow]:
-        """Return all messages."""
-        return self._read(rows.MessageRow)
+    def last_message(self, prompt: Any) -> tuple[int, dict[str, str]] | None:
+        """Return the prompt before an `AttemptRow.prompt`, and its last message; None for none."""
+        if not isinstance(prompt, int):
+            return None
+        for before, role, content in self._rows(_LAST, prompt):
+            if before < prompt and role is not None:
+                return before, {"role": role, "content": content}
+        return None
+
+    def pool(self) -> Iterator[rows.MessageRow]:
+        """Yield all messages."""
+        names = self._columns(TABLES[rows.MessageRow])
+        query = f"SELECT {', '.join(names)} FROM messages ORDER BY id"
+        return (rows.MessageRow(*row) for row in self._each(query))
 
     def holder(self) -> str | None:
         """Return which process plays the run now, in words; None if nobody does."""
@@ -246,6 +257,9 @@ WITH RECURSIVE chain (id, parent, message) AS (
   SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
 )
 SELECT role, content FROM chain LEFT JOIN messages m ON m.id = message ORDER BY chain.id
+"""
+_LAST = """
+SELECT parent, role, content FROM prompts p LEFT JOIN messages m ON m.id = message WHERE p.id = ?
 """
 _LISTED = """
 SELECT role, content FROM json_each(?) LEFT JOIN messages m ON m.id = value ORDER BY key
