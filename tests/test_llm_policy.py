@@ -223,26 +223,39 @@ def test_other_questions_are_asked_in_the_same_way():
     assert again.startswith("Which two?\n\nYour previous reply could not be used: 10 is not")
 
 
-@pytest.mark.parametrize(("transient", "calls"), [(True, 3), (False, 1)])
-def test_a_clients_error_is_a_failed_attempt(transient, calls):
-    def fail(request):
-        raise ClientError("the line is down", transient=transient)
+@pytest.mark.parametrize("transient", [True, False])
+def test_a_call_without_a_completion_is_no_attempt(transient):
+    """It takes no seed either: the same decision asked again asks the same."""
+    seen = []
 
-    (decision,), _ = play(LLMPolicy(ScriptedClient(fail)), rounds=1)
-    assert [(a.outcome, a.why) for a in decision.attempts] == [
-        ("failed", "the line is down")
-    ] * calls
-    assert decision.action == MISSING
-    assert len({a.messages[-1]["content"] for a in decision.attempts}) == 1
+    def script(request):
+        seen.append((request.messages, request.seed, request.who))
+        if len(seen) in (1, 3):
+            raise ClientError("the line is down", transient=transient)
+        return "hm" if len(seen) == 2 else five(request)
+
+    policy = LLMPolicy(ScriptedClient(script))
+    memory, view = policy.start(GAME, 0, seed=7), next(views())
+    with pytest.raises(ClientError, match="the line is down"):
+        policy.act(view, memory)
+    with pytest.raises(ClientError, match="the line is down"):
+        policy.act(view, memory)
+    decision, _ = policy.act(view, memory)
+    assert [attempt.outcome for attempt in decision.attempts] == ["valid"]
+    assert seen[0] == seen[1] == seen[3]
 
 
-def test_an_error_in_the_script_names_it_and_does_not_end_the_table():
-    (decision,), _ = play(LLMPolicy(ScriptedClient(lambda request: 1 / 0)), rounds=1)
-    assert "ZeroDivisionError" in decision.attempts[0].why
-    (decision,), _ = play(LLMPolicy(ScriptedClient([])), rounds=1)
-    assert "used up" in decision.attempts[0].why
-    (decision,), _ = play(LLMPolicy(ScriptedClient(lambda request: 5)), rounds=1)
-    assert "not int" in decision.attempts[0].why
+@pytest.mark.parametrize(
+    ("script", "error", "says"),
+    [
+        (lambda request: 1 / 0, ZeroDivisionError, "division by zero"),
+        ([], ClientError, "used up"),
+        (lambda request: 5, ClientError, "not int"),
+    ],
+)
+def test_an_error_in_the_script_comes_out_as_itself(script, error, says):
+    with pytest.raises(error, match=says):
+        play(LLMPolicy(ScriptedClient(script)), rounds=1)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +309,8 @@ def test_settings_reach_the_request():
     assert (second.sampling, second.question) == (Sampling(temperature=None), None)
 
 
-DRAWN = {"temperature": 0.3, "top_p": 0.4, "max_tokens": 7}
+DRAWN = {"temperature": 0.3, "top_p": 0.4, "max_tokens": 7, "reasoning_effort": "low"}
+DRAWN |= {"stop": ("END",), "extra_body": {"top_k": 5}}
 
 
 @pytest.mark.parametrize("name", [one.name for one in dataclasses.fields(Sampling)])
@@ -430,9 +444,8 @@ def test_a_recorded_run_replays_without_a_model():
 
 
 def test_a_prompt_never_recorded_is_a_clear_error():
-    (decision,), _ = play(LLMPolicy(RecordedClient([])), rounds=1)
-    assert "none of the 0 recorded completions is for this prompt" in decision.attempts[0].why
-    assert len(decision.attempts) == 1
+    with pytest.raises(ClientError, match="none of the 0 recorded completions is for this prompt"):
+        play(LLMPolicy(RecordedClient([])), rounds=1)
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,6 @@ FLIPS = [
      f"{GOODS}, seat 0", "completion 1"),
     (f"UPDATE attempts SET finish = 'refusal', error = '' {LEGAL}", f"{GOODS}, seat 0",
      "completion 1"),
-    (f"UPDATE attempts SET error = 'gone', finish = 'fatal' {CALL}", f"{GOODS}, seat 0",
-     "completion 0, outcome"),
     (f"UPDATE attempts SET outcome = 'truncated' {CALL}", f"{GOODS}, seat 0",
      "completion 0, outcome"),
     (f"UPDATE attempts SET why = why || '!' {CALL}", f"{GOODS}, seat 0", "completion 0, why"),

@@ -18,6 +18,7 @@ from llm_games.benchmarks.runs import database, lock, rows, store
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.questions import MISSING
+from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.policy import Attempt
 
 GAMES = [("goods", "public_goods", {"ratio": "3/2"}, ["tiny", "random"])]
@@ -48,7 +49,7 @@ def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
         run.begin(1)
         run.add(attempt(prompt=run.prompt(HELLO)), 1)
         await run.durable()
-        run.judge(1, (0, 0), 0, Attempt((), "", "unparsable", "no JSON"))
+        run.judge(1, (0, 0), 0, Attempt("", messages=Chat(), outcome="unparsable", why="no JSON"))
         for row in (step, *made):
             run.add(row, 1)
         run.end(2, "no end")

@@ -11,6 +11,7 @@ from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
+from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
@@ -85,12 +86,10 @@ def test_all_seats_of_a_step_are_asked_at_the_same_time():
     assert most == 4
 
 
-def test_a_seat_that_fails_does_not_stop_the_table():
+def test_a_seat_that_gets_no_completion_plays_nothing():
     game = rulebook("public_goods", players=2, rounds=3, tokens=10)
-    broken = LLMPolicy(ScriptedClient([]))
-    episode = play(game, [broken, make_player("fixed:4")])
-    assert [step.decisions[0].outcome for step in episode.steps] == ["failed"] * 3
-    assert [record["actions"] for record in episode.records] == [[0, 4]] * 3
+    with pytest.raises(ClientError, match="used up"):
+        play(game, [LLMPolicy(ScriptedClient([])), make_player("fixed:4")])
 
 
 def test_a_step_is_reported_before_anybody_is_asked_again():

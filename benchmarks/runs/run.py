@@ -96,9 +96,10 @@ def seated_players(plan: RunPlan, use_cache: bool = True) -> Iterator[dict[str, 
 
 
 def planned(run: Records) -> RunPlan:
-    """Return the plan that a run was started with."""
+    """Return the plan that a run was started with; what older ones had beside it is left out."""
     try:
-        return RunPlan.model_validate(run.config)
+        known = RunPlan.model_fields.keys() & run.config.keys()
+        return RunPlan.model_validate({key: run.config[key] for key in known})
     except ValidationError as error:
         raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
 

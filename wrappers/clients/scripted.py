@@ -15,8 +15,7 @@ Script = Callable[[Request], Answer | Awaitable[Answer]] | Iterable[Answer]
 class ScriptedClient:
     """Answers from a function of the request, sync or async, or from replies in a row.
 
-    The function may raise `ClientError`; any other error in it becomes a fatal one, so that a
-    table that many players share is not lost with it.
+    The function may raise `ClientError`; any other error in it comes out as itself.
     """
 
     def __init__(self, script: Script, name: str = "scripted") -> None:
@@ -29,13 +28,9 @@ class ScriptedClient:
             answer = self._script(request) if callable(self._script) else next(self._script)
             if inspect.isawaitable(answer):
                 answer = await answer
-        except ClientError:
-            raise
         except StopIteration:
             fault = "the scripted replies are used up: give more of them, or a function"
             raise ClientError(fault) from None
-        except Exception as error:
-            raise ClientError(f"{self.name}: the script failed with {error!r}") from error
         if isinstance(answer, Completion):
             return answer
         if isinstance(answer, str):
