@@ -142,14 +142,13 @@ class Records:
         found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in found]
 
-    def last_message(self, prompt: Any) -> tuple[int, dict[str, str]] | None:
-        """Return the prompt before an `AttemptRow.prompt`, and its last message; None for none."""
-        if not isinstance(prompt, int):
-            return None
-        for before, role, content in self._rows(_LAST, prompt):
-            if before < prompt and role is not None:
-                return before, {"role": role, "content": content}
-        return None
+    def prompts(self, episode: int) -> dict[int, tuple[int, str, str]]:
+        """Return the prompts of an episode, and all that these grew from, by id.
+
+        For each there is the one before it, and role and content of its last message.
+        """
+        found = self._each(_PROMPTS, episode)
+        return {prompt: (before, role, content) for prompt, before, role, content in found}
 
     def pool(self) -> Iterator[rows.MessageRow]:
         """Yield all messages."""
@@ -258,8 +257,14 @@ WITH RECURSIVE chain (id, parent, message) AS (
 )
 SELECT role, content FROM chain LEFT JOIN messages m ON m.id = message ORDER BY chain.id
 """
-_LAST = """
-SELECT parent, role, content FROM prompts p LEFT JOIN messages m ON m.id = message WHERE p.id = ?
+_PROMPTS = """
+WITH RECURSIVE chain (id, parent, message) AS (
+  SELECT p.id, p.parent, p.message FROM attempts a JOIN prompts p ON p.id = a.prompt
+  WHERE a.episode = ?
+  UNION
+  SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
+)
+SELECT chain.id, parent, role, content FROM chain LEFT JOIN messages m ON m.id = message
 """
 _LISTED = """
 SELECT role, content FROM json_each(?) LEFT JOIN messages m ON m.id = value ORDER BY key

@@ -137,10 +137,6 @@ def _games(
         yield Mismatch(f"game {label}", "row", "none", "one")
 
 
-_PLAIN = (str, int, bool, type(None))
-"""Types whose equal values are written alike."""
-
-
 class _Stop(Exception):
     """A step differs: what follows may build upon it."""
 
@@ -192,6 +188,7 @@ class _Rerun(Recorded):
         self.seats_at: dict[int, set[int]] = {}  # who has a decision or completion, by step
         for at in (*self.decisions, *self.calls):
             self.seats_at.setdefault(at.step, set()).add(at.seat)
+        self.prompts = records.prompts(row.id)
         self.same: dict[bytes, int] = {}  # chats that were compared, and their recorded prompts
         self.notes: dict[Place, list[Any]] = {}
         for note in records.notes(row.id):
@@ -255,14 +252,16 @@ class _Rerun(Recorded):
         """Compare one step as it is played with its record; `_Stop` if they differ."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        found, at = self.steps[step.number], Place(step.number, -1)
-        for what in ("asked", "rewards", "finished"):
-            self._compare(what, getattr(row, what), getattr(found, what), at)
-        for key in {**row.record, **found.record}:
-            self._compare(f"record {key}", row.record.get(key), found.record.get(key), at)
-        if not self.found:  # equal values can be written in several ways
-            for what, text in TABLES[StepRow].written(row.thin()).items():
-                self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
+        written, at = TABLES[StepRow].written(row.thin()), Place(step.number, -1)
+        if written != self.written[step.number]:
+            found = self.steps[step.number]
+            for what in ("asked", "rewards", "finished"):
+                self._compare(what, getattr(row, what), getattr(found, what), at)
+            for key in {**row.record, **found.record}:
+                self._compare(f"record {key}", row.record.get(key), found.record.get(key), at)
+            if not self.found:  # equal values can be written in several ways
+                for what, text in written.items():
+                    self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
         for made in decisions:
             place = Place(made.step, made.seat)
             if place not in self.decisions:
@@ -316,11 +315,10 @@ class _Rerun(Recorded):
         for mine in chat.nodes():
             if self.same.get(mine.digest) == prompt:
                 break
-            last = self.records.last_message(prompt)
-            if last is None or mine.last != last[1]:
+            before, *said = self.prompts.get(prompt, (0, None, None))
+            if mine.last is None or [mine.last["role"], mine.last["content"]] != said:
                 return False
-            new[mine.digest] = prompt
-            prompt = last[0]
+            new[mine.digest], prompt = prompt, before
         else:
             if prompt:
                 return False
@@ -328,9 +326,7 @@ class _Rerun(Recorded):
         return True
 
     def _compare(self, what: str, expected: Any, found: Any, at: Place | None = None) -> None:
-        if type(expected) is type(found) and type(found) in _PLAIN and expected == found:
-            return
-        if _json(expected) != _json(found):
+        if repr(expected) != repr(found) and _json(expected) != _json(found):
             self.note(what, *_texts(expected, found), at)
 
     def note(self, what: str, expected: str, found: str, at: Place | None = None) -> None:
