@@ -134,7 +134,7 @@ def measures(game: Game) -> Mapping[str, Sequence[float]]:
     They are the scores by edition, NaN for none, a seat's mean ``payoff``, and where it is known
     the mean ``regret`` of a round.
     """
-    if not game.measures:
+    if __name__ not in game.found:
         known = has_deviation(game.name)
         names = (*editions(), "payoff", *(["regret"] if known else []))
         found: dict[str, array[float]] = {name: array("d") for name in names}
@@ -144,8 +144,9 @@ def measures(game: Game) -> Mapping[str, Sequence[float]]:
             values += [float(episode.regret().sum(axis=1).mean())] if known else []
             for column, value in zip(found.values(), values, strict=True):
                 column.append(math.nan if value is None else value)
-        game.measures.update(found)
-    return game.measures
+        game.found[__name__] = found
+    kept: Mapping[str, Sequence[float]] = game.found[__name__]
+    return kept
 
 
 def scores(game: Game, edition: str) -> list[float]:

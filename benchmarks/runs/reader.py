@@ -288,8 +288,8 @@ class Game:
         return Episodes(self.shelf, [row for row in self.rows if row.status == "done"])
 
     @cached_property
-    def measures(self) -> dict[str, array[float]]:
-        """Numbers of the episodes that count, by what they are; kept for who works them out."""
+    def found(self) -> dict[str, Any]:
+        """What was worked out of all its episodes, kept by who did so under a name of its own."""
         return {}
 
 
