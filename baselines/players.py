@@ -169,7 +169,9 @@ PLAYERS: dict[str, Kind] = {
         "a language model behind an OpenAI-compatible server",
         value="<model>",
         needs_value=True,
-        model=partial(_asking, "wrappers.clients.openai:OpenAIClient", retries=3, max_in_flight=64),
+        model=partial(
+            _asking, "wrappers.clients.openai:OpenAIClient", max_wait=600, max_in_flight=64
+        ),
     ),
     "transformers": Kind(
         "a local language model, by its folder",

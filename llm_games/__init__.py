@@ -3,13 +3,15 @@
 ``import llm_games as lg`` is all that most programs need: ``lg.make("public_goods-v0")`` makes a
 PettingZoo environment, ``lg.play(...)`` plays a game with players such as ``lg.player("rational")``
 or ``lg.LLMPolicy(client)``, ``lg.list_games()`` lists what there is, and ``lg.run(...)`` runs an
-experiment. Importing it registers every game with PettingZoo and Gymnasium; language models and
-learners are imported when they are asked for.
+experiment. Importing it registers every game with PettingZoo and Gymnasium, at once or as soon as
+somebody imports them; language models and learners are imported when they are asked for.
 
 This is the porch, not a floor: it alone names higher floors, and nothing inside imports from it.
 """
 
+import sys as _sys
 from importlib import import_module as _import
+from importlib.machinery import ModuleSpec as _Spec
 from typing import TYPE_CHECKING, Any
 
 from llm_games import envs, registry, rooms
@@ -74,23 +76,56 @@ def register(name: str, room: str) -> None:
     """
     new = name not in rooms.ROOMS
     rooms.add(name, room)
-    if new:
-        _announce(name)
+    for library, announce in _ANNOUNCE.items():
+        if new and library in _sys.modules:
+            announce(name)
 
 
-def _announce(name: str) -> None:
-    import gymnasium
+def _to_pettingzoo(name: str) -> None:
     import pettingzoo
 
-    full = f"{name}-{registry.VERSION}"
     for form in ("aec", "parallel"):
-        kwargs = {"name": name, "form": form}
-        pettingzoo.register(form, f"llm_games/{full}", "llm_games.registry:make", kwargs=kwargs)
+        full, kwargs = f"llm_games/{name}-{registry.VERSION}", {"name": name, "form": form}
+        pettingzoo.register(form, full, "llm_games.registry:make", kwargs=kwargs)
+
+
+def _to_gymnasium(name: str) -> None:
+    import gymnasium
+
     title = "".join(word.capitalize() for word in name.split("_"))
     learner = "llm_games.baselines.learner:learner"
     gymnasium.register(f"llm_games/{title}-{registry.VERSION}", learner, kwargs={"game": name})
 
 
+_ANNOUNCE = {"pettingzoo": _to_pettingzoo, "gymnasium": _to_gymnasium}
+
+
+class _Finder:
+    """Announces the games to a library when it is imported.
+
+    Both take longer to import than all that most commands of the command line need.
+    """
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any = None, target: Any = None) -> _Spec | None:
+        if name not in _ANNOUNCE:
+            return None
+        others = (finder.find_spec for finder in _sys.meta_path if finder is not cls)
+        spec = next(filter(None, (find(name, path, target) for find in others)), None)
+        if spec and (loader := spec.loader):
+
+            def load(module: Any) -> None:
+                del loader.exec_module  # the class has it
+                loader.exec_module(module)
+                for game in rooms.ROOMS:
+                    _ANNOUNCE[name](game)
+
+            loader.exec_module = load  # type: ignore[method-assign]
+        return spec
+
+
 rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
-for _name in rooms.ROOMS:
-    _announce(_name)
+for _library, _announce in _ANNOUNCE.items():
+    for _name in rooms.ROOMS if _library in _sys.modules else ():
+        _announce(_name)
+_sys.meta_path.insert(0, _Finder)

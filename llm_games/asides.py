@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question
@@ -28,6 +28,7 @@ class Text(Question):
 
     about: str
     """what they are to say, in a few words"""
+    bare: ClassVar[bool] = False
 
     def value_schema(self) -> dict[str, Any]:
         return {"type": "string", "minLength": 1}
@@ -47,6 +48,8 @@ class Text(Question):
 @dataclass(frozen=True)
 class Lessons(Question):
     """A list of sentences to be remembered."""
+
+    bare: ClassVar[bool] = False
 
     def value_schema(self) -> dict[str, Any]:
         sentence = {"type": "string", "minLength": 1}

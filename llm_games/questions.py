@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ Action = int | tuple[int, ...]
 _LONGEST = 400  # digits before the point; a larger number is as far out of range as any
 _NUMBER = re.compile(rf"[+-]?\d{{1,{_LONGEST}}}(\.\d{{1,{_LONGEST}}})?")
 _EXACTLY = Context(prec=3 * _LONGEST)
+_COUNTED = re.compile(r"(\$?) ?([+-]?\d[\d,_.]{0,400})(?: ?([^\W\d_]+(?: [^\W\d_]+)?))?")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
+MONEY = ("$", "dollar", "dollars")
+_NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
 
 
 class BadReply(Exception):
@@ -53,6 +57,12 @@ class Question(ABC):
     published: Callable[[str, str], str] | None = field(default=None, kw_only=True, repr=False)
     """where the code of a paper looks for the JSON of the answer, given the text and the key: one
     of those in `replies`, None for `outermost`"""
+    units: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+    """the game's words for what a number counts, such as ``tokens``; ``$`` may stand before it"""
+    also: tuple[tuple[str, Any], ...] = field(default=(), kw_only=True, repr=False)
+    """other words (small letters) for a value, such as ``withdraw`` for null"""
+    bare: ClassVar[bool] = True
+    """whether the value alone can be the whole reply"""
 
     @abstractmethod
     def value_schema(self) -> dict[str, Any]:
@@ -69,6 +79,24 @@ class Question(ABC):
     @abstractmethod
     def read(self, value: Any) -> Any:
         """Turn the JSON value (floats as Decimal) into an action, or raise BadReply, saying why."""
+
+    def mended(self, value: Any) -> tuple[Any, set[str]]:
+        """Return a value as `read` takes it where people write it otherwise, and how they do.
+
+        That is with a ``unit``, with marks between ``thousands``, or by another ``word``.
+        """
+        if not isinstance(value, str):
+            return value, set()
+        said = value.strip()
+        if said.casefold() in dict(self.also):
+            return dict(self.also)[said.casefold()], {"word"}
+        sign, number, unit = match.groups("") if (match := _COUNTED.fullmatch(said)) else ("",) * 3
+        if not number or {sign, unit.casefold()} - {"", *self.units}:
+            return value, set()
+        grouped = bool(self.units and _GROUPED.fullmatch(number))
+        found = {"unit": bool(sign or unit), "thousands": grouped}
+        plain = re.sub("[,_]", "", number) if grouped else number
+        return plain, {name for name, is_so in found.items() if is_so}
 
     def value_of(self, action: Any) -> Any:
         """Turn an action into the JSON value that means it."""
@@ -122,6 +150,7 @@ class Integer(Question):
     low: int | None
     high: int | None
     truncate: bool = False
+    units: tuple[str, ...] = field(default=MONEY, kw_only=True, repr=False)
 
     def value_schema(self) -> dict[str, Any]:
         limits = {"minimum": self.low, "maximum": self.high}
@@ -167,6 +196,10 @@ class Bid(Question):
     opening: bool = False
     limits: bool = True
     item: str = ""
+    units: tuple[str, ...] = field(default=MONEY, kw_only=True, repr=False)
+    also: tuple[tuple[str, Any], ...] = field(
+        default=(("withdraw", None), ("pass", None), *_NOTHING), kw_only=True, repr=False
+    )
 
     def answer(self, whole: Mapping[str, Any]) -> int:
         named = whole.get("item", self.item)
@@ -228,6 +261,7 @@ class Real(Question):
     low: int
     high: int
     decimals: int
+    units: tuple[str, ...] = field(default=MONEY, kw_only=True, repr=False)
 
     def value_schema(self) -> dict[str, Any]:
         unit = 10**self.decimals
@@ -274,6 +308,7 @@ class SealedBid(Real):
     """
 
     decline: str = "for no bid"
+    also: tuple[tuple[str, Any], ...] = field(default=_NOTHING, kw_only=True, repr=False)
 
     def value_schema(self) -> dict[str, Any]:
         low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
@@ -446,6 +481,7 @@ class Shares(Question):
     total: int
     players: int
     loose: bool = False
+    units: tuple[str, ...] = field(default=("coin", "coins"), kw_only=True, repr=False)
 
     def value_schema(self) -> dict[str, Any]:
         share = {"type": "integer", "minimum": 0, "maximum": self.total}
@@ -464,6 +500,16 @@ class Shares(Question):
         if min(shares) < 0 and not self.loose:
             raise BadReply("range", f"a share of {min(shares)} is negative", tuple(plan))
         return tuple(plan)
+
+    def mended(self, value: Any) -> tuple[Any, set[str]]:
+        """As in general, share by share; those of all ranks in order may stand in a ``list``."""
+        listed = isinstance(value, list) and len(value) == len(self.ranks)
+        shares = dict(zip(map(str, self.ranks), value, strict=True)) if listed else value
+        if not isinstance(shares, Mapping):
+            return value, set()
+        found = {rank: super(Shares, self).mended(share) for rank, share in shares.items()}
+        names = set().union(*(names for _, names in found.values()), {"list"} if listed else ())
+        return {rank: share for rank, (share, _) in found.items()}, names
 
     def _by_rank(self, value: Mapping[str, Any]) -> list[int]:
         found: dict[int, int] = {}

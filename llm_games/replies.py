@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from llm_games.errors import unknown
+from llm_games.messy import DECODER, Conflict, TooMessy, parts, values
+from llm_games.places import PLAIN, QUOTED, retracted, standing
 from llm_games.questions import MISSING, BadReply, Integer, Question
 
 ReplyOutcome = Literal[
@@ -19,9 +20,25 @@ ReplyOutcome = Literal[
 """How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
 Finish = Literal["stop", "length", "refusal"]  # how a reply ended: by itself, cut off, or declined
 
-DEEPEST = 64  # objects nested deeper are no answers; keeps the recursion small
-MOST_VALUES = 100_000  # JSON values looked at in one reply; keeps a hostile one from taking long
-LONGEST_NUMBER = 400  # characters
+LENIENCIES = {
+    "thoughts": "thoughts, or channels that are not final, were cut off",
+    "superseded": "an answer that is called the final one stands after others",
+    "quoted": "answers that are quoted, imagined or somebody else's were passed over",
+    "wrapper": "it stands under a key such as answer, or is the arguments of a call",
+    "key": "the key has other capitals, or blanks around it",
+    "quotes": "other quotation marks than JSON's",
+    "no quotes": "keys or texts without quotation marks, words of Python",
+    "signs": "an equals sign for the colon",
+    "comma": "a comma after the last value",
+    "comment": "a comment inside",
+    "escapes": "backslashes that JSON has not",
+    "unit": "the number has the game's own unit, or a dollar sign",
+    "thousands": "the number has marks between its thousands",
+    "word": "another word for the value, such as withdraw for null",
+    "list": "shares in order, without their ranks",
+    "bare": "the value alone is the whole reply",
+}
+"""What the reading ``strict`` lets pass, by name."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +47,15 @@ class Reply:
 
     `action` is the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
     readable but out of range. `why` says what was wrong to the one who answered, `detail` which
-    rule was broken, see `BadReply`; both are empty if there is no such thing.
+    rule was broken, see `BadReply`; both are empty if there is no such thing. `leniencies` are
+    those of `LENIENCIES` that it took to read the answer.
     """
 
     outcome: ReplyOutcome
     action: Any = MISSING
     why: str = ""
     detail: str = ""
+    leniencies: tuple[str, ...] = field(default=(), compare=False)
 
 
 def read_reply(
@@ -44,10 +63,10 @@ def read_reply(
 ) -> Reply:
     """Read the answer to a question out of a text that ended by `finish`.
 
-    The question says which JSON objects are answers, and reads them. By the reading ``strict``,
-    every complete one in the text counts, and they must agree (trailing commas and ``//`` comments
-    are let pass); by ``take_last``, the last of them; by ``published``, what the code of a paper
-    reads, at the question's `published` spot, with fractions cut towards zero.
+    The question says which JSON objects are answers, and reads them. By the reading ``strict`` the
+    final answer counts, see docs/replies.md; by ``take_last``, the last complete one in the text
+    that is no thought; by ``published``, what the code of a paper reads, at the question's
+    `published` spot, with fractions cut towards zero.
 
     Raises:
         UnknownName: there is no such reading. Nothing that a reply says raises.
@@ -57,51 +76,214 @@ def read_reply(
     if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
     try:
-        reply = READINGS[reading](text, question)
+        reply = READINGS[reading](text, question, finish)
     except BadReply as bad:
         reply = _not_legal(bad)
+    except TooMessy:
+        reply = Reply("unparsable", why="it holds far too many braces, brackets or values")
     if finish == "length" and reply.outcome != "valid":
         return Reply("truncated", why="it was cut off before a complete answer")
     return reply
 
 
-def _strict(text: str, question: Question) -> Reply:
-    replies = [_read(obj, question) for obj in _answers(text, question)]
-    if any(reply != replies[0] for reply in replies):
+def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
+    """Return the thoughts that stand in a text, and the rest of it.
+
+    Thoughts are what is in ``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` or
+    ``[THINK]``; all before an end of thoughts that has no beginning; all after a beginning that has
+    no end, at the start of the text or where it was cut off; of texts in channels, all but the
+    final one. A tag that is named in a sentence is none.
+    """
+    if channels := _CHANNEL.findall(text):
+        final, thoughts = (
+            "\n".join(body.strip() for name, body in channels if (name == "final") is said)
+            for said in (True, False)
+        )
+        return thoughts, final
+    if text.lstrip().startswith("analysis") and "assistantfinal" in text:  # marks that were removed
+        thoughts, _, final = text.lstrip()[len("analysis") :].partition("assistantfinal")
+        return thoughts, final
+    thoughts_, rest, at, opened = list[str](), list[str](), 0, None
+    for tag in _TAG.finditer(text):
+        begins_here = text[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")[-1:] in _BEFORE_TAG
+        if not _END_TAG.match(tag[0]):
+            if opened is None and begins_here:
+                rest.append(text[at : tag.start()])
+                opened, at = tag, tag.end()
+        elif opened or begins_here or _AFTER_TAG.match(text, tag.end()):
+            thoughts_ += [text[at : tag.start()]] if opened else [*rest, text[at : tag.start()]]
+            rest = rest if opened else []
+            opened, at = None, tag.end()
+    if opened and (finish == "length" or not "".join(rest).strip()):
+        thoughts_.append(text[at:])
+    else:
+        rest.append(text[opened.start() if opened else at :])
+    return "\n".join(thought.strip() for thought in thoughts_), "".join(rest)
+
+
+# -- the readings ---------------------------------------------------------------------------------
+
+
+class _Answer(NamedTuple):
+    reply: Reply
+    standing: int
+    end: int
+
+
+def _strict(text: str, question: Question, finish: Finish) -> Reply:
+    thoughts, text = split_thoughts(text, finish)
+    text, lenient = _turn(text), {"thoughts"} if thoughts else set[str]()
+    answers = _answers(text, question)
+    if not answers and _ESCAPED.search(text):
+        text = _ESCAPED.sub(r"\1", text)
+        lenient.add("escapes")
+        answers = _answers(text, question)
+    if not answers:
+        answers = [_bare(text, question)]
+    counting = [answer for answer in answers if answer.standing != QUOTED]
+    if not counting:
+        raise BadReply("format", "it has answers in its sentences only, none as its own answer")
+    *before, last = counting
+    others = [answer for answer in before if answer.reply != last.reply]
+    if any(answer.standing >= last.standing for answer in others):
         of = f" for {json.dumps(question.key)}" if question.key else ""
         raise BadReply("format", f"it gives different answers{of}")
-    return replies[0]
+    cut, behind = finish == "length", text[last.end :]
+    if retracted(behind, cut) or (cut and "{" in behind):
+        raise BadReply("format", "it takes its answer back")
+    lenient |= {"superseded"} if others else set()
+    lenient |= {"quoted"} if len(counting) < len(answers) else set()
+    names = lenient.union(last.reply.leniencies)
+    return dataclasses.replace(last.reply, leniencies=tuple(n for n in LENIENCIES if n in names))
 
 
-def _published(text: str, question: Question) -> Reply:
+def _take_last(text: str, question: Question, finish: Finish) -> Reply:
+    text = split_thoughts(text, finish)[1]
+    found = [obj for value in values(text, plain=True) for obj in _inside(value.value, question)]
+    if not found:
+        raise _no_object(text, question)
+    return _read(found[-1], question)
+
+
+def _published(text: str, question: Question, finish: Finish) -> Reply:
     spot = question.published or outermost
     try:
-        obj = _DECODER.decode(spot(text, question.key))
+        obj = DECODER.decode(spot(text, question.key))
         if not isinstance(obj, dict) or not question.holds(obj):
-            raise _no_object(question)
+            raise _no_object(text or "?", question)
         if isinstance(question, Integer):
             question = dataclasses.replace(question, truncate=True)
         return _read(obj, question)
     except (ValueError, RecursionError):
-        raise _no_object(question) from None
+        raise _no_object(text or "?", question) from None
 
 
-READINGS: dict[str, Callable[[str, Question], Reply]] = {
+READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
     "strict": _strict,
-    "take_last": lambda text, question: _read(_answers(text, question)[-1], question),
+    "take_last": _take_last,
     "published": _published,
 }
 
 
-def _read(obj: dict[str, Any], question: Question) -> Reply:
-    """Read the object that is the answer."""
+def _answers(text: str, question: Question) -> list[_Answer]:
+    """Return the objects that are answers, with how they stand in the text."""
+    found = list(values(text))
+    answers = [
+        (at, _read(held, question, names | value.leniencies))
+        for at, value in enumerate(found)
+        for held, names in _held(value.value, question)
+    ]
+    differ = any(reply != answers[0][1] for _, reply in answers)
+    ends = [0, *(value.end for value in found)]
+    begins = [*(value.begin for value in found), len(text)]
+    return [
+        _Answer(reply, standing(text, begins[at], end, ends[at], begins[at + 1], differ), end)
+        for at, reply in answers
+        for end in [ends[at + 1]]
+    ]
+
+
+def _read(obj: dict[str, Any], question: Question, names: frozenset[str] | None = None) -> Reply:
+    """Read the object that is the answer; if `names` are those of leniencies, with some more."""
+    key = question.key
     try:
-        if _Conflict.inside(obj.get(question.key, obj)):
-            which = json.dumps(question.key) if question.key in obj else "a key"
+        if Conflict.inside(obj.get(key, obj)):
+            which = json.dumps(key) if key in obj else "a key"
             raise BadReply("format", f"one object has two values for {which}")
-        return Reply("valid", question.answer(obj))
+        if names is not None and key in obj:
+            value, more = question.mended(obj[key])
+            obj, names = obj | {key: value}, names | more
+        reply = Reply("valid", question.answer(obj))
     except BadReply as bad:
-        return _not_legal(bad)
+        reply = _not_legal(bad)
+    return dataclasses.replace(reply, leniencies=tuple(names or ()))
+
+
+def _held(
+    value: Any, question: Question, names: frozenset[str] = frozenset()
+) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
+    """Yield the objects in a value that are answers: itself, or under wrappers, with leniencies."""
+    if isinstance(value, list) and len(value) == 1:
+        yield from _held(value[0], question, names)
+    if not isinstance(value, dict):
+        return
+    whole = _keyed(value, question.key)
+    if question.holds(whole):
+        yield whole, names | ({"key"} if whole is not value else set())
+        return
+    called = str(value.get("name")).casefold() in WRAPPERS
+    for key, inner in value.items():
+        word = key.strip().casefold().replace(" ", "_")
+        if word in WRAPPERS or (called and word in ARGUMENTS):
+            if isinstance(inner, str) and inner.strip()[:1] == "{" and "opened" not in names:
+                opened = [found.value for found in values(inner)]
+                inner, names = opened if len(opened) == 1 else None, names | {"opened"}
+            yield from _held(inner, question, names | {"wrapper"})
+
+
+def _keyed(obj: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return an object with its key as asked for, where it has other capitals or blanks."""
+    alike = [k for k in obj if k != key and k.strip().casefold() == key.casefold()] if key else []
+    for name in alike:
+        same = key not in obj or obj[key] == obj[name]
+        obj = {k: v for k, v in obj.items() if k != name} | {key: obj[name] if same else Conflict()}
+    return obj
+
+
+def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
+    """Yield the outermost objects in a value that are answers."""
+    if isinstance(value, dict) and question.holds(value):
+        yield value
+    else:
+        for inner in parts(value):
+            yield from _inside(inner, question)
+
+
+def _bare(text: str, question: Question) -> _Answer:
+    """Read a whole reply that is the value alone, or the value with its key."""
+    said = _FENCE.sub("", text[: LONGEST_BARE + 1]).strip(" \t\r\n*`>~")
+    said = said.strip("$ ") if said.endswith("$") else said
+    said = match[1] if (match := _BOXED.fullmatch(said)) else said
+    match = _KEY.match(said)
+    if match and match[1].casefold() == question.key.casefold():
+        said = said[match.end() :]
+    said = said.strip(" *`").removesuffix(".")
+    if said and len(text) <= LONGEST_BARE and question.bare and question.key:
+        try:
+            value = DECODER.decode(said)
+        except (ValueError, RecursionError):
+            value = said.strip("\"'“”‘’")
+        reply = _read({question.key: value}, question, frozenset({"bare"}))
+        if reply.outcome != "unparsable":
+            return _Answer(reply, PLAIN, len(text))
+    raise _no_object(text, question)
+
+
+def _turn(text: str) -> str:
+    """Return what was said before the text ends by a mark, or goes on as somebody else."""
+    begin = len(text) - len(text.lstrip())
+    match = _TURN.search(text, begin)
+    return text[: match.start()] if match and text[begin : match.start()].strip() else text
 
 
 def _not_legal(bad: BadReply) -> Reply:
@@ -109,129 +291,36 @@ def _not_legal(bad: BadReply) -> Reply:
     return Reply(outcome, bad.action, str(bad), bad.detail)
 
 
-def _answers(text: str, question: Question) -> list[dict[str, Any]]:
-    """Return the objects that are answers, none of them inside another; at least one."""
-    found, reader, at = list[dict[str, Any]](), _Reader(text), 0
-    while match := _OPEN.search(text, at):
-        try:
-            value, at = reader.value(match.start(), 0)
-            found += _holders(value, question)
-        except _NotJSON:
-            at = match.start() + 1
-    if not found:
-        raise BadReply("format", "it is empty") if not text.strip() else _no_object(question)
-    return found
-
-
-def _holders(value: Any, question: Question) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict) and question.holds(value):
-        yield value
-    else:
-        for inner in _parts(value):
-            yield from _holders(inner, question)
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
-def _no_object(question: Question) -> BadReply:
+def _no_object(text: str, question: Question) -> BadReply:
+    if not text.strip():
+        return BadReply("format", "it is empty")
     form = f"with the key {json.dumps(question.key)}" if question.key else "that is an answer"
     return BadReply("format", f"it has no complete JSON object {form}")
 
 
-# -- JSON in messy text ---------------------------------------------------------------------------
-
-_OPEN = re.compile(r'\{(?=\s*+(?:"|//))')  # an object with a key begins like this
-_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+)*+")
-_STRING = r'"(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
-_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
-_SCALAR = re.compile(rf"{_STRING}|{_NUMBER}|true|false|null|NaN|-?Infinity")
-
-
-class _NotJSON(Exception):
-    """What stands here is no JSON value."""
-
-
-class _Conflict:
-    """Stands for the value of a key that has two different ones."""
-
-    def __str__(self) -> str:
-        return "two different values"
-
-    @classmethod
-    def inside(cls, value: Any) -> bool:
-        return isinstance(value, cls) or any(map(cls.inside, _parts(value)))
-
-
-class _Reader:
-    """JSON by recursive descent, with trailing commas, comments and line breaks in strings."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.left = text, MOST_VALUES
-        self.broken: set[int] = set()
-
-    def value(self, at: int, depth: int) -> tuple[Any, int]:
-        """Return the value that begins at `at` and where it ends."""
-        self.left -= 1
-        if self.left < 0:
-            raise BadReply("format", "it holds far too many braces, brackets or values")
-        opening = self.text[at : at + 1]
-        match = _SCALAR.match(self.text, at)
-        if match:
-            return _DECODER.decode(match[0]), match.end()
-        if opening not in ("{", "[") or depth == DEEPEST or at in self.broken:
-            raise _NotJSON
-        try:
-            return self._inside(at + 1, depth + 1, {} if opening == "{" else [])
-        except _NotJSON:
-            self.broken.add(at)  # no need to read it again as the start of an answer
-            raise
-
-    def _inside(self, at: int, depth: int, found: dict[str, Any] | list[Any]) -> tuple[Any, int]:
-        end = "}" if isinstance(found, dict) else "]"
-        while True:
-            at = self._skip(at)
-            if self.text[at : at + 1] == end:
-                return found, at + 1
-            value, at = self.value(at, depth)
-            if isinstance(found, list):
-                found.append(value)
-            elif not isinstance(key := value, str):
-                raise _NotJSON
-            else:
-                value, at = self.value(self._skip(self._expect(":", self._skip(at))), depth)
-                same = key not in found or (type(found[key]) is type(value) and found[key] == value)
-                found[key] = value if same else _Conflict()
-            at = self._skip(at)
-            if self.text[at : at + 1] != end:
-                at = self._expect(",", at)
-
-    def _skip(self, at: int) -> int:
-        match = _SPACE.match(self.text, at)
-        return match.end() if match else at
-
-    def _expect(self, sign: str, at: int) -> int:
-        if self.text[at : at + 1] != sign:
-            raise _NotJSON
-        return at + 1
-
-
-def _decimal(digits: str) -> Decimal:
-    try:  # an exponent beyond all bounds would trap in later arithmetic
-        fits = len(digits) <= LONGEST_NUMBER and Decimal(digits).adjusted() < 1000
-    except InvalidOperation:
-        fits = False
-    return Decimal(digits) if fits else Decimal("Infinity")
-
-
-def _integer(digits: str) -> int | Decimal:
-    return int(digits) if len(digits) <= LONGEST_NUMBER else Decimal("Infinity")
-
-
-_DECODER = json.JSONDecoder(
-    strict=False, parse_float=_decimal, parse_int=_integer, parse_constant=Decimal
+_WRAPPING = "answer final final_answer response reply output result action choice decision move"
+WRAPPERS = frozenset([*_WRAPPING.split(), "function", "tool_calls"])
+"""Keys under which an answer may stand, and names of calls that are one."""
+ARGUMENTS = frozenset({"arguments", "parameters", "input"})
+LONGEST_BARE = 1000  # characters
+_TAG = re.compile(
+    r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]|<\|(?:begin|end)_of_thought\|>",
+    re.IGNORECASE,
 )
+_END_TAG = re.compile(r"[<\[]/|<\|end", re.IGNORECASE)
+_BEFORE_TAG = ("", "\n", ".", "!", "?", ">", "]", "}", "。")
+_AFTER_TAG = re.compile(r"[ \t]*+(?:\n|\{|```|\Z)")
+_CHANNEL = re.compile(
+    r"<\|channel\|>\s*+(\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>"
+    r"((?:[^<]++|<(?!\|(?:end|start|channel|return|call)\|>))*+)"
+)
+_TURN = re.compile(
+    r"</s>|<\|?(?:im_end|eot_id|end|return|end_of_text|endoftext|end_of_turn)\|?>|\n(?:User|Human):"
+)
+_ESCAPED = re.compile(r'\\(["{}_])')
+_FENCE = re.compile(r"```\w*|~~~\w*")
+_BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*+)\}{1,2}")
+_KEY = re.compile(r"[\"'*`]*(\w+)[\"'*`]*\s*[:=：][\s*]*")
 
 
 # -- where the code of papers looks for the answer, see `Question.published` ----------------------
@@ -248,7 +337,7 @@ def outermost(text: str, key: str) -> str:
 def around(text: str, key: str) -> str:
     """Take the object around the key."""
     begin = text.rfind("{", 0, max(text.find(json.dumps(key)), 0))
-    return text[begin : _DECODER.raw_decode(text, max(begin, 0))[1]]
+    return text[begin : DECODER.raw_decode(text, max(begin, 0))[1]]
 
 
 def bare_or_search(text: str, key: str) -> str:

@@ -119,9 +119,19 @@ class Prompts:
         request = self._block("request", known)
         return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
 
+    def situation(self, view: View) -> str:
+        """Return the request without the form of the answer: what is up now, and the goal."""
+        question = view.question
+        lines = self.request(view).splitlines() if question else ()
+        return "\n".join(line for line in lines if question.plain_form not in line)
+
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
         """Return the note that goes with a question asked again: what was wrong."""
         return _render(self._common, "again", {"why": why, "form": question.form(reasoning)})
+
+    def summary(self, form: str) -> str:
+        """Return what asks for a summary of a dialogue that is too long."""
+        return _render(self._common, "summary", {"form": form})
 
     def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
         """Return which tools may be called, how, and how often."""

@@ -19,9 +19,15 @@ from rich.console import Console
 from llm_games import __version__
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
+from llm_games.benchmarks.papers.alympics.metrics import living
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.report.tables import score_grid
+from llm_games.benchmarks.runs.grid import Grid, columns
+from llm_games.benchmarks.runs.paper import papers
 from llm_games.benchmarks.runs.progress import progress
+from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.run import Counters
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
@@ -143,20 +149,77 @@ def test_help_and_version(llm_games):
     assert llm_games("--version") == (0, f"llm-games {__version__}\n", "")
 
 
-def test_help_imports_nothing_heavy():
-    program = """
-import sys
-import time
-from llm_games.baselines.players import PLAYERS, Kind
+HELP = """
+import contextlib, io, sys
 from llm_games.benchmarks import cli
-heavy = {"torch", "transformers", "openai", "matplotlib", "pydantic", "jinja2", "sqlite3"}
-print(sorted(heavy & set(sys.modules)))
+names = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
+for arguments in ([], *([name.replace("_", "-")] for name in names), ["cache"], ["cache", "prune"]):
+    sys.argv = ["llm-games", *arguments, "--help"]
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
+        cli.main()
+    assert out.getvalue().startswith("Usage: llm-games"), arguments
+heavy = {"numpy", "gymnasium", "pettingzoo", "pydantic", "jinja2", "rich", "sqlite3", "openai"}
+print(len(names), sorted((heavy | {"torch", "transformers", "matplotlib"}) & set(sys.modules)))
 """
+
+
+def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
+    asked = [sys.executable, "-c", HELP]
+    done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout == "12 []\n"
+
+
+CALLS = """
+import json, sys
+from llm_games.benchmarks import cli
+codes = []
+for sys.argv[1:] in json.loads(sys.argv[1]):
+    try:
+        cli.main()
+    except SystemExit as end:
+        codes.append(end.code)
+sys.exit(str(codes))
+"""
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_no_output_fails_for_its_encoding(tmp_path, encoding):
+    odd, raw = "γ漢", "\udce9" * (sys.platform == "linux")  # a byte that is no text
+    toml = SMALL.replace('"Small"', f'"{odd} ±"').replace("]]", ']]\nlabel = "漢 [b]"', 1)
+    (tmp_path / f"{odd}{raw}.toml").write_text(toml, "utf-8")
+    source, db = f"{odd}{raw}.toml", f"{odd}{raw}.db"
+    calls = [
+        *(["list"], ["show", "pirate_game"], ["run", source, "--dry-run"]),
+        *(["run", source, "--db", db], ["resume", db, "--json"], ["run", f"{odd}{raw}"]),
+        ["play", "public_goods", "--params", "rounds=1", "--against", "fixed:4"],
+    ]
+    env = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONUTF8": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"
+        [sys.executable, "-c", CALLS, json.dumps(calls)],
+        cwd=tmp_path, env=env, capture_output=True, input="\u03b3\n12\n".encode(), timeout=60,
+    )  # fmt: skip
+    out, err = (text.decode(encoding, "surrogateescape") for text in (done.stdout, done.stderr))
+    assert err.splitlines()[-1] == str([0, 0, 0, 0, 0, 2, 0])
+    shown = {"cp1252": "gamma? ±", "ascii": "gamma? +-", "utf-8": f"{odd} ±"}[encoding]
+    assert f"{shown}, seed 1" in out
+    assert f"{shown}: random in all seats" in out
+    name = shown.split()[0] + os.fsencode(raw).decode(encoding, "surrogateescape")
+    assert f"recorded in {name}.db" in out
+    assert f"there is no file {name}" in err
+    assert ("γ-Bench" if encoding == "utf-8" else "gamma-Bench") in out
+    assert re.search(r"you +-?\d", out)
+
+
+@pytest.mark.parametrize("width", [100, 80, 60, 30])
+def test_no_table_breaks_a_number(width):
+    rows = [("gamma_bench, ratio 3/2", 6_970_593, Cell(45.25, 10.125, 5), "0 of 1000 !")]
+    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "filled in": ">"}
+    console = Console(file=io.StringIO(), width=width)
+    console.print(Grid(heads, rows, foot=[("all", 63_202_435, None, "")], note="[b] ±"))
+    out = console.file.getvalue()
+    assert all(text in out for text in ("6,970,593", "63,202,435", "45.2 ± 10.1", "[b] ±"))
+    assert max(map(len, out.splitlines())) <= width
 
 
 def dead_address():
@@ -206,7 +269,7 @@ def test_mistakes_end_with_one_message_and_exit_code_2(llm_games, small, tmp_pat
         "game.toml": goods.replace("goods", "godos"),
         "range.toml": goods + "params = {tokens = 0}",
         "dead.toml": goods + f'seats = ["openai:m"]\n[models.m]\nbase_url = "{dead_address()}"\n'
-        "retries = 0",
+        "max_wait = 0",
         "folder.toml": goods + 'seats = ["tiny"]\n[player]\nprompt_folder = "nofolder"',
         "taken.db": "something of the user's",
     }
@@ -241,6 +304,49 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     assert game["payoff_of"] == {"fixed:90": 90, "fixed:10": 10}
 
 
+PAPERS = """
+episodes = 2
+seats = ["random"]
+[[games]]
+game = "water_allocation"
+[[games]]
+game = "beauty_contest"
+params = {players = 3, rounds = 2, prize_rule = "split"}
+[[games]]
+game = "english_auction"
+params = {items = "items_1"}
+[[games]]
+game = "public_goods"
+params = {players = 3, rounds = 2}
+"""
+
+
+def test_what_papers_judge_by_is_the_same_in_all_outputs(llm_games, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    (tmp_path / "papers.toml").write_text(PAPERS)
+    code, out, _ = llm_games("run", "papers.toml", "--db", "a.db")
+    assert code == 0
+    found = json.loads(llm_games("resume", "a.db", "--json")[1])["games"]
+    assert [game["measure"] and (game["measure"]["name"], game["measure"]["better"])
+            for game in found] == [
+        ("survivors", "higher"), ("deviation", "lower"), ("failed bids", "lower"), None,
+    ]  # fmt: skip
+    with Records.open_readonly("a.db") as records:
+        run = read(records, "corrected")
+        page = {row["game"].text: row for row in score_grid(run, ["public_goods"], []).dicts()}
+        alive = [sum(living(episode.records)) for episode in run.games[0].done]
+    for game in found[:3]:
+        name, mean, std = (game["measure"][key] for key in ("name", "mean", "std"))
+        assert page[game["label"]][name] == (mean, std, 2)
+        digits = 1 if name == "survivors" else 3
+        [line] = [line for line in out.splitlines() if line.startswith(game["label"])]
+        assert f"{mean:.{digits}f} ± {std:.{digits}f}" in line
+    assert found[0]["measured"] == alive
+    assert found[1]["measure"]["mean"] > 0
+    assert "Failed bids: corrected failure rate" in out.replace("\n", " ")
+    assert "lower is better" in out
+
+
 def test_runs_without_a_common_episode_are_said_to_have_none(llm_games, small):
     assert llm_games("run", small, "--db", "a.db")[0] == 0
     assert llm_games("run", small, "--db", "b.db", "--seed", 9)[0] == 0
@@ -261,6 +367,44 @@ def test_a_new_report_leaves_nothing_of_the_old_one(llm_games, small, tmp_path):
     assert "mine.png" in after
     assert any("battle" in name for name in before)
     assert not any("battle" in name for name in after)
+
+
+def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
+    llm_games, small, tmp_path, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+
+    def broken(*_, **__):
+        return 1 / 0
+
+    def crooked(run):
+        return Grid(columns("player", "calls", ","), [("random", "no number")])
+
+    monkeypatch.setattr("llm_games.benchmarks.report.figures._payoffs", broken)
+    monkeypatch.setattr("llm_games.benchmarks.report.tables.player_grid", crooked)
+    monkeypatch.setattr("llm_games.benchmarks.report.export._rounds", broken)
+    gamma = next(paper for paper in papers() if paper.title == "γ-Bench")
+    for module in ("report.page", "runs.paper"):
+        name = f"llm_games.benchmarks.{module}.papers"
+        monkeypatch.setattr(name, lambda: (gamma._replace(sections=broken),))
+    monkeypatch.setattr("llm_games.benchmarks.runs.summary._summary", broken)
+    code, out, err = llm_games("run", small, "--db", "a.db", "--report", "page", "--json")
+    assert (code, json.loads(out)["report"]) == (1, "page/report.html")
+    whys = [
+        "γ-Bench could not be made: ZeroDivisionError: division by zero",
+        "The figure “public_goods payoffs” could not be made: ZeroDivisionError: division by zero",
+        "The table of players could not be made: ValueError: Cannot specify",
+        "tables/rounds.csv could not be made: ZeroDivisionError: division by zero",
+    ]
+    page = (tmp_path / "page" / "report.html").read_text()
+    assert "report: page/report.html" in err
+    assert "the results cannot be shown: ZeroDivisionError" in err
+    assert all(why in err and page.count(why) >= 2 for why in whys[:3])
+    assert whys[3] in err
+    assert whys[3] in page
+    assert "Traceback" not in err
+    assert 'href="figures/public_goods.svg"' in page
+    assert (tmp_path / "page" / "tables" / "scores.csv").exists()
 
 
 def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_path, monkeypatch):
@@ -367,7 +511,7 @@ def test_the_embedded_model_plays_offline_and_is_called_a_toy(llm_games, tmp_pat
 
 @pytest.mark.slow
 def test_a_run_against_a_real_server_and_one_that_is_gone(llm_games, tmp_path):
-    (tmp_path / "short.toml").write_text(SHORT + "[models.tiny]\nretries = 0\n")
+    (tmp_path / "short.toml").write_text(SHORT + "[models.tiny]\nmax_wait = 0\n")
     port = int(dead_address().rpartition(":")[2].partition("/")[0])
     at = ("--seat", "openai:tiny", "--base-url", f"http://127.0.0.1:{port}/v1", "--db", "a.db")
     with serving(port):

@@ -16,7 +16,7 @@ max_tokens = 50
 temperature = 0.0
 [models.m]
 base_url = "{url}"
-retries = 2
+max_wait = 60
 max_in_flight = 40
 [prices.m]
 input = 2.0
@@ -106,19 +106,26 @@ def test_a_budget_that_is_spent_pays_for_no_greeting(llm_games):
         assert len(server.seen) == 10
 
 
-def test_what_was_spent_is_shown_for_each_model_and_seat(llm_games):
+def test_what_was_spent_is_shown_for_each_model_and_kept_for_each_seat(llm_games, tmp_path):
     with serving(choose=lambda body, number: "429 with a wish" if number == 9 else "ok") as server:
         code, out, _ = llm_games("run", "x.toml", "--db", "a.db")
         assert (code, len(server.seen)) == (0, CALLS + 2)  # a greeting and a second try
-    lines = [line.split() for line in out.splitlines()]
-    assert ["m", "20", "1", "1", "900", "190", "0.0057"] in lines
-    assert sum("public_goods/player_" in line for line in out.splitlines()) == 3
+    said = "m: 20 calls (1 failed), 1,900 tokens in, 190 out, money 0.0057"
+    assert [line for line in out.splitlines() if "tokens" in line] == [said]
+    assert "player_" not in out
     found = json.loads(llm_games("resume", "a.db", "--json")[1])["spent"]
     assert list(found) == ["models", "seats"]
     assert found["models"]["m"]["money"] == "0.0057"
     assert found["models"]["m"]["failures"] == 1
     assert sum(seat["tokens_in"] for seat in found["seats"].values()) == 1900
     assert set(found["seats"]) == {"", *(f"public_goods/player_{i}" for i in range(3))}
+    assert llm_games("report", "a.db", "-o", ".")[0] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "By seat and model, in all 4 rows" in page
+    assert all(f">public_goods/player_{seat}<" in page for seat in range(3))
+    heads, first, *rest = (tmp_path / "tables" / "spent.csv").read_text().splitlines()
+    assert heads == "run,seat,model,calls,failed,tokens in,tokens out,money"
+    assert (first, len(rest)) == ("a,greeting,m,1,0,100,10,0.0003", 3)
 
 
 def test_how_many_calls_the_server_bore_is_in_the_file(llm_games):

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import time
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -17,9 +18,11 @@ from llm_games.questions import Integer
 from llm_games.view import Who
 from llm_games.wrappers.clients import limit, retry
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
-from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger, Metered, Price
+from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import CacheError, ReplyCache
+from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
 from llm_games.wrappers.clients.tokens import Estimator
@@ -74,38 +77,124 @@ def failing(times, **failure):
     ("times", "failure", "tries"),
     [
         (2, {"transient": True}, 3),
-        (9, {"transient": True}, 4),
-        (9, {"transient": True, "status": 500}, 4),
+        (9, {"transient": True}, 10),
+        (9, {"transient": True, "status": 500}, 10),
         (1, {"transient": False}, 1),
-        (8, {"transient": True, "status": 429}, 9),  # does not use up the retries
+        (9, {"transient": True, "status": 429}, 10),
         (1, {"transient": True, "status": 429, "retry_after": 0.001}, 2),
+        (1, {"transient": True, "status": 503, "retry_after": 0.001}, 2),
         (1, {"transient": True, "status": 429, "retry_after": 3600.0}, 1),
+        (1, {"transient": True, "status": 503, "retry_after": 3600.0}, 1),
     ],
 )
-def test_what_is_tried_again(times, failure, tries, monkeypatch):
-    monkeypatch.setattr(retry, "_backoff", lambda tries, limited: 0.0)
+def test_what_is_tried_again(times, failure, tries, quick):
     client, seen = failing(times, **failure)
-    (got,) = gather(dress(client, retries=3), ask())
+    (got,) = gather(dress(client, max_wait=60), ask(5))
     assert len(seen) == tries
     assert isinstance(got, Completion) == (times < tries)
+    assert all(request == ask(5) for request in seen)
 
 
-def test_patience_with_a_busy_server_ends(monkeypatch):
-    monkeypatch.setattr(retry, "_backoff", lambda tries, limited: 0.01)
-    monkeypatch.setattr(retry, "PATIENCE", 0.05)
-    client, seen = failing(99, transient=True, status=429)
-    (got,) = gather(dress(client, retries=1), ask())
-    assert got.limited
-    assert 4 <= len(seen) <= 7
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(retry, "LONGEST_REFUSED", 0.01)
+
+
+@pytest.mark.parametrize("status", [None, 429, 503])
+def test_waiting_ends_and_says_how_long_and_what_to_set(status, quick):
+    client, seen = failing(9999, transient=True, status=status)
+    began = time.monotonic()
+    (got,) = gather(dress(client, max_wait=0.2), ask())
+    assert 0.15 <= time.monotonic() - began <= 0.6
+    assert str(got) == "no – it was waited for 0.2 s: max_wait = 0.2 allows no more"
+    assert (got.transient, got.status) == (True, status)
+    assert len(seen) > 5
+
+
+def test_no_waiting_at_all():
+    client, seen = failing(1, transient=True)
+    (got,) = gather(dress(client), ask())
+    assert (str(got), len(seen)) == ("no", 1)
+
+
+def test_a_wish_beyond_the_limit_ends_the_waiting_at_once():
+    client, _ = failing(1, transient=True, status=503, retry_after=90.0)
+    began = time.monotonic()
+    (got,) = gather(dress(client, max_wait=60), ask())
+    assert "and it asks for 90 s more: max_wait = 60 allows no more" in str(got)
+    assert time.monotonic() - began < 0.5
+
+
+@pytest.mark.parametrize(("status", "passes"), [(503, False), (429, True)])
+def test_a_greeting_waits_shortly_for_a_server_that_is_down(status, passes, quick, monkeypatch):
+    monkeypatch.setattr(retry, "GREETING", 0.05)
+    client, _ = failing(20, transient=True, status=status)
+    (got,) = gather(dress(client, max_wait=60), replace(ask(), kind="greeting"))
+    assert isinstance(got, Completion) == passes
 
 
 def test_pauses_double_vary_and_end():
     for limited, most in ((False, 8), (True, 60)):
         for tries in range(1, 20):
             whole = min(most, 0.5 * 2 ** (tries - 1))
-            pauses = {retry._backoff(tries, limited) for _ in range(5)}
+            pauses = {retry.backoff(tries, limited) for _ in range(5)}
             assert all(whole / 2 <= pause <= whole for pause in pauses)
             assert len(pauses) == 5
+
+
+def test_who_waits_is_shown_and_logged_once(quick, monkeypatch, caplog):
+    monkeypatch.setattr(retry, "WORTH_TELLING", 0.02)
+    shared, shown, up = Shared(), [], 0.2
+    began = time.monotonic()
+
+    def answer(request):
+        shown.extend(map(str, shared.waits.values()))
+        if time.monotonic() - began < up:
+            raise ClientError("m is down", transient=True)
+        return "yes"
+
+    client, _ = counting(answer)
+    got = gather(dress(client, max_wait=60, shared=shared), *map(ask, range(32)))
+    assert all(isinstance(answer, Completion) for answer in got)
+    assert "waiting: m is down (0 s of at most 60 s, 32 calls)" in shown
+    assert shared.waits == {}
+    (said,) = caplog.records
+    assert said.getMessage().startswith("waiting: m is down (0 s of at most 60 s, ")
+
+
+@pytest.mark.parametrize("calls", [32, 1000])
+def test_an_outage_loses_no_call_and_its_end_is_no_storm(calls, quick, monkeypatch):
+    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.04)
+    began, tries, now, peaks = time.monotonic(), [], 0, []
+
+    async def script(request):
+        nonlocal now
+        now += 1
+        tries.append(passed := time.monotonic() - began)
+        peaks.append((passed, now))
+        await asyncio.sleep(0.002)
+        now -= 1
+        if 0.1 < passed < 0.6:
+            raise ClientError("down", transient=True)
+        return "yes"
+
+    client = dress(ScriptedClient(script, "m"), max_wait=5, max_in_flight=calls)
+
+    async def go():
+        async def player(seat):
+            return [await client.complete(ask(seat)) for _ in range(1000 // calls + 1)]
+
+        await asyncio.sleep(0.09)
+        return await asyncio.gather(*map(player, range(calls)))
+
+    asyncio.run(go())
+    down = [passed for passed in tries if 0.15 < passed < 0.6]
+    assert len(down) < 60  # one after another, with pauses
+    first = min(passed for passed in tries if passed > 0.6)
+    assert max(n for passed, n in peaks if 0.15 < passed < 0.6) <= 2
+    assert max(n for passed, n in peaks if first <= passed < first + 0.002) <= 2
 
 
 # -- limit -----------------------------------------------------------------------------------------
@@ -149,15 +238,14 @@ def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
             await round_of(error)
             seen.append(gate.limit)
         many = ClientError("many", transient=True, status=429)
-        down = ClientError("down", transient=True, status=500)
-        for wait, error in ((0, many), (1, many), (15, many), (0, down), (15, None), (0, None)):
+        for wait, error in ((0, many), (1, many), (15, many), (15, None), (0, None)):
             clock.now += wait
             await round_of(error)
             seen.append(gate.limit)
         return seen, list(gate.history)
 
     seen, history = asyncio.run(go())
-    assert seen == [32, 64, 100, 100, 80, 80, 64, 64, 67, 70]
+    assert seen == [32, 64, 100, 100, 80, 80, 64, 67, 70]
     assert [n for _, n in history] == [32, 64, 100, 80, 64, 67, 70]
 
 
@@ -176,9 +264,10 @@ def test_a_gate_that_is_not_crowded_does_not_grow():
 
 def test_a_server_that_bears_little_is_not_stormed(monkeypatch):
     monkeypatch.setattr(limit, "COOLDOWN", 0.1)
-    monkeypatch.setattr(retry, "_backoff", lambda tries, limited: 0.05)
+    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(retry, "LONGEST_REFUSED", 0.05)
     with FaultServer(delay=0.02, most=6) as server:
-        client = dress(OpenAIClient("m", server.url), retries=3, max_in_flight=64)
+        client = dress(OpenAIClient("m", server.url), max_wait=60, max_in_flight=64)
 
         async def go():
             try:
@@ -221,7 +310,12 @@ def test_paces_hold_for_calls():
 
 @pytest.mark.parametrize(
     "bad",
-    [{"retries": -1}, {"max_in_flight": 0}, {"requests_per_minute": 0}, {"tokens_per_minute": 0.5}],
+    [
+        {"max_wait": -1},
+        {"max_in_flight": 0},
+        {"requests_per_minute": 0},
+        {"tokens_per_minute": 0.5},
+    ],
 )
 def test_bad_limits_are_refused(bad):
     with pytest.raises(BadParameter, match=next(iter(bad))):
@@ -349,11 +443,11 @@ def test_what_is_spent_is_booked_by_model_and_seat():
     assert ledger.seats["dice/player_0"].money == 2 * cost
     assert ledger.seats["dice/player_1"].plain() == {
         **{"calls": 1, "failures": 0, "tokens_in": 20, "tokens_out": 10},
-        **{"seconds": 0.1, "money": "0.00015"},
+        **{"seconds": 0.1, "money": "0.00015", "tokens_cached": 0, "tokens_reasoning": 0},
     }
 
 
-def test_a_failure_costs_nothing():
+def test_a_failure_costs_a_call_and_no_tokens():
     client, _ = failing(1)
     dressed = dress(client)
     gather(dressed, ask())
@@ -398,11 +492,6 @@ def test_calls_wait_for_the_reserve_of_others():
     assert ledger.total.tokens == 120
 
 
-def test_money_needs_prices():
-    with pytest.raises(BadParameter, match=r'needs the price of \'m\': \[prices\."m"\]'):
-        dress(counting()[0], shared=Shared(Ledger(Budget(money=Decimal(1)))))
-
-
 def test_estimates_follow_the_server():
     estimator, request = Estimator(), ask()
     before = estimator.tokens_in(request)
@@ -414,7 +503,7 @@ def test_estimates_follow_the_server():
 
 def test_layers_are_clients_and_show_what_they_hold():
     client, _ = counting()
-    dressed = dress(client, retries=2, max_in_flight=3)
+    dressed = dress(client, max_wait=2, max_in_flight=3)
     assert isinstance(dressed, Client)
     assert dressed.name == "m"
     assert [type(layer).__name__ for layer in layers(dressed)] == [

@@ -91,7 +91,7 @@ def foreign(tmp_path_factory):
 @pytest.fixture(params=["tiny", "foreign"])
 def client(request):
     model = "tiny" if request.param == "tiny" else str(WEIGHTS)
-    return dress(OpenAIClient(model, request.getfixturevalue(request.param)), retries=1)
+    return dress(OpenAIClient(model, request.getfixturevalue(request.param)), max_wait=60)
 
 
 def run(client, *requests):

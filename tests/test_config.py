@@ -40,7 +40,10 @@ def plan_of(text, overrides=None, folder=None):
         ("seats = 'tiny'\n" + GOODS, "seats = 'tiny': it should be a valid list"),
         ("seats = [1]\n" + GOODS, "seats[0] = 1: it should be a table"),
         ("seed = -1\n" + GOODS, "seed = -1"),
-        ("[player]\ntemperature = 2.5\n" + GOODS, "temperature = 2.5: temperature must be a number from 0 to 2"),
+        (
+            "[player]\ntemperature = 2.5\n" + GOODS,
+            "temperature = 2.5: temperature must be a number from 0 to 2",
+        ),
         ("[player]\nmemory = -1\n" + GOODS, 'must be "full", "none" or a number'),
         ("[models.m]\nbase_url = 'x'\n" + GOODS, "models.m.base_url = 'x': must be an address"),
         ("[models.m]\napi_key = 'x'\n" + GOODS, "api_key_env"),

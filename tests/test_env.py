@@ -357,15 +357,29 @@ def test_single_agent_view():
         SingleAgentEnv("battle_royale", seat=4, players=4)
 
 
-def test_the_import_is_light():
-    """No model library is loaded, and the names are all there."""
-    code = (
-        "import sys, llm_games\n"
-        "heavy = {'torch', 'openai', 'transformers', 'stable_baselines3', 'matplotlib'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "assert len(llm_games.list_games()) >= 8\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+LIGHT = """
+import sys, llm_games
+heavy = {"torch", "openai", "transformers", "stable_baselines3", "matplotlib"}
+heavy |= {"numpy", "gymnasium", "pettingzoo"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+NAMES = """
+import llm_games
+llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
+import gymnasium, pettingzoo
+llm_games.register("more_goods", "llm_games.games.public_goods.rules:PublicGoods")
+for name in ("PublicGoods", "TinyGoods", "MoreGoods"):
+    gymnasium.spec(f"llm_games/{name}-v0")
+for name in ("public_goods", "tiny_goods", "more_goods"):
+    pettingzoo.spec("aec", f"llm_games/{name}-v0")
+assert len(llm_games.list_games()) >= 8
+"""
+
+
+@pytest.mark.parametrize("first", [LIGHT, "import gymnasium, pettingzoo"], ids=["light", "heavy"])
+def test_the_import_loads_no_library_and_registers_before_and_after_one(first):
+    command = [sys.executable, "-W", "error", "-c", first + NAMES]
+    subprocess.run(command, check=True)
 
 
 def test_a_game_of_ones_own():

@@ -30,7 +30,7 @@ seed = 3
 seats = ["openai:m", "random", "openai:m"]
 [models.m]
 base_url = "http://127.0.0.1:{port}/v1"
-retries = 0
+max_wait = 0
 [[games]]
 game = "public_goods"
 params = {{players = 3, rounds = 5}}

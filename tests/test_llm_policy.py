@@ -22,14 +22,8 @@ from llm_games.wrappers.clients.base import Client, ClientError, Completion, Sam
 from llm_games.wrappers.clients.cache import Cache, ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.llm_policy import (
-    MOST_ATTEMPTS,
-    NOTHING_NEW,
-    ChatMemory,
-    LLMPolicy,
-    dialogue,
-    seeds,
-)
+from llm_games.wrappers.dialogue import NOTHING_NEW, ChatMemory
+from llm_games.wrappers.llm_policy import MOST_ATTEMPTS, LLMPolicy, seeds
 from llm_games.wrappers.seats import play as play_game
 
 GAME = PublicGoods(players=3, rounds=5)
@@ -204,10 +198,11 @@ def test_other_questions_are_asked_in_the_same_way():
     replies = ['{"first": 1}', '{"first": 1, "second": 10}', '{"first": 1, "second": 2}']
     policy = LLMPolicy(ScriptedClient(replies), structured=False)
     memory, view = policy.start(GAME, 0, 7), next(views())
-    reply, attempts = asyncio.run(
+    reply, attempts, *_ = asyncio.run(
         policy.ask(
             view,
-            dialogue(memory, "Which two?"),
+            memory,
+            ["Which two?"],
             Pair("", 0, 9),
             seeds=seeds(memory),
             max_attempts=5,

@@ -6,14 +6,14 @@ import asyncio
 import dataclasses
 import itertools
 import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.asides import Text
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
@@ -21,41 +21,33 @@ from llm_games.replies import READINGS, Reply, read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
-from llm_games.wrappers.clients.base import Client, Request, Sampling
-from llm_games.wrappers.policy import Attempt, Decision, Policy
+from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
+from llm_games.wrappers.dialogue import ALL, ChatMemory, Dialogue, Exchange, Remembering, joined
+from llm_games.wrappers.policy import Attempt, Decision, Note, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
 EDITION = 2
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
-NOTHING_NEW = "It is your move."
-"""Stands in the dialogue for a past round before which there was nothing to report."""
 MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
 
 
-class Exchange(NamedTuple):
-    """One past decision: the report before it, and the answer in canonical form ("" if none)."""
+class Answer(NamedTuple):
+    """What came of a question: the last reply with the last readable action, and how it came."""
 
-    report: str
-    answer: str
+    reply: Reply
+    attempts: tuple[Attempt, ...]
+    memory: ChatMemory
+    """with the dialogue in which it was asked"""
+    notes: tuple[Note, ...] = ()
 
 
-@dataclass(frozen=True)
-class ChatMemory:
-    """What a seat remembers of one episode; all its sampling seeds come from `seed`."""
+class _Cut(NamedTuple):
+    """A memory with a shorter dialogue, and what was asked and noted down on it."""
 
-    seed: int
-    system: str
-    """the rules as this seat heard them, persona first"""
-    decisions: int = 0
-    """how many it has made"""
-    exchanges: tuple[Exchange, ...] = ()
-    """the past decisions that are still in the dialogue, oldest first"""
-
-    @property
-    def said(self) -> tuple[Exchange, ...]:
-        """The exchanges that the dialogue shows."""
-        return self.exchanges
+    memory: Any
+    attempts: tuple[Attempt, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 class LLMPolicy(Policy):
@@ -63,8 +55,8 @@ class LLMPolicy(Policy):
 
     The dialogue is: the rules as system text; for every remembered decision what was reported
     before it and the own answer in its canonical form; last what happened since and the request.
-    Requests of the past, explanations and failed answers are not kept, so that text only grows at
-    its end and a server can reuse what it has read.
+    Unless it is said otherwise, requests of the past, explanations and failed answers are not kept.
+    Text only grows at its end, so that a server can reuse what it has read.
 
     Args:
         client: where completions come from.
@@ -75,6 +67,17 @@ class LLMPolicy(Policy):
         memory: how many past decisions the dialogue holds: ``"full"``, a number, or ``"none"``.
             What happened since the last decision is told in any case. A game's ``shown_last``
             caps it.
+        memory_tokens: how many tokens a prompt has, at most: its oldest exchanges fall out.
+        remember: ``"answers"`` in their canonical form, or whole ``"replies"`` as they came, those
+            that could not be used too, but without thoughts.
+        notices: past requests are kept too, with what tools said before them.
+        thoughts: ``"keep"`` hands thoughts of the past back, before the answer as
+            ``<think>…</think>``; ``"drop"`` does not.
+        context: how many tokens the model takes, prompt and reply together; None: not known.
+        overflow: what to do before a prompt that does not fit into `context`, or once the server
+            refuses one: ``"stop"``; ``"shorten"``, by the older half of what is remembered, or
+            ``"summarise"`` it: the model's own summary then stands in its place. The last is also
+            done when a window (`memory`, `memory_tokens`) is full.
         reading: how answers are found in the text, see `read_reply`.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
@@ -101,6 +104,12 @@ class LLMPolicy(Policy):
         reasoning: bool = False,
         persona: str | None = None,
         memory: int | str = "full",
+        memory_tokens: int | None = None,
+        remember: str = "answers",
+        notices: bool = False,
+        thoughts: str = "drop",
+        overflow: str = "stop",
+        context: int | None = None,
         reading: str = "strict",
         max_attempts: int = 3,
         structured: bool = True,
@@ -125,8 +134,13 @@ class LLMPolicy(Policy):
         self.prompts, self.prompt_folder = prompts, prompt_folder
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
-        self.memory = _window(memory)
+        self.remembering = Remembering(
+            memory, memory_tokens, remember, notices, thoughts, overflow, context
+        )
         self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
+        reply = self.sampling.max_tokens or 0
+        if context is not None and context <= reply:
+            raise BadParameter(f"context ({context}) has no room beside max_tokens ({reply})")
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
@@ -135,7 +149,10 @@ class LLMPolicy(Policy):
 
     def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
         """Return the memory of a seat that has just heard the rules."""
-        return ChatMemory(seed, self._prompts(game).rules(game, seat, self.persona))
+        prompts = self._prompts(game)
+        if self.remembering.overflow == "summarise":
+            prompts.summary("")  # a folder of prompts that lacks it is found out before play
+        return ChatMemory(seed, Dialogue.of(prompts.rules(game, seat, self.persona)))
 
     def act(self, view: View, memory: ChatMemory) -> tuple[Decision, ChatMemory]:
         """Decide, and wait for it; also works where an event loop is running (notebooks)."""
@@ -161,24 +178,29 @@ class LLMPolicy(Policy):
         report, request = self.words(view, memory)
         prompts = self._prompts(view.game)
         bench = Bench(self.tools, self.max_tool_calls, view, prompts, self.reasoning)
-        reply, attempts = await self.ask(
+        now = (report, bench.advice, request, bench.offer)
+        found = await self.ask(
             view,
-            dialogue(memory, report, bench.advice, request, bench.offer),
+            memory,
+            now,
             question,
             calls=calls,
             seeds=seeds(memory),
             max_attempts=self.attempts_in(view.game),
             bench=bench,
         )
-        answer = question.reply(reply.action) if reply.outcome == "valid" else ""
-        past = (*memory.exchanges, Exchange(report, answer))
+        told = joined(*now) if self.remembering.notices else report
+        answer = self.remembering.answer(question, found.reply, found.attempts)
+        dialogue = found.memory.dialogue.plus(Exchange(told, answer))
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
         shown: Any = view.game.shown_last
-        limits = (self.memory, None if shown == "all" else max(0, shown - 1))
-        keep = min([len(past), *(limit for limit in limits if limit is not None)])
-        past, made = past[len(past) - keep :], memory.decisions + 1
-        after = dataclasses.replace(memory, decisions=made, exchanges=past)
-        return Decision(reply.action, attempts), after
+        most = ALL if shown == "all" else max(0, shown - 1)
+        if not self._sums_up(view.game):
+            most = min(most, self.remembering.moves)
+        dialogue = dialogue.without(dialogue.over(most))
+        made = memory.decisions + 1
+        after = dataclasses.replace(found.memory, decisions=made, dialogue=dialogue)
+        return Decision(found.reply.action, found.attempts, found.notes), after
 
     def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
         """Return what is told before a decision: what happened, and what is asked now."""
@@ -193,7 +215,8 @@ class LLMPolicy(Policy):
     async def ask(
         self,
         view: View,
-        chat: tuple[dict[str, str], ...],
+        memory: Any,
+        now: Sequence[str],
         question: Question,
         *,
         seeds: Iterator[int],
@@ -201,36 +224,52 @@ class LLMPolicy(Policy):
         calls: int = 0,
         kind: str = "move",
         bench: Bench | None = None,
-    ) -> tuple[Reply, tuple[Attempt, ...]]:
+    ) -> Answer:
         """Ask one question until the answer is legal; what was wrong is added to the chat.
 
-        `calls` were made before for this decision; `seeds` has one for each call. Returned are the
-        last reply, with the last readable action, and all attempts.
+        `now` is told after the dialogue in the memory. `calls` were made before for this decision;
+        `seeds` has one for each call.
         """
-        attempts: list[Attempt] = []
+        attempts: tuple[Attempt, ...] = ()
+        notes: tuple[Note, ...] = ()
+        if kind != "summary":
+            memory, attempts, notes = await self._in_window(view, memory, now, calls)
         reply, why, action, left = Reply("unparsable"), "", MISSING, max_attempts
         prompts = self._prompts(view.game)
         while reply.outcome != "valid" and left:
             asked = bench.question(question) if bench else question
-            *before, last = (*chat, *bench.said) if bench else chat
             again = prompts.again(why, question, self.reasoning) if why else ""
-            request = Request(
-                messages=(*before, last | {"content": _joined([last["content"], again])}),
-                question=asked if self.structured else None,
-                reasoning=self.reasoning,
-                sampling=self.sampling,
-                seed=next(seeds),
-                who=view.who._replace(call=calls + len(attempts)),
-                kind=kind,
-            )
-            attempt, reply = await self._attempt(request, asked, bench)
-            attempts.append(attempt)
+            said, seed = bench.said if bench else (), next(seeds)
+            while True:
+                made = calls + len(attempts)
+                request = Request(
+                    messages=memory.dialogue.now(*now, said=said, again=again),
+                    question=asked if self.structured else None,
+                    reasoning=self.reasoning,
+                    sampling=self.sampling,
+                    seed=seed,
+                    who=view.who._replace(call=made),
+                    kind=kind,
+                )
+                try:
+                    self._check_fits(memory, request)
+                    attempt, reply = await self._attempt(request, asked, bench)
+                    break
+                except ContextOverflow as fault:
+                    if kind == "summary":
+                        return Answer(reply, attempts, memory)
+                    memory, more, noted = await self._shorter(view, memory, fault, made)
+                    attempts, notes = attempts + more, notes + noted
+            attempts += (attempt,)
+            if attempt.tokens_in:
+                rate = attempt.tokens_in / attempt.messages.size
+                memory = dataclasses.replace(memory, rate=rate)
             action = reply.action if reply.action != MISSING else action
             if reply.outcome == "tool":
                 why = ""
             else:
                 why, left = reply.why, left - 1
-        return dataclasses.replace(reply, action=action), tuple(attempts)
+        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes)
 
     async def _attempt(
         self, request: Request, question: Question, bench: Bench | None
@@ -253,6 +292,73 @@ class LLMPolicy(Policy):
             sampling=request.sampling,
         )
         return attempt, reply
+
+    # -- a dialogue that is too long -----------------------------------------------------------
+
+    def _sums_up(self, game: Rulebook) -> bool:
+        """Return whether what falls out is summed up; not in a game that shows its last rounds."""
+        return self.remembering.overflow == "summarise" and game.shown_last == "all"
+
+    async def _in_window(self, view: View, memory: Any, now: Sequence[str], calls: int) -> _Cut:
+        """Let fall out of the dialogue what has no room in its window."""
+        sums_up = self._sums_up(view.game)
+        if self.remembering.memory_tokens is None and not sums_up:
+            return _Cut(memory)
+        while many := self.remembering.excess(memory, memory.dialogue.now(*now), sums_up):
+            if sums_up:
+                return await self._cut(view, memory, many, calls, "the window is full")
+            shorter = memory.dialogue.without(many)
+            if shorter is memory.dialogue:
+                break
+            memory = dataclasses.replace(memory, dialogue=shorter)
+        return _Cut(memory)
+
+    def _check_fits(self, memory: ChatMemory, request: Request) -> None:
+        """Raise ContextOverflow before a call that would not fit into what the model takes."""
+        context, reply = self.remembering.context, self.sampling.max_tokens or 0
+        if context is not None and (tokens := memory.tokens(request.messages)) > context - reply:
+            beside = f" beside max_tokens = {reply}" if reply else ""
+            fault = f"a prompt of about {tokens} tokens does not fit into context = {context}"
+            raise ContextOverflow(f"{fault}{beside}")
+
+    async def _shorter(self, view: View, memory: Any, fault: ContextOverflow, calls: int) -> _Cut:
+        """Forget the older half; raise the fault if that is not wanted, or none is left."""
+        dialogue = memory.dialogue
+        many = dialogue.over(ALL, dialogue.size / 2)
+        stops = self.remembering.overflow == "stop"
+        if stops or dialogue.without(many) is dialogue:
+            ways = 'overflow = "shorten" or "summarise", a smaller memory or memory_tokens, or '
+            ways = f"set {ways if stops else ''}a larger context"
+            raise ContextOverflow(f"{self.name}: {fault}; {ways}", status=fault.status) from None
+        return await self._cut(view, memory, many, calls, str(fault))
+
+    async def _cut(self, view: View, memory: Any, many: int, calls: int, why: str) -> _Cut:
+        """Let the oldest exchanges fall out, summed up if they shall be, and note it down."""
+        old, attempts, summary = memory.dialogue, (), None
+        many = min(max(many, 2), len(old))  # one of them may be a plan, which stays
+        older, left = old.first(many), old.without(many)
+        noted: dict[str, Any] = {"left_out": len(old) - len(left), "why": why}
+        if self._sums_up(view.game) and any(said.kind != "summary" for said in older):
+            question = Text("summary", "what you want to remember, in a few sentences")
+            request = self._prompts(view.game).summary(question.form(self.reasoning))
+            found = await self.ask(
+                view,
+                dataclasses.replace(memory, dialogue=older),
+                (request,),
+                question,
+                calls=calls,
+                seeds=seeds(memory, 2, calls),
+                max_attempts=self.max_attempts,
+                kind="summary",
+            )
+            attempts, reply = found.attempts, found.reply
+            noted["summary"] = summary = reply.action if reply.outcome == "valid" else None
+        if summary is not None:
+            told = Exchange(request, question.reply(summary), "summary")
+            summed_up = Dialogue.of(old.rules, [told, *left])
+            left = summed_up if summed_up.size < old.size else left
+        after = dataclasses.replace(memory, dialogue=left)
+        return _Cut(after, attempts, (Note("memory", noted),))
 
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:
@@ -289,22 +395,6 @@ _background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
 _starting = threading.Lock()
 
 
-def dialogue(memory: ChatMemory, *now: str) -> tuple[dict[str, str], ...]:
-    """Write the chat: the rules, the remembered exchanges, and what is said now (joined).
-
-    Exchanges without an answer join the next user message.
-    """
-    chat = [{"role": "system", "content": memory.system}]
-    heard: list[str] = []
-    for report, answer in memory.said:
-        heard.append(report)
-        if answer:
-            chat.append({"role": "user", "content": _joined(heard)})
-            chat.append({"role": "assistant", "content": answer})
-            heard = []
-    return *chat, {"role": "user", "content": _joined([*heard, *now])}
-
-
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
     """Yield the sampling seeds of one decision, call by call; another stream has others.
 
@@ -313,17 +403,3 @@ def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
     for call in itertools.count():
         entropy = (memory.seed, memory.decisions, call, *stream)
         yield int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
-
-
-def _joined(parts: list[str]) -> str:
-    return "\n\n".join(filter(None, parts)) or NOTHING_NEW
-
-
-def _window(memory: int | str) -> int | None:
-    """Return how many past exchanges to keep; None for all."""
-    if memory in ("full", "none"):
-        return None if memory == "full" else 0
-    if isinstance(memory, str):
-        raise BadParameter(f'memory must be "full", "none" or a number, got {memory!r}')
-    check_integer("memory", memory, 0)
-    return memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Blocks
-from llm_games.wrappers.llm_policy import ChatMemory, Exchange
+from llm_games.wrappers.dialogue import ChatMemory, Dialogue
 from llm_games.wrappers.policy import Attempt
 
 STRATEGIES = ("none", "static", "adaptive")
@@ -68,8 +68,6 @@ class PlanningMemory(ChatMemory):
     """what its mind heard, see `Mind.hear`"""
     plan: Any = None
     """the plan in force; None if there is none"""
-    planned: Exchange | None = None
-    """the last request for a plan, and the plan"""
     belief: Any = None
     reviewed: int = 0
     """how many chapters it has updated its belief on"""
@@ -77,16 +75,17 @@ class PlanningMemory(ChatMemory):
     """what the dialogue is about, see `Mind.scene`"""
     lessons: tuple[str, ...] = ()
     """from earlier games"""
+    told: int = -1
+    """the decision before which it was last told what happened"""
 
     @property
     def next_plan(self) -> str:
         """What the next plan is: a ``plan``, or after the first one a ``replan``."""
         return "plan" if self.plan is None else "replan"
 
-    @property
-    def said(self) -> tuple[Exchange, ...]:
-        """The exchanges that the dialogue shows: the plan, and the moves."""
-        return (self.planned, *self.exchanges) if self.planned else self.exchanges
+    def asked_apart(self) -> PlanningMemory:
+        """Return it with the rules alone, for a question outside the dialogue."""
+        return replace(self, dialogue=Dialogue(self.dialogue.rules))
 
 
 class Mind:
@@ -100,6 +99,9 @@ class Mind:
     """of its words"""
     chapter: ClassVar[str] = "decision"
     """what a chapter is called in notes"""
+    apart: ClassVar[bool] = False
+    """each aside is a chat of its own, after which the dialogue of moves begins with the plan;
+    else all is one dialogue in the order in which it happened"""
 
     def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
         self.words, self.planning = Blocks(self.name, folder), planning
@@ -154,8 +156,7 @@ class Mind:
 
     def look_back(self, view: View, memory: PlanningMemory) -> Aside:
         """Return what is asked for lessons."""
-        told = "\n".join(part for exchange in memory.exchanges for part in exchange if part)
-        known = {"lessons": memory.lessons, "told": told}
+        known = {"lessons": memory.lessons, "told": ""}
         return Aside("learn", Lessons("lessons"), known | _me(view))
 
 

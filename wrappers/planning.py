@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter
@@ -20,7 +20,8 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Blocks
 from llm_games.wrappers.clients.base import Client
-from llm_games.wrappers.llm_policy import ChatMemory, Exchange, LLMPolicy, dialogue, seeds
+from llm_games.wrappers.dialogue import ChatMemory, Dialogue, Exchange, joined
+from llm_games.wrappers.llm_policy import LLMPolicy, seeds
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
 
@@ -41,12 +42,22 @@ class _Thoughts:
         self.notes.append(Note(kind, content))
 
 
+class _Thought(NamedTuple):
+    """What came of a question beside the moves, the memory after it, and how it was asked."""
+
+    reply: Reply
+    attempts: tuple[Attempt, ...]
+    memory: PlanningMemory
+    asked: str
+
+
 class PlanningPolicy(LLMPolicy):
     """A player that plans, updates its belief, plans again, and learns from game to game.
 
-    A move is asked for in a dialogue that begins with the latest plan; everything else is one
-    request of its own. Each note of a decision says what was kept and what could not be used. For
-    the `settings` see `LLMPolicy`.
+    All is asked in one dialogue, in the order in which it happens; where the game's mind thinks
+    `apart`, moves are asked for in a dialogue that begins with the latest plan, and everything else
+    is one request of its own. Each note of a decision says what was kept and what could not be
+    used. For the `settings` see `LLMPolicy`.
     """
 
     def __init__(
@@ -67,7 +78,7 @@ class PlanningPolicy(LLMPolicy):
         """Return the memory of a seat that has just heard the rules."""
         chat = super().start(game, seat, seed)
         log, belief = self._mind(game).begin(game, seat)
-        return PlanningMemory(chat.seed, chat.system, log=log, belief=belief)
+        return PlanningMemory(chat.seed, chat.dialogue, log=log, belief=belief)
 
     def recall(self, memory: PlanningMemory, notes: Sequence[Note]) -> PlanningMemory:
         """Add the lessons of the game before to the rules, if it is to learn."""
@@ -75,7 +86,7 @@ class PlanningPolicy(LLMPolicy):
         if not self.planning.learning or not lessons or not lessons[-1]:
             return memory
         system = f"{memory.system}\n\n{self._common.say('lessons', lessons=lessons[-1])}"
-        return dataclasses.replace(memory, system=system, lessons=tuple(lessons[-1]))
+        return dataclasses.replace(memory, dialogue=Dialogue.of(system), lessons=tuple(lessons[-1]))
 
     def hear(self, view: View, memory: PlanningMemory) -> PlanningMemory:
         """Write down what was said."""
@@ -90,10 +101,11 @@ class PlanningPolicy(LLMPolicy):
             memory = await self._plan(memory, thoughts)
         memory = await self._review(memory, thoughts)
         if memory.scene != mind.scene(view):
-            memory = dataclasses.replace(memory, exchanges=(), scene=mind.scene(view))
+            dialogue = memory.dialogue.without(len(memory.dialogue))
+            memory = dataclasses.replace(memory, dialogue=dialogue, scene=mind.scene(view))
         decision, after = await self._move(view, memory, len(thoughts.attempts))
         attempts = (*thoughts.attempts, *decision.attempts)
-        return Decision(decision.action, attempts, tuple(thoughts.notes)), after
+        return Decision(decision.action, attempts, (*thoughts.notes, *decision.notes)), after
 
     async def finish(self, view: View, memory: PlanningMemory) -> Decision:
         """Update the belief a last time, and learn."""
@@ -101,7 +113,7 @@ class PlanningPolicy(LLMPolicy):
         memory = await self._review(memory, thoughts, last=True)
         if self.planning.learning:
             aside = self._mind(view.game).look_back(view, memory)
-            _, reply, _ = await self._think(memory, thoughts, aside)
+            reply = (await self._think(memory, thoughts, aside)).reply
             kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
             thoughts.note("lessons", lessons=kept)
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
@@ -110,18 +122,23 @@ class PlanningPolicy(LLMPolicy):
         """Return what is told before a move, in the words of the game's mind."""
         said = self._mind(view.game).move(view, memory, self.reasoning)
         if said is None:
-            return super().words(view, memory)
+            report, request = super().words(view, memory)
+            return ("" if memory.told == memory.decisions else report), request
         return said[0], self._with_cue(said[1])
 
     async def _plan(self, memory: PlanningMemory, thoughts: _Thoughts) -> PlanningMemory:
         view, mind = thoughts.view, self._mind(thoughts.view.game)
         aside = mind.plan(view, memory)
-        request, reply, attempts = await self._think(memory, thoughts, aside)
-        plan, note = mind.planned(view, memory, aside.question, reply)
-        unusable = [attempt.why for attempt in attempts if attempt.outcome != "valid"]
+        found = await self._think(memory, thoughts, aside)
+        plan, note = mind.planned(view, memory, aside.question, found.reply)
+        unusable = [attempt.why for attempt in found.attempts if attempt.outcome != "valid"]
         thoughts.note("plan", **note, unusable=unusable, again=aside.kind == "replan")
-        planned = Exchange(request, aside.question.reply(plan))
-        return dataclasses.replace(memory, plan=plan, planned=planned)
+        memory = found.memory
+        if mind.apart:
+            planned = Exchange(found.asked, aside.question.reply(plan), aside.kind)
+            dialogue = Dialogue(memory.dialogue.rules).plus(planned)
+            memory = dataclasses.replace(memory, dialogue=dialogue)
+        return dataclasses.replace(memory, plan=plan)
 
     async def _review(
         self, memory: PlanningMemory, thoughts: _Thoughts, last: bool = False
@@ -131,36 +148,56 @@ class PlanningPolicy(LLMPolicy):
         due = range(memory.reviewed, mind.closed(memory))
         for chapter in due:
             aside = mind.belief(thoughts.view, memory, chapter)
-            _, reply, attempts = await self._think(memory, thoughts, aside)
-            belief, note = mind.believed(memory, aside.question, reply, attempts)
+            found = await self._think(memory, thoughts, aside)
+            belief, note = mind.believed(memory, aside.question, found.reply, found.attempts)
             thoughts.note("belief", **{mind.chapter: chapter}, **note)
-            memory = dataclasses.replace(memory, belief=belief, reviewed=chapter + 1)
+            memory = dataclasses.replace(found.memory, belief=belief, reviewed=chapter + 1)
         if due and not last and self.planning.strategy == "adaptive":
             memory = await self._plan(memory, thoughts)
         return memory
 
-    async def _think(
-        self, memory: PlanningMemory, thoughts: _Thoughts, aside: Aside
-    ) -> tuple[str, Reply, tuple[Attempt, ...]]:
-        """Ask outside the dialogue of the moves; return what was asked and what came of it."""
+    async def _think(self, memory: PlanningMemory, thoughts: _Thoughts, aside: Aside) -> _Thought:
+        """Ask what is no move: at the end of the dialogue, where it stays, or apart from it."""
         view, mind = thoughts.view, self._mind(thoughts.view.game)
+        news, status = self._news(view, memory), mind.status(view, memory)
+        if not mind.apart and memory.dialogue.last_of("belief"):
+            status = ""
         common = {
-            "status": mind.status(view, memory),
-            "report": self._prompts(view.game).report(view),
+            "status": status,
+            "report": news if mind.apart else "",
             "form": aside.question.form(self.reasoning),
         }
-        request = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
-        reply, attempts = await self.ask(
+        asked = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
+        found = await self.ask(
             view,
-            dialogue(dataclasses.replace(memory, exchanges=(), planned=None), request),
+            memory.asked_apart() if mind.apart else memory,
+            (asked,) if mind.apart else (news, asked),
             aside.question,
             calls=len(thoughts.attempts),
             seeds=thoughts.seeds,
             max_attempts=self.planning.replies(aside.kind),
             kind=aside.kind,
         )
-        thoughts.attempts += attempts
-        return request, reply, attempts
+        thoughts.attempts += found.attempts
+        thoughts.notes += found.notes
+        attempts = tuple(a for a in found.attempts if a.kind == aside.kind)
+        if not mind.apart:
+            said = Exchange(news, "", "news")
+            if found.reply.outcome == "valid":
+                kept = self.remembering.answer(aside.question, found.reply, attempts)
+                said = Exchange(joined(news, asked), kept, aside.kind)
+            dialogue = found.memory.dialogue.plus(said)
+            memory = dataclasses.replace(found.memory, dialogue=dialogue, told=memory.decisions)
+        return _Thought(found.reply, attempts, memory, asked)
+
+    def _news(self, view: View, memory: PlanningMemory) -> str:
+        """Return what happened, in a dialogue with what is up now and the goal; told once."""
+        prompts = self._prompts(view.game)
+        if self._mind(view.game).apart:
+            return prompts.report(view)
+        if memory.told == memory.decisions:
+            return ""
+        return joined(prompts.report(view), prompts.situation(view))
 
     def _with_cue(self, request: str) -> str:
         return f"{request}\n{self._common.say('reasoning')}" if self.reasoning else request

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +19,24 @@ from llm_games.table import Table
 from llm_games.view import Who
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Decision, Note, Policy
+
+
+async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Wait for all at the same time and return what they give.
+
+    The first error stops all others, and comes out as itself once they have stopped.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except BaseExceptionGroup as errors:
+        raise first(errors) from None
+    return [task.result() for task in tasks]
+
+
+def first(error: BaseException) -> BaseException:
+    """Return the first error of a group, or the error itself."""
+    return first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 class Place(NamedTuple):
@@ -115,13 +133,16 @@ class Seats:
             self._memories[seat] = self.policies[seat].hear(view, self._memories[seat])
 
     async def ask(self) -> dict[int, Decision]:
-        """Ask all seats that have to move, at the same time; they remember what they decided."""
+        """Ask all seats that have to move, at the same time; they remember what they decided.
+
+        An error of one, such as a ClientError, stops all of them; nobody remembers anything then.
+        """
         sight = self.table.ready()
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
         waiting = [seat for seat in asked if seat in self._wait]
         decide = (self.policies[s].decide(sight.view(s), self._memories[s]) for s in waiting)
-        answers = dict(zip(waiting, await asyncio.gather(*decide), strict=True)) if waiting else {}
+        answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
         return self._decided(asked, answers)
 
     def ask_now(self) -> dict[int, Decision]:
@@ -149,7 +170,7 @@ class Seats:
             if decision is not None:
                 found[seat] = decision
 
-        await asyncio.gather(*map(look_back, self.look_back))
+        await together(map(look_back, self.look_back))
         return found
 
 

@@ -90,8 +90,10 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self._deal(seed, options)
         self.seats.start(self._notes)
-        self._notes, self._done, self._broke = {}, False, False
-        self._wait()
+        self._notes, self._broke, self._reward = {}, False, 0.0
+        self._done, self._owed, self._finished = True, False, False  # until the others have moved
+        self._play_on()
+        self._done = False
         return self._observation(), self._said()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -100,19 +102,20 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         Raises:
             NotReady: the game was never reset, or is over for the learner.
             IllegalAction: the action is outside its space.
+            ClientError: another player's call brought no completion. The learner's action was
+                taken, whatever the next one is: the next `step` asks that player again.
         """
         self.table.ready()
         if self._done:
             raise NotReady(f"{self.game.name} is over for the learner: call reset()")
-        if not self._take(self.seat, action):
-            return self._observation(), 0.0, False, False, self._said()
-        reward, finished = self._step()
-        info = self._said()
-        if not (finished or self._limit_reached()):
-            more, finished = self._wait()
-            reward += more
-        self._done = finished or self._limit_reached()
-        return self._observation(), reward, finished, self._done and not finished, info
+        if not self._owed:
+            if not self._take(self.seat, action):
+                return self._observation(), 0.0, False, False, self._said()
+            self._owed, self._reward = True, 0.0
+        self._play_on()
+        self._done, self._owed = self._finished or self._limit_reached(), False
+        truncated = self._done and not self._finished
+        return self._observation(), self._reward, self._finished, truncated, self._info
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
@@ -132,27 +135,26 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def _said(self) -> dict[str, Any]:
         return {"broke": self._broke, **(self.codec.heard or self._heard.get(self.seat, {}))}
 
-    def _wait(self) -> tuple[float, bool]:
-        """Play the others until the learner is asked; return its reward, and whether it is done."""
-        reward, finished = 0.0, False
+    def _play_on(self) -> None:
+        """Play steps until the learner is asked, or done; also on from a call that failed."""
         for _ in range(LONGEST_WAIT):
-            if finished or self._limit_reached() or self.seat in self.table.asked:
-                return reward, finished
-            more, finished = self._step()
-            reward += more
-        raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
-
-    def _step(self) -> tuple[float, bool]:
-        """Ask the other seats that have to move, and play one step."""
-        moved = self.seat in self._moves
-        self._moves |= moves_of(self.seats.ask_now())
-        outcome = self._play()
-        self.seats.hear()
+            moved = self.seat in self._moves
+            asked = self.seat in self.table.asked and not moved
+            if asked or self._finished or self._limit_reached():
+                break
+            self._moves |= moves_of(self.seats.ask_now())
+            outcome = self._play()
+            self.seats.hear()
+            self._broke = moved and bool(outcome.broke[self.seat])
+            self._reward += float(outcome.rewards[self.seat])
+            self._finished = bool(outcome.finished[self.seat])
+            if moved:
+                self._info = self._said()
+        else:
+            raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over:
             found = run_sync(self.seats.finish()) if self.seats.look_back else {}
             self._notes = {seat: decision.notes for seat, decision in found.items()}
-        self._broke = moved and bool(outcome.broke[self.seat])
-        return float(outcome.rewards[self.seat]), bool(outcome.finished[self.seat])
 
 
 def _seated(

@@ -169,27 +169,27 @@ class OrCall:
     """
 
     def __init__(self, question: Question, tools: Sequence[Tool]) -> None:
-        self._question, self._tools = question, tools
+        self.alone, self._tools = question, tools
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._question, name)
+        return getattr(self.alone, name)
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
         """Return whether it is an answer or a call."""
-        return whole.get("tool") is not None or self._question.holds(whole)
+        return whole.get("tool") is not None or self.alone.holds(whole)
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
         """Read an action or a `Call`."""
         if whole.get("tool") is None:
-            return self._question.answer(whole)
-        if self._question.holds(whole):
+            return self.alone.answer(whole)
+        if self.alone.holds(whole):
             raise BadReply("format", "it is an answer and the call of a tool at once")
         return Call(whole["tool"], whole.get("arguments", {}))
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         """Return the schema of answers and calls."""
         calls = [tool.schema(reasoning) for tool in self._tools]
-        return {"anyOf": [self._question.schema(reasoning), *calls]}
+        return {"anyOf": [self.alone.schema(reasoning), *calls]}
 
 
 class Bench:

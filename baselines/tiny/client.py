@@ -74,6 +74,7 @@ class TinyClient:
     def __init__(self, constrained: bool = False, weights: str | Path | None = None) -> None:
         self.constrained = constrained
         self.name = "tiny-constrained" if constrained else "tiny"
+        self.max_tokens = MAX_TOKENS
         self._batcher = Batcher(TinyLM(weights or WEIGHTS))
 
     async def complete(self, request: Request) -> Completion:
@@ -87,7 +88,7 @@ class TinyClient:
             seed=(request.seed % 2**64, 0),
             temperature=1.0 if how.temperature is None else how.temperature,
             top_p=how.top_p or 1.0,
-            max_tokens=how.max_tokens or MAX_TOKENS,
+            max_tokens=how.max_tokens or self.max_tokens,
             allows=allows,
             complete=complete,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from llm_games.benchmarks.cli import cache, games, look, run
-from llm_games.benchmarks.cli.common import say
+from llm_games.benchmarks.cli.common import Commands, say
+from llm_games.benchmarks.runs.plain import speak_plainly
 from llm_games.errors import LLMGamesError
 from llm_games.version import __version__
 
@@ -18,7 +20,7 @@ Exit codes:
 0  done
 
 1  stopped early, since the model or the disk failed or the budget is spent; go on with:
-llm-games resume FILE (of a replay: something differs)
+llm-games resume FILE (of a replay: something differs; of a report: a part of it is missing)
 
 2  something is wrong with what was asked; the message says what and the way out
 
@@ -26,20 +28,24 @@ llm-games resume FILE (of a replay: something differs)
 """
 
 app = typer.Typer(
-    help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    cls=Commands,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # with panels, help takes twice as long
 )
 
 _runs = (run.run, run.resume, look.report, look.compare, look.replay, look.watch, look.export)
-for _command in (*_runs, look.rate, games.play):
-    app.command()(_command)
-app.command("list")(games.list_all)
-app.command()(games.show)
-app.command()(games.serve_tiny)
+for _command in (*_runs, look.rate, games.play, games.list_all, games.show, games.serve_tiny):
+    _short, _name = str(_command.__doc__).partition("\n")[0], {games.list_all: "list"}.get(_command)
+    app.command(_name, short_help=_short)(_command)
 app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, or shrink it.")
 
 
 def main() -> None:
     """Run the command line; what a user can cause ends with one message and exit code 2."""
+    speak_plainly(sys.stdin, sys.stdout, sys.stderr)
     try:
         app()
     except LLMGamesError as error:

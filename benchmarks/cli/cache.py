@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from llm_games.benchmarks.cli.common import AsJson, console, value
+from llm_games.benchmarks.cli.common import AsJson, Commands, console, value
 from llm_games.errors import BadParameter
 
 ReplyFile = Annotated[Path, typer.Argument(metavar="FILE", help="a file of replies")]
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Commands, no_args_is_help=True)
 
 
 @app.command("list")

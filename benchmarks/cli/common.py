@@ -7,6 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
+from typer.core import TyperGroup
+
+
+class Commands(TyperGroup):
+    """A group of commands whose help comes at once."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option; without a value, Typer would import pydantic to check it."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
 
 
 def value(metavar: str, meaning: str, *names: str, **limits: Any) -> Any:
@@ -42,15 +54,24 @@ def say(text: str) -> None:
 
 def write_report(
     dbs: list[Path], out: Path, open_it: bool, quiet: bool = False, **how: Any
-) -> Path:
-    """Write a report of runs, see `report.build`, say where it is, and open it if asked for."""
-    from llm_games.benchmarks.report import build
+) -> tuple[Path, int]:
+    """Write a report of runs, see `report.build`, say where it is, and open it if asked for.
 
-    page = build(dbs, out, **how)
-    if not quiet:
+    Returned are its path and an exit code: 1 if a part of it is missing, which is said.
+    """
+    from llm_games.benchmarks.report import ReportIncomplete, build
+
+    missing = None
+    try:
+        page = build(dbs, out, **how)
+    except ReportIncomplete as error:
+        page, missing = error.path, error
+    if not quiet or missing:
         say(f"report: {page}")
+    if missing:
+        say(f"error: the report is incomplete:\n{missing}")
     if open_it:
         import webbrowser
 
         webbrowser.open(page.absolute().as_uri())
-    return page
+    return page, int(missing is not None)

@@ -29,7 +29,7 @@ def report(
 
     Beside it: its figures as SVG and PNG, and its numbers as CSV.
     """
-    common.write_report(db, out, open_it, scoring=scoring, comparing=comparing)
+    raise Exit(common.write_report(db, out, open_it, scoring=scoring, comparing=comparing)[1])
 
 
 def compare(

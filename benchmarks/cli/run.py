@@ -27,6 +27,9 @@ Tokens = Annotated[int | None, value("N", "of prompts and replies")]
 Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
 PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
+MaxWait = Annotated[
+    float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
 
 
 def run(
@@ -62,6 +65,7 @@ def run(
     ] = None,
     scoring: common.Scoring = None,
     base_url: common.BaseUrl = None,
+    max_wait: MaxWait = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -87,7 +91,8 @@ def run(
     from llm_games.benchmarks.runs.store import check_free
 
     named = ("episodes", "seed", "temperature", "prompts", "reasoning", "persona", "scoring")
-    given = {name: context.params[name] for name in (*named, "base_url")} | _costs(context)
+    given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
+    given |= _costs(context)
     past = int(memory) if memory is not None and memory.isdecimal() else memory
     plan = plan_of(source, Overrides.of(seats=seat, games=game, memory=past, **given))
     if dry_run:
@@ -103,6 +108,7 @@ def run(
 def resume(
     context: Context,
     db: common.Database,
+    max_wait: MaxWait = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -123,6 +129,7 @@ def resume(
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
+        plan = plan.with_patience(max_wait)
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
     if owed:
@@ -190,23 +197,31 @@ def _play(
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
     """Print what a run came to, and write the report that was asked for."""
-    from llm_games.benchmarks.cli.tables import run_tables
+    from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.run import planned
     from llm_games.benchmarks.runs.store import Records
     from llm_games.benchmarks.runs.summary import spending, summary, total
 
     with Records.open_readonly(path) as records:
-        games, usage, spent = summary(records), records.usage(), spending(records.spent())
-    page, overall = None, total(games)
+        usage, spent, page, code = records.usage(), spending(records.spent()), None, 0
+        try:
+            games = summary(records)
+        except Exception as error:  # such as of a paper's score; the record and its report stand
+            say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
+            games, code = [], 1
+    overall = total(games)
     if not as_json and not quiet:
         terminal = console()
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
-        for table in run_tables(games, overall, spent):
+        for table in run_tables(games, overall) if games else ():
             terminal.print(table)
+        for line in spent_lines(spent["models"]):
+            terminal.print(line, soft_wrap=True, **PLAIN)
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
     if out := _report_of(path, report_to, open_it):
-        page = common.write_report([path], out, open_it, quiet or as_json)
+        page, missing = common.write_report([path], out, open_it, quiet or as_json)
+        code = max(code, missing)
     if as_json:
         kinds = spent.items()
         told = {
@@ -218,6 +233,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
             "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},
         }
         print(json.dumps(told))
+    raise Exit(code)
 
 
 def _report_of(path: Path, report_to: Path | None, open_it: bool) -> Path | None:
@@ -236,5 +252,5 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
 def _who(plan: RunPlan) -> str:
     """Name the players and how many seats each has, over all games."""
     seats = Counter(seat.name for game in plan.games for seat in game.seats)
-    each = ", ".join(f"{name} in {count} seats" for name, count in seats.items())
+    each = ", ".join(f"{name} in {n} seat{'s' * (n > 1)}" for name, n in seats.items())
     return each if len(seats) > 1 else f"{next(iter(seats))} in all seats"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,10 @@ from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import papers
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.clients.cache import Cached
-
-SHOWN = 20
-"""Seats whose spending is shown, those that spent most."""
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
@@ -31,10 +28,8 @@ def estimate_table(rows: Sequence[Estimate]) -> Grid:
     return Grid(heads, lines, foot=[total])
 
 
-def run_tables(
-    games: Sequence[GameSummary], overall: Cell | None, spent: Mapping[str, Mapping[str, Usage]]
-) -> Iterator[Grid]:
-    """Yield a run's tables: scores and rule breaks, payoffs of players, what was spent."""
+def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[Grid]:
+    """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs."""
     yield _summary(games, overall)
     payoffs = [
         (game.label, name, f"{payoff:.2f}")
@@ -44,51 +39,51 @@ def run_tables(
     ]
     if payoffs:
         yield Grid(columns("game, player", "payoff", ">"), payoffs)
-    yield from (_spending(kind, named) for kind, named in spent.items() if named)
 
 
 def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
-    heads = {"game": "", "score": ".1f"}
+    measures = {game.measure.name: game.measure for game in games if game.measure}
+    judged = {"score": ".1f"} if any(game.scores for game in games) or not measures else {}
+    judged |= {name: measure.form for name, measure in measures.items()}
+    heads = {"game": ""} | judged
     heads |= dict.fromkeys(("episodes", "payoff of a seat", "bad moves", "filled in"), ">")
-    lines: list[list[Any]] = [
-        [
-            game.label,
-            game.cell,
-            ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
-            f"{np.mean(game.payoffs):.1f}" if game.payoffs else "",
-            str(sum(game.bad_replies.values())),
-            f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
-        ]
-        for game in games
-    ]
-    foot = [] if overall is None else [["overall", overall, *[""] * 4]]
+    lines: list[list[Any]] = []
+    for game in games:
+        values = {"score": game.scores} | (
+            {game.measure.name: game.measured} if game.measure else {}
+        )
+        lines.append(
+            [
+                game.label,
+                *(cell(found) if (found := values.get(name)) else None for name in judged),
+                ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
+                f"{np.mean(game.payoffs):.1f}" if game.payoffs else "",
+                str(sum(game.bad_replies.values())),
+                f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
+            ]
+        )
+    foot = [] if overall is None else [["overall", overall, *[""] * (len(heads) - 2)]]
     if any(game.bad_thoughts for game in games):
         heads["bad thoughts"] = "d"
         for line, game in zip(lines, games, strict=True):
             line.append(sum(game.bad_thoughts.values()))
         foot = [[*line, ""] for line in foot]
-    captions = []
+    notes = [measure.note for measure in measures.values()]
     if any(game.marked for game in games):
-        captions.append("! more than 5 % of the decisions were filled in")
-    if not any(game.scores for game in games):
-        whose = " and ".join(f"{paper.title}'s" for paper in papers() if paper.scoring)
-        captions.append(f"scores are {whose}; the report has this paper's own measures")
-    return Grid(heads, lines, foot=foot, note="\n".join(captions))
+        notes.append("! more than 5 % of the decisions were filled in")
+    if not measures and "score" in judged and not any(game.scores for game in games):
+        notes.append("No paper's score or measure is defined for what was played.")
+    return Grid(heads, lines, foot=foot, note="\n".join(notes))
 
 
-def _spending(kind: str, spent: Mapping[str, Usage]) -> Grid:
-    """Return the table of what ``models`` or ``seats`` have spent, the greatest first."""
-    heads = columns(kind, "calls, failed, tokens in, tokens out", ",")
-    if money := any(usage.money for usage in spent.values()):
-        heads["money"] = ".4f"
-    ranked = sorted(spent.items(), key=lambda item: (item[1].money, item[1].tokens), reverse=True)
-    lines = [
-        [name or "greeting before the run", u.calls, u.failures, u.tokens_in, u.tokens_out]
-        + [f"{u.money:.4f}"] * money
-        for name, u in ranked[:SHOWN]
-    ]
-    more = len(ranked) - SHOWN
-    return Grid(heads, lines, note=f"and {more} more; all of them with --json" if more > 0 else "")
+def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
+    """Yield a line for each model, the greatest first: what was spent on it."""
+    key = attrgetter("money", "tokens")
+    for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
+        failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
+        money = f", money {usage.money:.4f}" * bool(usage.money)
+        tokens = f"{usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
+        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
 
 
 def replies_table(rows: Sequence[Cached]) -> Grid:

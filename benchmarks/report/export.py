@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
 from llm_games.benchmarks.report.figures import seats_mean
+from llm_games.benchmarks.report.parts import Parts
 from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
-from llm_games.benchmarks.runs.paper import action, editions, measures
+from llm_games.benchmarks.runs.paper import action, editions, numbers
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.replies import ReplyOutcome
 
@@ -38,11 +40,17 @@ Row = dict[str, Any]
 OUTCOMES = get_args(ReplyOutcome)
 
 
-def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files) -> list[str]:
+def tables(
+    runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files, page: Parts
+) -> list[str]:
     """Add all numbers of these runs, and the tables of their papers, as CSV; return their paths.
 
     Tables of one name share a file. Published rows belong to no run and are there once.
     """
+
+    def listed(of: Callable[[Run], Iterator[Row]]) -> str:
+        return as_csv({"run": run.stem} | row for run in runs for row in of(run))
+
     kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
     rows: dict[str, list[Row]] = {}
     for run, grid in found:
@@ -52,7 +60,7 @@ def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files)
             if line["run"] or line not in own:
                 own.append(line)
     written = {
-        name: as_csv({"run": run.stem} | row for run in runs for row in of(run))
+        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: "")
         for name, of in kinds
     }
     for name, lines in rows.items():
@@ -64,11 +72,11 @@ def tables(runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files)
 def _scores(run: Run) -> Iterator[Row]:
     """Yield a row for each episode: its score by each edition, payoffs, replies and time."""
     for game in run.games:
-        found = measures(game)
-        numbers = zip(*(found[name] for name in (*editions(), "payoff")), strict=True)
+        found = numbers(game)
+        columns = zip(*(found[name] for name in (*editions(), "payoff")), strict=True)
         for e in game.episodes:
             did, _ = e.tallies()
-            own = next(numbers) if e.row.status == "done" else [math.nan] * (len(editions()) + 1)
+            own = next(columns) if e.row.status == "done" else [math.nan] * (len(editions()) + 1)
             *scores, payoff = (None if math.isnan(value) else value for value in own)
             yield {
                 **{"label": game.label, "game": game.name},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -16,9 +17,19 @@ from markupsafe import Markup
 
 from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
+from llm_games.benchmarks.report.parts import Parts, ReportIncomplete
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.paper import HALF, Paper, Sketch, edition_of, editions, owner, papers
+from llm_games.benchmarks.runs.paper import (
+    HALF,
+    Paper,
+    Section,
+    Sketch,
+    edition_of,
+    editions,
+    owner,
+    papers,
+)
 from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
@@ -41,7 +52,9 @@ def build(
         ReportExtraMissing: matplotlib is not installed.
         BadParameter: no file was given (to compare: not two), or `out` cannot be written.
         UnknownName: there is no such edition.
+        ReportIncomplete: the page is written, but some of its parts could not be made.
     """
+    canvas.require()
     if not db_paths:
         raise BadParameter("a report needs at least one run, got none; give its .db file")
     if comparing and len(db_paths) != 2:
@@ -53,8 +66,8 @@ def build(
     with ExitStack() as opened:
         records = [opened.enter_context(Records.open_readonly(Path(path))) for path in db_paths]
         runs = [read(file, scoring or edition_of(file.config)) for file in records]
-        found = compare(records[0], records[1], runs[0].edition) if comparing else []
-        text, files = html(runs, tables.comparison_grid(found))
+        pair = (records[0], records[1]) if comparing else None
+        text, files, failed = html(runs, pair)
     try:
         old = out.read_text("utf-8", errors="replace") if out.is_file() else ""
         for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', old):
@@ -62,9 +75,13 @@ def build(
         for name, content in {out.name: text, **files.contents}.items():
             file = out.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content.encode() if isinstance(content, str) else content)
+            # a file's name may hold what is no text
+            text = content.encode(errors="replace") if isinstance(content, str) else content
+            file.write_bytes(text)
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
+    if failed:
+        raise ReportIncomplete(out, failed) from next(iter(failed.values()))
     return out
 
 
@@ -84,57 +101,74 @@ def check_out(out: Path) -> None:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
 
 
-def html(runs: Sequence[Run], compared: Grid) -> tuple[str, Files]:
-    """Return the page about these runs and the files that it links to."""
-    files, several = Files(), len(runs) > 1
+def html(
+    runs: Sequence[Run], pair: tuple[Records, Records] | None = None
+) -> tuple[str, Files, Mapping[str, Exception]]:
+    """Return the page about these runs, the files that it links to, and what could not be made.
+
+    The runs of a `pair` of files are compared.
+    """
+    files, page, several = Files(), Parts(), len(runs) > 1
     loader = PackageLoader("llm_games.benchmarks.report", ".")
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     css, _, _ = loader.get_source(env, "page.css")
-    parts = [_part(run, f"r{i}", files, run.stem * several) for i, run in enumerate(runs)]
+    parts = [_part(run, f"r{i}", files, run.stem * several, page) for i, run in enumerate(runs)]
     boards, notes = [], []
     for paper in papers():
         if paper.scoring:
-            board = paper.scoring.board([_of(run, paper) for run in runs])
-            boards += [board] if board else []
-            notes += [paper.scoring.note] if any(paper in part["papers"] for part in parts) else []
+            make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
+            board = page.made(f"{paper.title}'s board", make, partial(Section, paper.title))
+            boards += [page.section(board)] if board else []
+        if any(paper in part["papers"] for part in parts):
+            notes += [said.note for said in (paper.scoring, paper.measure) if said]
     sections = ((part["run"], section) for part in parts for section in part["sections"])
     grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
+    grids += [(part["run"], part["spent"]) for part in parts if part["spent"].rows]
+
+    def compared() -> Grid:
+        return tables.comparison_grid(compare(*pair, runs[0].edition) if pair else [])
+
     text = env.get_template("page.html.j2").render(
         title=f"{len(runs)} runs" if several else runs[0].file.title,
         css=Markup(css),
         parts=parts,
-        compared=compared,
-        exported=export.tables(runs, grids, files),
+        compared=page.table("The comparison", compared),
+        exported=export.tables(runs, grids, files, page),
         boards=boards,
         scored=notes,
         mark=f"{float(MARK):.0%}",
+        failed=page.failed,
         version=__version__,
     )
-    return text, files
+    return text, files, page.failed
 
 
-def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
+def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict[str, Any]:
     """Return what the page shows of a run: what belongs to papers, and what every run has."""
     owners = {game.label: owner(game) for game in run.games}
     mine = [paper for paper in papers() if paper in owners.values()]
-    parts = {paper.title: paper.read(_of(run, paper)) for paper in mine}
     scored = [label for label, paper in owners.items() if paper and paper.scoring]
+    read: dict[str, Any] = {}  # what papers make their parts from, by title
 
     def drawn(sketches: Iterable[Sketch], name: str, prefix: str) -> list[dict[str, Any]]:
         """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
         found = []
         for i, sketch in enumerate(sketches):
-            inline, svg, png, sentence = canvas.picture(f"{prefix}-{i}", sketch.draw, sketch.size)
             file = f"{folder} {name}{f' {sketch.title.lower()}' if i else ''}".strip()
-            paths = files.add("figures", file, ("svg", svg), ("png", png))
-            links = [(Path(path).suffix[1:].upper(), quote(path)) for path in paths]
-            about = {"title": sketch.title, "half": sketch.size[0] == HALF[0], "files": links}
-            found.append(about | {"inline": inline, "sentence": sentence})
+            make = partial(_picture, sketch, f"{prefix}-{i}", file, files)
+            plot = page.made(f"The figure “{file}”", make, _undrawn)
+            found.append({"title": sketch.title, "half": sketch.size[0] == HALF[0]} | plot)
         return found
+
+    def sections_of(paper: Paper) -> list[Section]:
+        read[paper.title] = paper.read(_of(run, paper))
+        return paper.sections(read[paper.title])
 
     sections = []
     for i, paper in enumerate(mine):
-        for k, about in enumerate(paper.sections(parts[paper.title])):
+        make = partial(sections_of, paper)
+        made = page.made(paper.title, make, lambda why, of=paper: [Section(of.title, why)])
+        for k, about in enumerate(map(page.section, made)):
             at = f"{prefix}-paper-{i}-{k}"
             pairs = [
                 (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{at}-{n}"), grid)
@@ -147,15 +181,21 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
         if not game.played:
             return []
         paper = owners[game.label]
-        special = paper.moves(parts[paper.title], game) if paper else []
+        special = paper.moves(read[paper.title], game) if paper and paper.title in read else []
         return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
 
+    def plots_of(game: Game, prefix: str) -> list[dict[str, Any]]:
+        return page.made(
+            f"The figures of “{game.label}”",
+            lambda: drawn(moves(game), game.label, prefix),
+            lambda why: [{"title": "Moves", "half": False} | _undrawn(why)],
+        )
+
+    def scores() -> Grid:
+        return tables.score_grid(run, scored, _total(run, mine))
+
     games = [
-        {
-            "label": game.label,
-            "about": _about(game),
-            "plots": drawn(moves(game), game.label, f"{prefix}-{i}"),
-        }
+        {"label": game.label, "about": _about(game), "plots": plots_of(game, f"{prefix}-{i}")}
         for i, game in enumerate(run.games)
     ]
     return {
@@ -164,15 +204,29 @@ def _part(run: Run, prefix: str, files: Files, folder: str) -> dict[str, Any]:
         "sections": sections,
         "long": len(run.games) > 16,  # then its details are folded away
         "scored": bool(scored),
-        "scores": tables.score_grid(run, scored, _total(run, mine)),
-        "usage": tables.usage_grid(run),
+        "scores": page.table("The table of scores", scores),
+        "usage": page.table("The table of tokens and time", lambda: tables.usage_grid(run)),
+        "spent": page.table("The table of seats", lambda: tables.spent_grid(run)),
         "facts": _facts(run),
         "warnings": _warnings(run),
         "games": games,
-        "players": tables.player_grid(run),
-        "calls": tables.other_grid(run),
+        "players": page.table("The table of players", lambda: tables.player_grid(run)),
+        "calls": page.table("The table of other calls", lambda: tables.other_grid(run)),
         "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
     }
+
+
+def _undrawn(why: str) -> dict[str, Any]:
+    """Return what stands in place of a figure."""
+    return {"inline": "", "sentence": why, "files": []}
+
+
+def _picture(sketch: Sketch, ids: str, name: str, files: Files) -> dict[str, Any]:
+    """Draw a figure, add its files, and return what the page shows of it."""
+    inline, svg, png, sentence = canvas.picture(ids, sketch.draw, sketch.size)
+    paths = files.add("figures", name, ("svg", svg), ("png", png))
+    links = [(Path(path).suffix[1:].upper(), quote(path)) for path in paths]
+    return {"inline": inline, "sentence": sentence, "files": links}
 
 
 def _of(run: Run, paper: Paper) -> Run:

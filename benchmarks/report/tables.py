@@ -8,7 +8,7 @@ import numpy as np
 
 from llm_games.benchmarks.runs.compare import SEED, Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import editions, measures, scores
+from llm_games.benchmarks.runs.paper import editions, known, measure_of, numbers, scores
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
@@ -26,31 +26,36 @@ BREAKS = {
 def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Grid:
     """Return a row for each game of a run, and one for `total`: Overall and its interval, or none.
 
-    `scored` are the labels of those games that can have a score.
+    `scored` are the labels of those games that can have a score; what other papers' games are
+    judged by has a column of its own.
     """
     default, second = editions()[:2]
     kinds = run.edition, default if run.edition == second else second
     score, other = f"score, {kinds[0]}", kinds[1]
     heads = {"game": "", "runs done": ">"}
     heads |= {score: ".1f", "95 % interval": ">", other: ".1f"} if scored else {}
-    heads |= {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
+    measures = {game.label: measure for game in run.games if (measure := measure_of(game))}
+    others = {measure.name: measure.form for measure in measures.values()}
+    heads |= others | {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
     rows: list[list[Value]] = []
     for game in run.games:
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        found = measures(game)
+        measure, found = measures.get(game.label), numbers(game)
+        judged = {measure.name: found["measured"]} if measure else {}
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
             *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
+            *(_mean(known(judged.get(name, ()))) for name in others),
             float(game.filled) if game.played else None,
             _mean(found["payoff"]),
-            _mean(found.get("regret", ())),
+            _mean(known(found["regret"])),
         ]
         rows.append(row)
-    foot = [("Overall", "", *total, *[""] * 4)] if scored and total else []
-    return Grid(heads, rows, foot=foot, strong=[score])
+    foot = [("Overall", "", *total, *[""] * (4 + len(others)))] if scored and total else []
+    return Grid(heads, rows, foot=foot, strong=[score, *others])
 
 
 def _mean(values: Sequence[float]) -> Cell | None:
@@ -77,6 +82,16 @@ def usage_grid(run: Run) -> Grid:
         cost = did.cost if run.priced else None
         rows.append([label, did.decisions, *asked, cost, waited, median])
     return Grid(heads, rows)
+
+
+def spent_grid(run: Run) -> Grid:
+    """Return what was spent on each model by each seat, also on tries that brought no reply."""
+    heads = columns("seat, model", "calls, failed, tokens in, tokens out", ",") | {"money": ".4f"}
+    rows = [
+        [seat or "greeting", model, u.calls, u.failures, u.tokens_in, u.tokens_out, float(u.money)]
+        for (model, seat), u in run.file.spent().items()
+    ]
+    return Grid(heads, rows, name="spent")
 
 
 def comparison_grid(found: Sequence[Comparison]) -> Grid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
@@ -22,6 +23,7 @@ from pydantic import (
 
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Sampling
+from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
@@ -101,7 +103,7 @@ class ServerSettings(Settings):
     api_key_env: str | None = None  # the environment variable that holds the key
     api_key_file: str | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)  # seconds for one call
-    retries: int | None = Field(default=None, ge=0, le=100)
+    max_wait: float | None = Field(default=None, ge=0, allow_inf_nan=False)  # for it, by a call
     max_in_flight: AtOnce | None = None  # fewer while the server refuses some as too many
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None  # prompts and replies together
@@ -136,10 +138,23 @@ class SeatSettings(ServerSettings, PlayerSettings):
 
 
 class PriceSettings(Settings):
-    """``[prices."MODEL"]``: a million tokens of this model, by its name at the server."""
+    """``[prices."MODEL"]``: a million tokens of this model, by its name at the server; see `Price`.
+
+    Models without one have that of the list of providers' prices, if they are in it.
+    """
 
     input: Money = 0.0
     output: Money = 0.0
+    cached: Money | None = None  # tokens of prompts that the server had cached; None: as others
+    reasoning: Money | None = None  # tokens of thoughts; None: as the rest of a reply
+    above: Count | None = None  # tokens of a prompt beyond which `longer` holds for the whole call
+    longer: PriceSettings | None = None
+    source: str = ""  # where it is from
+
+    def price(self) -> Price:
+        """Return the price, exactly."""
+        exact = {k: Decimal(str(v)) if isinstance(v, float) else v for k, v in self}
+        return Price(**exact | {"longer": self.longer and self.longer.price()})
 
 
 class BudgetSettings(Settings):

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.runs.plain import plain
 from llm_games.benchmarks.runs.stats import Cell
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console, ConsoleOptions
 
 OWN, PUBLISHED = "this run", "published"  # where a row comes from, in a column ``source``
+GAP, NARROW = 2, 8  # blanks between the columns of a terminal's table; least width of words there
 
 
 class Label(NamedTuple):
@@ -57,11 +59,10 @@ class Grid:
         """Yield the rows by column."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
-    def written(self, row: Sequence[Value], missing: str = "–", thousands: str = ",") -> list[str]:
+    def written(self, row: Sequence[Value]) -> list[str]:
         """Return a row as it is shown."""
         cells = zip(row, self.columns.values(), strict=True)
-        texts = [(written(value, form, missing), form) for value, form in cells]
-        return [text.replace(",", thousands) if form == "," else text for text, form in texts]
+        return [written(value, form) for value, form in cells]
 
     def cells(self, row: Sequence[Value]) -> list[Label]:
         """Return a row as a page shows it."""
@@ -83,17 +84,50 @@ class Grid:
         kinds = ((name, "n" if form else "w") for name, form in self.columns.items())
         return [f"{kind} strong" if name in self.strong else kind for name, kind in kinds]
 
-    def __rich__(self) -> Table:
-        """Return the table for a terminal; `rich` asks for it."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
+        """Yield the table for a terminal, no number of it broken; `rich` asks for it."""
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, header_style="bold", caption=self.note or None)
-        for place, (name, form) in enumerate(self.columns.items()):
+        rows = [list(self.columns), *map(self.written, [*self.rows, *self.foot])]
+        heads, *lines = rows = [[plain(cell, console.encoding) for cell in row] for row in rows]
+        room = options.max_width - GAP * (len(heads) - 1)
+        widths = self._widths(rows, room)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for head, width, form in zip(heads, widths, self.columns.values(), strict=True):
             align: Literal["left", "right"] = "right" if form else "left"
-            table.add_column(name, justify=align, no_wrap=place == 0, overflow="fold")
-        for row in (*self.rows, *self.foot):
-            table.add_row(*(text.replace("[", r"\[") for text in self.written(row, "-", " ")))
-        return table
+            table.add_column(Text(head), justify=align, width=width, overflow="fold")
+        for line in lines:
+            table.add_row(*map(Text, line))
+        if sum(widths) <= room:
+            yield table
+        else:  # too narrow for a table: a line for each cell
+            for line in lines:
+                cells = zip(heads, line, strict=True)
+                yield Text("\n".join(f"{head}: {cell}" for head, cell in cells) + "\n")
+        if self.note:
+            yield Text(plain(self.note, console.encoding))
+
+    def _widths(self, rows: Sequence[Sequence[str]], room: int) -> Sequence[int]:
+        """Return the columns' widths: heads are cut, then lines of words, then words; no number."""
+        from rich.cells import cell_len
+
+        def longest(*texts: str) -> int:
+            return max(map(cell_len, texts), default=0)
+
+        columns, steps = list(zip(*rows, strict=True)), []
+        for (head, *cells), form in zip(columns, self.columns.values(), strict=True):
+            words = longest(*head.split(), *" ".join(cells).split())
+            line = longest(*head.split(), *cells)
+            kinds = {"": (line, words, min(words, NARROW)), ">": (line, line, words)}
+            steps.append(kinds.get(form, (line, line, line)))
+        widths = [longest(*column) for column in columns]
+        for least in zip(*steps, strict=True):
+            while sum(widths) > room and (
+                wide := [i for i, width in enumerate(widths) if width > least[i]]
+            ):
+                widths[max(wide, key=widths.__getitem__)] -= 1
+        return widths
 
 
 def columns(words: str, numbers: str = "", form: str = ".2f") -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.reader import Game, Run, games
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter, unknown
@@ -71,6 +71,24 @@ class Scoring(NamedTuple):
     note: str
 
 
+class Measure(NamedTuple):
+    """What a paper judges a game by that has no score: of a finished episode, None if undefined.
+
+    `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`.
+    """
+
+    name: str
+    meaning: str
+    better: str
+    of: Callable[[RecordedEpisode], float | None]
+    form: str = ".1f"
+
+    @property
+    def note(self) -> str:
+        """Return what it is, in a sentence."""
+        return f"{self.name[0].upper()}{self.name[1:]}: {self.meaning}; {self.better} is better."
+
+
 class Paper(NamedTuple):
     """What a paper's room hands over.
 
@@ -78,6 +96,7 @@ class Paper(NamedTuple):
     `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
     of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
+    `measure` stands where there is no `scoring`.
     """
 
     title: str
@@ -89,6 +108,7 @@ class Paper(NamedTuple):
     drawn: Callable[[Game], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
     rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
+    measure: Measure | None = None
 
 
 @cache
@@ -102,6 +122,12 @@ def papers() -> tuple[Paper, ...]:
 def owner(game: Game) -> Paper | None:
     """Return the paper that a game of a run belongs to."""
     return next((paper for paper in papers() if paper.owns(game)), None)
+
+
+def measure_of(game: Game) -> Measure | None:
+    """Return what a game of a run is judged by if it has no score; None: nothing."""
+    paper = owner(game)
+    return paper and paper.measure
 
 
 def scorings() -> list[Scoring]:
@@ -128,20 +154,21 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
     return next((score for score in scores if score is not None), None)
 
 
-def measures(game: Game) -> Mapping[str, Sequence[float]]:
-    """Return numbers of the episodes that count, worked out once.
+def numbers(game: Game) -> Mapping[str, Sequence[float]]:
+    """Return numbers of the episodes that count, in their order, NaN for none; worked out once.
 
-    They are the scores by edition, NaN for none, a seat's mean ``payoff``, and where it is known
-    the mean ``regret`` of a round.
+    They are the scores by edition, what the paper's measure gives (``measured``), a seat's mean
+    ``payoff`` and the mean ``regret`` of a round.
     """
     if __name__ not in game.found:
-        known = has_deviation(game.name)
-        names = (*editions(), "payoff", *(["regret"] if known else []))
+        measure, regret = measure_of(game), has_deviation(game.name)
+        names = (*editions(), "measured", "payoff", "regret")
         found: dict[str, array[float]] = {name: array("d") for name in names}
         for episode in game.done:
             values = [score(episode.rules, episode.records, name) for name in editions()]
-            values.append(episode.rewards.sum(axis=0).mean())
-            values += [float(episode.regret().sum(axis=1).mean())] if known else []
+            values.append(measure.of(episode) if measure else None)
+            values.append(float(episode.rewards.sum(axis=0).mean()))
+            values.append(float(episode.regret().sum(axis=1).mean()) if regret else None)
             for column, value in zip(found.values(), values, strict=True):
                 column.append(math.nan if value is None else value)
         game.found[__name__] = found
@@ -149,11 +176,16 @@ def measures(game: Game) -> Mapping[str, Sequence[float]]:
     return kept
 
 
+def known(values: Sequence[float]) -> list[float]:
+    """Return the numbers that there are."""
+    return [value for value in values if not math.isnan(value)]
+
+
 def scores(game: Game, edition: str) -> list[float]:
     """Return the scores of the episodes that have one, in their order."""
     if edition not in editions():
         raise unknown("edition", edition, editions())
-    return [value for value in measures(game)[edition] if not math.isnan(value)]
+    return known(numbers(game)[edition])
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:

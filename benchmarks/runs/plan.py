@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.seats import together
 
 DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
@@ -101,6 +101,14 @@ class RunPlan(Settings):
         cache = str(overrides.cache) if overrides.cache else self.cache
         return self.model_copy(update={"budget": budget, "cache": cache})
 
+    def with_patience(self, max_wait: float | None) -> RunPlan:
+        """Return the plan with calls that wait so many seconds for a server; None: as planned."""
+        plan = self.model_copy(deep=True)
+        for seat in (seat for game in plan.games for seat in game.seats):
+            if max_wait is not None and has_layers(seat.player):
+                seat.client["max_wait"] = max_wait
+        return plan
+
     def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
         plan = self.model_copy(deep=True)
@@ -113,10 +121,7 @@ class RunPlan(Settings):
 
     def shared(self, use_cache: bool = True) -> Shared:
         """Return what all players of the run share: ledger, gates, cache (or a `CacheError`)."""
-        prices = {
-            model: books.Price(**{name: Decimal(str(money)) for name, money in price})
-            for model, price in self.prices.items()
-        }
+        prices = {model: price.price() for model, price in self.prices.items()}
         limits: dict[str, Any] = {
             name: Decimal(str(value)) if isinstance(value, float) else value
             for name, value in self.budget
@@ -238,6 +243,11 @@ def is_model(player: str) -> bool:
     return entry is not None and entry.model is not None
 
 
+def has_layers(player: str) -> bool:
+    """Return whether a player's client has layers around it: it is a model, and no recording."""
+    return is_model(player) and not player.startswith("recorded:")
+
+
 def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
 
@@ -251,8 +261,7 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
         for number, seat in enumerate(game.seats):
             try:
                 if seat.key not in made or not is_model(seat.player):
-                    layers = is_model(seat.player) and not seat.player.startswith("recorded:")
-                    client = seat.client | ({"shared": shared} if layers else {})
+                    client = seat.client | ({"shared": shared} if has_layers(seat.player) else {})
                     made[seat.key] = make_player(seat.player, rules, client, **seat.settings)
                 made[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
@@ -264,7 +273,8 @@ async def check(made: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
-    hello = Request(({"role": "user", "content": "Say hello."},), sampling=Sampling(max_tokens=16))
+    said = ({"role": "user", "content": "Say hello."},)
+    hello = Request(said, sampling=Sampling(max_tokens=16), kind="greeting")
 
     async def ask(client: Client) -> None:
         try:
@@ -272,7 +282,7 @@ async def check(made: Mapping[str, Policy]) -> None:
         except ClientError as error:
             raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
 
-    await asyncio.gather(*map(ask, clients.values()))
+    await together(map(ask, clients.values()))
 
 
 def _game(
@@ -356,6 +366,8 @@ def _seat(file: Config, seat: config.SeatSettings, last: dict[str, Any]) -> Plan
         merged = common | described | merged | last
         if kind != "openai" and "base_url" in last:
             merged.pop("base_url")
+        if "max_wait" in last and not has_layers(player):
+            merged.pop("max_wait")
     return PlannedSeat(
         player=player,
         name=seat.name or seat.player,

@@ -1,20 +1,34 @@
-"""A progress bar for a terminal; elsewhere nothing is shown."""
+"""A progress bar for a terminal; elsewhere nothing is shown but what is logged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from llm_games.benchmarks.runs.run import Counters, Watcher
+from llm_games.wrappers.clients.retry import WORTH_TELLING
+
+
+class _Bar(Progress):
+    """A bar, and below it what calls wait for, also between steps."""
+
+    stand = Counters()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        for wait in [*self.stand.waits.values()]:
+            if wait.seconds > WORTH_TELLING:
+                yield Text(str(wait), "yellow")
 
 
 @contextmanager
 def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
     """Give what a run calls after every step."""
-    bar = Progress(
+    bar = _Bar(
         TextColumn("{task.completed:.0f} of {task.total:.0f} episodes"),
         BarColumn(bar_width=12),
         TextColumn("{task.description}"),
@@ -27,9 +41,10 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
         task = bar.add_task("starting", total=0)
 
         def watch(now: Counters) -> None:
+            bar.stand = now
             if not bar.disable:
-                stand = f"{now.decisions} decisions, {now.in_flight} calls in flight, "
-                stand += f"{now.broke} rule breaks"
-                bar.update(task, total=now.episodes, completed=now.played, description=stand)
+                done = f"{now.decisions} decisions, {now.in_flight} calls in flight, "
+                done += f"{now.broke} rule breaks"
+                bar.update(task, total=now.episodes, completed=now.played, description=done)
 
         yield watch

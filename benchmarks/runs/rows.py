@@ -263,8 +263,10 @@ class NoteRow:
 class SpentRow:
     """All calls of a model by a seat, "" for greetings: also tries that are in no other table.
 
-    Replies from a cache are not. Tokens are estimates where the server counts none; `seconds` are
-    latencies; `money` is an exact decimal, in the currency of the prices.
+    `seat` is the game's label and the seat as configured (``public_goods/player_0``). Replies from
+    a cache are not in it. Tokens are estimates where the server counts none, with those that were
+    cached, or of thoughts; `seconds` are latencies; `money` is an exact decimal, in the currency of
+    the prices.
     """
 
     model: str
@@ -275,6 +277,8 @@ class SpentRow:
     tokens_out: int
     seconds: float
     money: str
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
 
 
 @table("limits", "began, number")

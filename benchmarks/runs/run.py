@@ -13,7 +13,7 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,17 +34,18 @@ from llm_games.view import Who
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, seat_of
 from llm_games.wrappers.clients.limit import Limit
+from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
+from llm_games.wrappers.seats import Episode, Place, Step, first, plain, play_table
 
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
 
 class RunStopped(LLMGamesError):
-    """A model gives no completion any more, or the budget is spent; can be resumed with `flags`."""
+    """A call brought no completion for good, or the budget is spent; to be resumed with `flags`."""
 
     def __init__(self, message: str, flags: str = "") -> None:
         super().__init__(message)
@@ -64,6 +65,8 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
+    waits: Waits = field(default_factory=Waits)
+    """what calls wait for"""
 
 
 Watcher = Callable[[Counters], None]
@@ -162,10 +165,13 @@ class _Books:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
         self.store, self.began = store, now()
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
-        found = (layer for client in clients for layer in layers(client))
+        found = [layer for client in clients for layer in layers(client)]
+        self.waits = next((layer.waits for layer in found if isinstance(layer, Retry)), Waits())
         self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
         for (model, seat), usage in store.spent().items():
             self.ledger.book(model, seat, usage)
+        prices = self.ledger.prices.items()
+        store.note_prices({model: price.plain() for model, price in prices})
         self.write()
 
     def enter(self, model: str, seat: str) -> None:
@@ -188,18 +194,28 @@ class _Run:
     def __init__(
         self, store: Store, plan: RunPlan, players: Mapping[str, Policy], watch: Watcher
     ) -> None:
-        self.store, self.plan, self.watch, self.counters = store, plan, watch, Counters()
+        self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
         self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
+        self.counters = Counters(waits=self.books.waits)
+        self.books.ledger.seat_of = self.seat
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
+
+    def seat(self, who: Who) -> str:
+        """Return whose call is booked: the game's label and the seat as configured."""
+        if who.episode not in self.records:
+            return seat_of(who)
+        row = self.records[who.episode].row
+        return seat_of(who._replace(run=row.game.label, seat=row.seating[who.seat]))
 
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
         episodes = self.store.episodes()
         owed = [episode for episode in episodes if episode.status in ("pending", "running")]
         self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        self.watch(self.counters)
         turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
         for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
             series = self.games[row.game.label].series
@@ -213,7 +229,7 @@ class _Run:
                     table = tables.create_task(self._tables(turn))
                     table.add_done_callback(lambda _: gate.release())
         except BaseException as error:
-            raise _first(error) from None
+            raise first(error) from None
         finally:
             alive.cancel()
             self.books.write()
@@ -290,7 +306,7 @@ class _Record(Recorded):
             return row.completion()
         row = await self._live(client, request, at, number, prompt)
         self.store.add(row, self.row.id)
-        self.run.books.enter(client.name, seat_of(request))
+        self.run.books.enter(client.name, self.run.seat(request.who))
         await self.store.durable()
         return row.completion()
 
@@ -400,7 +416,3 @@ def void_reason(episode: Episode, game: PlannedGame) -> str | None:
 def _storable(value: Any) -> Any:
     """Replace halves of characters, which JSON can hold and a database cannot."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -144,6 +144,13 @@ class Store(Records):
         spent: Plain = dict(usage.plain())
         self.add(rows.SpentRow(model, seat, **spent), again=True)
 
+    def note_prices(self, prices: Plain) -> None:
+        """Note in the run's configuration what its models cost: also what no file said."""
+        if prices != self.config.get("prices"):
+            self.config = self.config | {"prices": prices}
+            row = rows.RunRow(self.title, self.package, self.config, self.created)
+            self.add(row, again=True)
+
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
         """Return the id of a prompt, adding what is new of it, which is all it costs."""
         new: list[Chat] = []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.benchmarks.runs import paper
+from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell
@@ -21,11 +22,12 @@ class GameSummary:
     """One game of a run: its `label` there, and its name in the registry.
 
     `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty where
-    none is defined. `payoffs` are of each seat as configured, wherever it sat, summed over an
-    episode, mean over the finished ones; `payoff_of` is their mean over each player's seats.
-    `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the same
-    of what players think of beside their moves (such as a belief that does not agree with the
-    facts), `filled_in` decisions for which the declared treatment was played.
+    none is defined, `measured` their values of the paper's `measure`. `payoffs` are of each seat as
+    configured, wherever it sat, summed over an episode, mean over the finished ones; `payoff_of` is
+    their mean over each player's seats. `bad_replies` counts completions that were not legal moves,
+    by outcome, `bad_thoughts` the same of what players think of beside their moves (such as a
+    belief that does not agree with the facts), `filled_in` decisions for which the declared
+    treatment was played.
     """
 
     label: str
@@ -39,6 +41,8 @@ class GameSummary:
     bad_replies: dict[str, int]
     bad_thoughts: dict[str, int]
     filled_in: int
+    measure: Measure | None
+    measured: list[float]
 
     @property
     def cell(self) -> Cell | None:
@@ -53,7 +57,12 @@ class GameSummary:
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
         score = self.cell and {"mean": self.cell.mean, "std": self.cell.std}
-        return self.__dict__ | {"score": score, "marked": self.marked}
+        found = cell(self.measured) if self.measured else None
+        measure = self.measure and {
+            **{"name": self.measure.name, "better": self.measure.better},
+            **{"mean": found and found.mean, "std": found and found.std},
+        }
+        return self.__dict__ | {"score": score, "measure": measure, "marked": self.marked}
 
 
 def summary(records: Records) -> list[GameSummary]:
@@ -77,13 +86,16 @@ def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usag
 
 
 def _summary(game: Game, edition: str) -> GameSummary:
-    scores, payoffs, did = [], [], Tally()
+    scores, measured, payoffs, did = list[float](), list[float](), [], Tally()
+    measure = paper.measure_of(game)
     for episode in game.episodes:
         did.add(episode.tallies()[0])
         if episode.row.status == "done":
             payoffs.append(episode.payoffs)
-            found = paper.score(episode.rules, episode.records, edition)
-            scores += [] if found is None else [found]
+            score = paper.score(episode.rules, episode.records, edition)
+            found = measure.of(episode) if measure else None
+            scores += [] if score is None else [score]
+            measured += [] if found is None else [found]
     means = np.mean(payoffs, axis=0).tolist() if payoffs else []
     of_each: dict[str, list[float]] = {}
     for name, payoff in zip(game.seats, means, strict=False):
@@ -100,6 +112,8 @@ def _summary(game: Game, edition: str) -> GameSummary:
         bad_replies=_bad(did.moves),
         bad_thoughts=_bad(sum(did.others.values(), Counter())),
         filled_in=did.filled,
+        measure=measure,
+        measured=measured,
     )
 
 

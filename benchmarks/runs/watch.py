@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -38,10 +38,10 @@ class GameStand(NamedTuple):
     tokens: int
     last: str
 
-    def cells(self) -> list[str]:
+    def cells(self) -> list[Any]:
         """Return the row of the table."""
         states = ", ".join(f"{many} {status}" for status, many in self.episodes.items() if many)
-        return [self.label, states, *map(str, self[2:])]
+        return [self.label, states, *self[2:]]
 
 
 class Stand(NamedTuple):
@@ -58,8 +58,8 @@ class Stand(NamedTuple):
 
     def table(self) -> Grid:
         """Return the table of the games."""
-        heads = columns("game, episodes, decisions, rule breaks, calls, tokens, last actions")
-        return Grid(heads, [game.cells() for game in self.games])
+        heads = columns("game, episodes", "decisions, rule breaks, calls, tokens", ",")
+        return Grid(heads | {"last actions": ""}, [game.cells() for game in self.games])
 
     def lines(self) -> list[str]:
         """Return one line for each game."""

@@ -7,7 +7,8 @@ layers, everything recorded; no answer is taken from the cache and no calls are 
 Printed are the answers a second and their share of 320, of the whole run from greeting the server
 to the last answer, and of its steady state (from 10 % to 90 % of the decisions), and this
 process's CPU time for each answer, once with the server and once with a client that answers at
-once (all that is ours: everything but the HTTP client).
+once (all that is ours: everything but the HTTP client). Last comes the client alone with
+`CROWD` calls in flight.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import Counters, play_run, start
+from llm_games.questions import Integer
+from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 DELAY, IN_FLIGHT, EPISODES = 0.2, 64, 15
 """Seconds to an answer, calls at once, and episodes of each game."""
+CROWD = 1024
+"""Calls at once of the client alone."""
 
 
 def reply(schema: dict[str, Any] | None) -> str:
@@ -74,7 +80,7 @@ class _Server(asyncio.Protocol):
 
 async def serve() -> None:
     """Serve until killed; prints the port."""
-    server = await asyncio.get_running_loop().create_server(_Server, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(_Server, "127.0.0.1", 0, backlog=CROWD)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
@@ -103,6 +109,30 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
     return answers / wall, (after - before) / (last - first), 1000 * used / answers
 
 
+def crowd(address: str) -> float:
+    """Return CPU ms a call of the client alone, `CROWD` in flight."""
+    client = OpenAIClient("m", address)
+    chat = Chat.of([{"role": "user", "content": "Your tokens? " * 100}])
+    request = Request(chat, Integer("tokens_contributed", 0, 20))
+
+    async def calls(times: int) -> float:
+        async def one() -> None:
+            for _ in range(times):
+                await client.complete(request)
+
+        used = time.process_time()
+        await asyncio.gather(*(one() for _ in range(CROWD)))
+        return 1000 * (time.process_time() - used) / (CROWD * times)
+
+    async def measured() -> float:
+        await calls(1)  # connections are made once
+        used = await calls(4)
+        await client.close()
+        return used
+
+    return asyncio.run(measured())
+
+
 def main() -> None:
     """Measure and print."""
 
@@ -121,8 +151,9 @@ def main() -> None:
     import openai  # noqa: F401 - a second that each process needs once is not measured
 
     try:
-        port = int(server.stdout.readline())
-        whole, steady, used = measure("openai:m", f"http://127.0.0.1:{port}/v1")
+        address = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+        whole, steady, used = measure("openai:m", address)
+        alone = crowd(address)
     finally:
         server.kill()
         server.wait()
@@ -130,6 +161,7 @@ def main() -> None:
     for name, rate in (("whole run", whole), ("steady state", steady)):
         print(f"{name}: {rate:.0f} answers/s, {rate / most:.1%} of {most:.0f}")
     print(f"{used:.2f} ms CPU an answer")
+    print(f"the client alone, {CROWD} calls in flight: {alone:.2f} ms CPU a call")
 
 
 if __name__ == "__main__":

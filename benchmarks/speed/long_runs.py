@@ -119,7 +119,8 @@ def main(decisions: int) -> None:
     with tempfile.TemporaryDirectory() as short, tempfile.TemporaryDirectory() as long:
         for way in WAYS:
             (before, low), (after, high) = (
-                measure(way, Path(folder), size) for folder, size in ((short, few), (long, decisions))
+                measure(way, Path(folder), size)
+                for folder, size in ((short, few), (long, decisions))
             )
             print(
                 f"{way}: {1000 * after / decisions:.3f} ms a decision, {after / before / 10:.2f} "

@@ -82,14 +82,20 @@ class Request:
     kind: str = "move"
     tools: tuple[Mapping[str, Any], ...] = ()
     """what may be called natively, each ``{"name", "description", "parameters": JSON schema}``"""
+    guarded: bool = False
+    """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
 
     def __post_init__(self) -> None:
         """Take any messages as a chat."""
         object.__setattr__(self, "messages", Chat.of(self.messages))
 
-    def schema(self) -> dict[str, Any] | None:
-        """Return the JSON schema of a legal reply, if a question is known."""
-        return None if self.question is None else self.question.schema(self.reasoning)
+    def schema(self, calls: bool = True) -> dict[str, Any] | None:
+        """Return the JSON schema of a legal reply, if a question is known.
+
+        Without `calls` those of tools are none: they are made in another way.
+        """
+        question = self.question if calls else getattr(self.question, "alone", self.question)
+        return None if question is None else question.schema(self.reasoning)
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,8 @@ class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status.
+    `status` is the server's HTTP status. The call had `waited` so many seconds for its turn at a
+    server that answered nobody.
     """
 
     def __init__(
@@ -136,6 +143,7 @@ class ClientError(LLMGamesError):
     ) -> None:
         super().__init__(message)
         self.transient, self.retry_after, self.status = transient, retry_after, status
+        self.waited = 0.0
 
     @property
     def limited(self) -> bool:

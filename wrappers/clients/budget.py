@@ -1,17 +1,18 @@
-"""Accounting and budget: what calls cost, by model and seat, and an end before it is too much."""
+"""Books and budget: what calls cost, by model and seat, and an end before it is too much."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from llm_games.errors import BadParameter, LLMGamesError
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
-from llm_games.wrappers.clients.tokens import Estimator, tokens_of
+from llm_games.errors import LLMGamesError
+from llm_games.view import Who
+from llm_games.wrappers.clients.prices import Price
+from llm_games.wrappers.clients.tokens import Lengths
 
 
 class BudgetExceeded(LLMGamesError):
@@ -20,18 +21,6 @@ class BudgetExceeded(LLMGamesError):
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(message)
         self.limit = limit
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a model costs, for each million tokens of prompts and of replies."""
-
-    input: Decimal = Decimal(0)
-    output: Decimal = Decimal(0)
-
-    def of(self, tokens_in: int, tokens_out: int) -> Decimal:
-        """Return what so many tokens cost, exactly."""
-        return (tokens_in * self.input + tokens_out * self.output) / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,10 @@ class Budget:
 
 @dataclass
 class Usage:
-    """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency."""
+    """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency.
+
+    Cached tokens are among `tokens_in`, those of thoughts among `tokens_out`.
+    """
 
     calls: int = 0
     failures: int = 0
@@ -67,6 +59,8 @@ class Usage:
     tokens_out: int = 0
     seconds: float = 0.0
     money: Decimal = Decimal(0)
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
 
     @property
     def tokens(self) -> int:
@@ -83,13 +77,19 @@ class Usage:
         return vars(self) | {"money": str(self.money)}
 
 
-class Ledger:
-    """The books of a run: every call is booked, and none is made that the budget cannot bear.
+def seat_of(who: Who) -> str:
+    """Return who asks, without the episode: ``public_goods/player_0``; "" if nobody is named."""
+    return f"{who.run}/player_{who.seat}" if who.run else ""
 
-    Before a call its upper estimate is held back. If it fits only when calls in flight turn out
-    cheaper than they might, it waits for them. If it cannot fit, no further call is made, those
-    in flight are waited for, and all who ask get `BudgetExceeded`. What was spent is kept by model,
-    by seat (``public_goods/player_0``), and by `pairs` of both.
+
+class Ledger:
+    """The books of a run: what was answered for is spent, and no call goes out that is too dear.
+
+    Before a call the most that it may cost is held, apart from what is spent, until it is over. If
+    it fits only when calls in flight turn out cheaper than they might, it waits for them. If it
+    cannot fit, no further call is made, those in flight are waited for, and all who ask get
+    `BudgetExceeded`. What was spent is kept by model, by seat (see `seat_of`, which a run may
+    replace), and by `pairs` of both. `lengths` is what is known of each model's replies.
     """
 
     def __init__(
@@ -98,56 +98,77 @@ class Ledger:
         self.budget, self.prices = budget or Budget(), dict(prices or {})
         self.total, self.models = Usage(), defaultdict[str, Usage](Usage)
         self.seats, self.pairs = defaultdict[str, Usage](Usage), defaultdict[Any, Usage](Usage)
-        self._held, self._held_by = Usage(), defaultdict[str, Usage](Usage)
+        self.lengths = defaultdict[str, Lengths](Lengths)
+        self.seat_of: Callable[[Who], str] = seat_of
+        self._held, self._held_of = Usage(), defaultdict[tuple[str, str], Usage](Usage)
         self._limits = self.budget.limits(False), self.budget.limits(True)
         self._waiting: list[asyncio.Future[None]] = []
         self._stop: tuple[str, str] | None = None
 
-    def usage(self, model: str, tokens_in: int, tokens_out: int, seconds: float = 0.0) -> Usage:
-        """Return a call with so many tokens of a model, with what they cost."""
-        price = self.prices.get(model)
-        money = price.of(tokens_in, tokens_out) if price else Decimal(0)
-        return Usage(1, 0, tokens_in, tokens_out, seconds, money)
+    def limited(self, *what: str) -> bool:
+        """Return whether there is a budget of any of these, such as ``money``."""
+        return any(name in limits for limits in self._limits for name in what)
 
     def book(self, model: str, seat: str, spent: Usage) -> None:
         """Book what was spent."""
         for usage in (self.total, self.seats[seat], self.models[model], self.pairs[model, seat]):
             usage.add(spent)
 
-    async def hold(self, seat: str, most: Usage) -> None:
-        """Hold the most that a call may cost; `release` it when the call is over.
+    def in_flight(self, model: str) -> int:
+        """Return how many calls of a model something is held for."""
+        return self._held_of["model", model].calls
+
+    def left(self, seat: str, what: str) -> list[Any]:
+        """Return what is neither spent nor held of each limit of a seat's calls."""
+        return [
+            limits[what] - getattr(paid, what) - getattr(held, what)
+            for paid, held, limits, *_ in self._accounts(seat)
+            if what in limits
+        ]
+
+    async def hold(self, model: str, seat: str, most: Callable[[], Usage | None]) -> Usage:
+        """Wait until a call may be made; hold the most that it may cost, and return that.
+
+        `most` tells it whenever something has changed, None if others in flight come first.
+        `release` it when the call is over.
 
         Raises:
             BudgetExceeded: it may be more than is left.
         """
         while True:
-            self._stop = self._stop or next(self._excesses(seat, most, held=False), None)
+            needed = most()
+            if needed is not None:
+                self._stop = self._stop or next(self._excesses(seat, needed, False), None)
             if self._stop and not self._held.calls:
                 raise BudgetExceeded(*self._stop)
-            if not self._stop and not any(self._excesses(seat, most, held=True)):
+            if needed and not self._stop and not any(self._excesses(seat, needed, True)):
                 break
             change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(change)
             await change
-        for held in (self._held, self._held_by[seat]):
-            held.add(most)
+        for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
+            held.add(needed)
+        return needed
 
-    def release(self, seat: str, most: Usage) -> None:
+    def release(self, model: str, seat: str, most: Usage) -> None:
         """Hold no longer what was held for a call."""
-        for held in (self._held, self._held_by[seat]):
+        for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(most, -1)
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():
                 change.set_result(None)
 
+    def _accounts(self, seat: str) -> Iterator[tuple[Usage, Usage, dict[str, Any], str, str]]:
+        """Yield what is spent, held and allowed, in all and by a seat, and how limits are named."""
+        yield self.total, self._held, self._limits[0], "", ""
+        if self._limits[1]:
+            held = self._held_of["seat", seat]
+            yield self.seats[seat], held, self._limits[1], "_per_seat", f" of {seat}" * bool(seat)
+
     def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[tuple[str, str]]:
         """Say which limits a call might pass, on top of what is spent (and held)."""
-        books = (
-            (self.total, self._held, "", ""),
-            (self.seats[seat], self._held_by[seat], "_per_seat", f" of {seat}"),
-        )
-        for (paid, kept, suffix, whose), limits in zip(books, self._limits, strict=True):
+        for paid, kept, limits, suffix, whose in self._accounts(seat):
             for what, limit in limits.items():
                 spent, needed = getattr(paid, what), getattr(most, what)
                 reserved = getattr(kept, what) if held else 0
@@ -155,53 +176,3 @@ class Ledger:
                     name = f"{what}{suffix}"
                     fault = f"the budget{whose}, {name} = {limit}, has {spent} spent and the next "
                     yield name, f"{fault}call may take {needed}: raise {name} to go on"
-
-
-class Metered(Layer):
-    """Books every call in a ledger, and holds its upper estimate while it is made.
-
-    Raises:
-        BadParameter: there is a budget of money and no price for the model.
-    """
-
-    def __init__(self, client: Client, ledger: Ledger, estimator: Estimator | None = None) -> None:
-        super().__init__(client)
-        paid = ledger.budget.money is not None or ledger.budget.money_per_seat is not None
-        if paid and client.name not in ledger.prices:
-            raise BadParameter(
-                f'a budget of money needs the price of {client.name!r}: [prices."{client.name}"] '
-                "input = …, output = … for each million tokens (0 if it costs nothing)"
-            )
-        self.ledger, self.estimator = ledger, estimator or Estimator()
-
-    async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: as the client raises it. What was answered for is booked.
-            BudgetExceeded: the call might cost too much and was not made.
-        """
-        ledger, seat, learned = self.ledger, seat_of(request), self.estimator
-        most = ledger.usage(self.name, learned.tokens_in(request), learned.tokens_out(request))
-        await ledger.hold(seat, most)
-        spent = ledger.usage(self.name, 0, 0)
-        try:
-            completion = await self.client.complete(request)
-            learned.learn(request, completion)
-            counts = completion.tokens_in, completion.tokens_out
-            if not any(counts):  # the server counts nothing: what it may have cost
-                counts = learned.tokens_in(request), tokens_of(completion.text)
-            spent = ledger.usage(self.name, *counts, seconds=completion.latency)
-            return completion
-        except ClientError:
-            spent = replace(ledger.usage(self.name, 0, 0), failures=1)
-            raise
-        finally:
-            ledger.book(self.name, seat, spent)
-            ledger.release(seat, most)
-
-
-def seat_of(request: Request) -> str:
-    """Return who asks, without the episode: ``public_goods/player_0``; "" if nobody is named."""
-    who = request.who
-    return f"{who.run}/player_{who.seat}" if who.run else ""

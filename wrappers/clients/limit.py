@@ -10,13 +10,17 @@ from weakref import WeakKeyDictionary
 
 from llm_games.facts import check_integer
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
-from llm_games.wrappers.clients.retry import LONGEST_PAUSE
+from llm_games.wrappers.clients.retry import backoff
 from llm_games.wrappers.clients.tokens import Estimator
 
 FIRST = 32
 """Calls in flight at the start, unless fewer are allowed."""
 COOLDOWN = 15.0
 """Seconds after a cut in which further refusals cut nothing: they are of the same crowd."""
+LONGEST_CLOSED = 120.0
+"""Seconds for which a server may ask all to wait; a longer wish is each call's own matter."""
+DOWN = 3
+"""Failures in a row, of whatever calls, after which a server is taken to be down."""
 SLACK = 1.0
 """Seconds of a pace that may be caught up with at once."""
 
@@ -26,15 +30,15 @@ class Pace:
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = 60.0 / per_minute if per_minute else 0.0
-        self._clock, self._free = clock, clock()
+        self.clock, self._free = clock, clock()
 
     def wait(self) -> float:
         """Return the seconds until something may be taken."""
-        return self._free - self._clock()
+        return self._free - self.clock()
 
     def take(self, amount: int) -> None:
         """Take an amount; a negative one gives back."""
-        self._free = max(self._free, self._clock() - SLACK) + amount * self.seconds
+        self._free = max(self._free, self.clock() - SLACK) + amount * self.seconds
 
 
 class Gate:
@@ -46,6 +50,9 @@ class Gate:
     by others. Rounds count only if nearly all places were taken and no call failed. Nothing but
     such a refusal cuts. While a server asks to wait, nobody is let through. `history` holds the
     last 1000 limits, each with the seconds since the start.
+
+    While a server is down, one call at a time tries it, with pauses as of `backoff`; once it
+    answers, places double with each round, so that nobody storms it.
     """
 
     def __init__(
@@ -56,7 +63,7 @@ class Gate:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.most, self.limit, self.in_flight = most, min(FIRST, most), 0
-        self._clock, self._start = clock, clock()
+        self.clock, self._start = clock, clock()
         self.history: deque[tuple[float, int]] = deque([(0.0, self.limit)], maxlen=1000)
         self._requests = Pace(requests_per_minute, clock)
         self._tokens = Pace(tokens_per_minute, clock)
@@ -65,10 +72,14 @@ class Gate:
         self._slow_start, self._round, self._peak = True, 0, 0
         self._closed_until = self._cut_until = float("-inf")
         self._borne = most  # calls in flight that were not refused, until the cooldown ends
+        self._trusted = most  # calls in flight at a server that was down
+        self._failures = self._pauses = 0  # in a row, since an answer
+        self.failing_since: float | None = None
 
     def places(self) -> int:
         """Return how many calls may be in flight now: after a refusal no more than were not."""
-        return self.limit if self._clock() >= self._cut_until else min(self.limit, self._borne)
+        borne = self.most if self.clock() >= self._cut_until else self._borne
+        return min(self.limit, borne, self._trusted)
 
     async def enter(self, tokens: int) -> None:
         """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
@@ -94,6 +105,11 @@ class Gate:
                 self._grow()
         elif error is not None:
             self._round = 0
+        if error is not None and error.transient and not error.limited:
+            self._failed(error.retry_after)
+        elif clean or error is not None:
+            self._failures, self._pauses, self.failing_since = 0, 0, None
+            self._trusted = min(self.most, self._trusted + 1)
         self.in_flight -= 1
         self._admit()
 
@@ -102,7 +118,7 @@ class Gate:
         while self._waiting and self.in_flight < self.places():
             place, tokens = self._waiting[0]
             if not place.done():
-                closed = self._closed_until - self._clock()
+                closed = self._closed_until - self.clock()
                 if (pause := max(closed, self._requests.wait(), self._tokens.wait())) > 0:
                     loop = asyncio.get_running_loop()
                     self._timer = self._timer or loop.call_later(pause, self._again)
@@ -125,19 +141,30 @@ class Gate:
         self._round, self._peak = 0, self.in_flight
 
     def _refused(self, retry_after: float | None) -> None:
-        now = self._clock()
+        now = self.clock()
         self._slow_start, self._round = False, 0
         self._borne = max(1, self.in_flight - 1)
-        asked = retry_after if retry_after and retry_after <= LONGEST_PAUSE else 0.0
+        asked = retry_after if retry_after and retry_after <= LONGEST_CLOSED else 0.0
         self._closed_until = max(self._closed_until, now + asked)
         if now >= self._cut_until:
             self._cut_until = now + (asked or COOLDOWN)
             self._change(max(1, int(self.limit * 0.8)))
 
+    def _failed(self, retry_after: float | None) -> None:
+        now = self.clock()
+        self._failures += 1
+        self.failing_since = now if self.failing_since is None else self.failing_since
+        if self._failures >= DOWN:
+            self._trusted = 1
+            if now >= self._closed_until:  # else it was let through before, with others
+                self._pauses += 1
+                asked = min(retry_after or 0.0, LONGEST_CLOSED)
+                self._closed_until = now + max(asked, backoff(self._pauses))
+
     def _change(self, limit: int) -> None:
         if limit != self.limit:
             self.limit = limit
-            self.history.append((self._clock() - self._start, limit))
+            self.history.append((self.clock() - self._start, limit))
 
 
 class Gates:
@@ -181,11 +208,15 @@ class Limit(Layer):
         gate, tokens = self.gates.here(), 0
         if self.gates.counts_tokens:
             tokens = self.estimator.tokens_in(request) + self.estimator.tokens_out(request)
+        came = gate.clock()
         await gate.enter(tokens)
         try:
             completion = await self.client.complete(request)
         except BaseException as error:
-            gate.leave(error if isinstance(error, ClientError) else None)
+            failure = error if isinstance(error, ClientError) else None
+            gate.leave(failure)
+            if failure is not None and gate.failing_since is not None:
+                failure.waited = gate.clock() - max(came, gate.failing_since)
             raise
         used = completion.tokens_in + completion.tokens_out
         gate.leave(clean=True, spare=tokens - used if tokens and used else 0)

@@ -3,109 +3,70 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import logging
 import os
 import re
 import time
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, unknown
 from llm_games.facts import check_choice, check_number
-from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.chat import Message
+from llm_games.wrappers.clients import answers
+from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
 from llm_games.wrappers.clients.secrets import Secret
 
 log = logging.getLogger(__name__)
 
 OFFICIAL = "https://api.openai.com/v1"
-LONGEST_TEXT = 200_000
-"""Characters; a longer reply is cut, and counts as cut off."""
-
-# What a server may refuse by name, so that it is left out from then on, and the words for it.
-_OPTIONAL = {
-    "response_format": re.compile(r"response_format|json.?schema|structured.?output|guided", re.I),
-    "seed": re.compile(r"\bseed\b", re.I),
-    "max_tokens": re.compile(r"\bmax_tokens\b"),
-    "max_completion_tokens": re.compile(r"\bmax_completion_tokens\b"),
-}
-_LIMITS = ("max_completion_tokens", "max_tokens")
-_FINISH = {"length": "length", "content_filter": "refusal", "refusal": "refusal"}
-
-
-class _Lines:
-    """HTTP clients of one event loop, one for each call in flight: a pool of many takes longer.
-
-    They send the headers of ``openai``, without its statistics of usage. Its own calls are not
-    used, since their checks of both sides' types take more time than everything else.
-    """
-
-    def __init__(self, base_url: str, key: str) -> None:
-        import openai
-
-        self._all: list[Any] = []
-        self._idle = [self._open()]
-        account = openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=self._idle[0])
-        self._headers = {
-            name.lower(): value
-            for name, value in (account.default_headers | account.auth_headers).items()
-            if isinstance(value, str) and not name.startswith("X-Stainless")
-        }
-
-    def _open(self) -> Any:
-        import httpx2
-
-        cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # no call knows of another
-        client = httpx2.AsyncClient(
-            verify=_trusted(), timeout=None, follow_redirects=True, cookies=cookies
-        )
-        self._all.append(client)
-        return client
-
-    async def post(self, url: str, content: bytes) -> Any:
-        """Send a request and return the response, read to its end."""
-        client = self._idle.pop() if self._idle else self._open()
-        try:
-            return await client.post(url, headers=self._headers, content=content)
-        finally:
-            self._idle.append(client)
-
-    async def close(self) -> None:
-        """Close them all, those in use too."""
-        for client in self._all:
-            await client.aclose()
-
-
-@cache
-def _trusted() -> Any:
-    """Return the certificates to trust; to read them takes 50 ms."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+TIMEOUT = 600.0
+"""Seconds; thoughts of many minutes are paid for, whether they are waited for or not."""
+MOST_AT_ONCE = 10_000
+"""Connections to one server; below, `Limit` decides."""
+CONNECT = 15.0
+"""Seconds to connect."""
+LIMITS = ("max_completion_tokens", "max_tokens")
+OPTIONS = (
+    "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
+    "service_tier", "tools", "stream", "stream_options",
+)  # fmt: skip
+"""What can be left out of a request, beside what `extra_body` adds."""
 
 
 class OpenAIClient:
     """Completes chats on a server that speaks OpenAI's chat completions.
+
+    An option that the server refuses by name is left out from then on; completions say so.
 
     Args:
         model: its name, as the server knows it.
         base_url: such as ``http://127.0.0.1:8000/v1``; by default the environment variable
             ``OPENAI_BASE_URL``, else OpenAI itself.
         api_key, api_key_file, api_key_env: the key, a file that holds nothing else, or the
-            environment variable it is in (default ``OPENAI_API_KEY``; a server on this machine
-            gets none unless one of the three is given).
+            environment variable it is in (default ``OPENAI_API_KEY``; "" for a server that takes
+            none; a server on this machine gets none unless one of the three is given).
         timeout: seconds for one call, the whole answer included.
         structured: ``auto`` asks for the answer's JSON schema until the server refuses it,
             ``always`` insists, ``never`` does not ask.
+        tool_calls: how tools are called: ``native`` insists on the server's own way, ``json``
+            is as text in every reply, ``auto`` takes both, and text alone once the server refuses.
+        stream: let answers come in pieces, for gateways that cut silent connections.
+        service_tier: the server's name of a tariff, such as ``flex``.
+        leave_out: names of options that are never sent, see `OPTIONS`.
+        headers: further headers; ``env:NAME`` in a value stands for an environment variable.
 
     Raises:
         BadParameter, ClientError: an argument is not one of these; package or key are missing.
@@ -118,21 +79,34 @@ class OpenAIClient:
         api_key: str | Secret | None = None,
         api_key_file: str | Path | None = None,
         api_key_env: str | None = None,
-        timeout: float = 60.0,
+        timeout: float = TIMEOUT,
         structured: str = "auto",
+        tool_calls: str = "auto",
+        stream: bool = False,
+        service_tier: str | None = None,
+        leave_out: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        if find_spec("openai") is None:
+        if find_spec("openai") is None or find_spec("aiohttp") is None:
             raise ClientError("OpenAIClient needs a package: pip install 'llm-games[openai]'")
         if not isinstance(model, str) or not model:
             raise BadParameter(f"model must be the name of a model, got {model!r}")
         check_number("timeout", timeout, 0.001)
         check_choice("structured", structured, ("auto", "always", "never"))
+        check_choice("tool_calls", tool_calls, ("auto", "native", "json"))
+        for name in leave_out:
+            if name not in OPTIONS:
+                raise unknown("option to leave out", name, OPTIONS)
         self.name = self.model = model
         self.base_url = _checked(base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL)
-        self._key = _key(self.base_url, api_key, api_key_file, api_key_env)
-        self.timeout, self.structured = timeout, structured
+        self._key = key_for(self.base_url, api_key, api_key_file, api_key_env)
+        self._headers, hidden = read_headers(headers or {})
+        self._secrets = [*([self._key] if self._key else []), *hidden]
+        self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
+        self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
         self._refused: set[str] = set()
-        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = WeakKeyDictionary()
+        self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
+        weakref.finalize(self, _hang_up, self._accounts)
 
     def __repr__(self) -> str:
         return f"OpenAIClient({self.model!r}, base_url={self.base_url!r})"
@@ -146,50 +120,104 @@ class OpenAIClient:
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
-        for loop, lines in list(self._lines.items()):
-            self._lines.pop(loop, None)
-            if loop is asyncio.get_running_loop():
-                await lines.close()
-            elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(lines.close(), loop)
-                await asyncio.wrap_future(closing)
+        here = asyncio.get_running_loop()
+        if (account := self._accounts.pop(here, None)) is not None:
+            await account.close()
+        if self._accounts:
+            await asyncio.to_thread(_hang_up, self._accounts)
+
+    # -- one call ---------------------------------------------------------------------------------
 
     async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._lines:
-            key = self._key.reveal() if self._key else "none"
-            self._lines[loop] = _Lines(self.base_url, key)
-        lines, began = self._lines[loop], time.perf_counter()
+        began = time.perf_counter()
         while True:
-            arguments = self._arguments(request)
-            response = await self._send(lines, arguments)
-            if isinstance(response, ClientError):
-                return response
-            if response.is_success:
-                return self._read(response, time.perf_counter() - began)
-            said = _said(response)
-            refused = self._refusal(response.status_code, said, arguments)
-            if refused is None:
-                return self._failure(response, said)
-            log.warning("%s refuses %s and is asked without it", self.base_url, refused)
-            self._refused.add(_form(request) or "" if refused == "response_format" else refused)
+            body, left_out = self._body(request)
+            got = await self._send(body)
+            if isinstance(got, ClientError):
+                return got
+            status, content, headers = got
+            answer = answers.opened(content)
+            if status < 400 and (status := answers.status_in(answer)) is None:
+                return self._read(answer, body, left_out, time.perf_counter() - began)
+            said = answers.said_by(answer)
+            if answers.filtered(said):
+                words = self._masked(said["message"])
+                return Completion("", "refusal", 0, 0, 0.0, self.model, refusal=words)
+            optional = self._optional(request, body)
+            name = None if answers.too_long(said) else answers.refused(status, said, optional)
+            if name is None:
+                return self._failure(status, said, headers)
+            self._leave_out(_form(request) if name == "response_format" else name)
 
-    async def _send(self, lines: _Lines, body: dict[str, Any]) -> Any:
-        """Return the response, or what failed on the way and what to do about it."""
+    def _optional(self, request: Request, body: Mapping[str, Any]) -> set[str]:
+        """Return what of a body can be left out."""
+        insisted = {
+            "response_format": self.structured == "always",
+            "tools": self.tool_calls == "native",
+        }
+        known = {*OPTIONS, *LIMITS, *(request.sampling.extra_body or {})}
+        return {name for name in known & body.keys() if not insisted.get(name)}
+
+    def _leave_out(self, name: str) -> None:
+        if name not in self._refused:  # else another call has learned of it meanwhile
+            log.warning("%s refuses %s and is asked without it", self.base_url, name)
+            self._refused.add(name)
+
+    def _body(self, request: Request) -> tuple[dict[str, Any], list[str] | None]:
+        """Return what is sent, and the options that are not since the server refuses them."""
+        sampling, native = request.sampling, self._calls_natively(request)
+        form = None if self.structured == "never" else request.schema(calls=not native)
+        # OpenAI has a new name for the limit of tokens, most others know the old one.
+        names = LIMITS if self.base_url == OFFICIAL else LIMITS[::-1]
+        limit = next((name for name in names if name not in self._refused), "max_tokens")
+        options: dict[str, Any] = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": request.seed,
+            limit: sampling.max_tokens,
+            "reasoning_effort": sampling.reasoning_effort,
+            "stop": sampling.stop,
+            "service_tier": self.service_tier,
+            "response_format": form and _named(form),
+            "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
+            "stream": self.stream or None,
+            "stream_options": {"include_usage": True} if self.stream else None,
+            **(sampling.extra_body or {}),
+        }
+        never = {*self.leave_out, *(LIMITS if "max_tokens" in self.leave_out else ())}
+        never |= {"tools"} if self.tool_calls == "json" else set()
+        refused = self._refused | (
+            {"response_format"} if _form(request) in self._refused else set()
+        )
+        wanted = {k: v for k, v in options.items() if v not in (None, []) and k not in never}
+        body = {"model": self.model, "messages": rendered(request.messages, native)}
+        body |= {name: value for name, value in wanted.items() if name not in refused}
+        return body, sorted(wanted.keys() & refused) or None
+
+    def _calls_natively(self, request: Request) -> bool:
+        off = self.tool_calls == "json" or "tools" in self._refused | self.leave_out
+        return bool(request.tools) and not off
+
+    async def _send(self, body: dict[str, Any]) -> tuple[int, Any, Any] | ClientError:
+        """Return status, content and headers, or what failed on the way and what to do about it."""
+        import aiohttp
         import httpx2
+        import openai
 
         try:
             text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             async with asyncio.timeout(self.timeout):
-                return await lines.post(f"{self.base_url}/chat/completions", text.encode())
+                return await self._post(text.encode(), "stream" in body)
+        except openai.APIStatusError as error:
+            return error.response.status_code, error.response.content, error.response.headers
         except TimeoutError:
             return ClientError(
                 f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
                 "timeout may be too short for this model",
                 transient=True,
             )
-        except httpx2.HTTPError as error:
+        except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
             return ClientError(
                 f"cannot reach {self.base_url} ({self._shown(_cause(error))}): check that the "
                 "server is running, that base_url is right, and the network",
@@ -199,99 +227,181 @@ class OpenAIClient:
             fault = f"{type(error).__name__}: {self._shown(str(error))}"
             return ClientError(f"{self.base_url}: {fault}")
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
-        # OpenAI has a new name for the limit of tokens, most others know the old one.
-        names = _LIMITS if self.base_url == OFFICIAL else _LIMITS[::-1]
-        limit = next((name for name in names if name not in self._refused), names[0])
-        arguments: dict[str, Any] = {
-            "model": self.model,
-            "messages": list(request.messages),
-            "temperature": request.sampling.temperature,
-            "top_p": request.sampling.top_p,
-            "seed": request.seed,
-            limit: request.sampling.max_tokens,
-        }
-        if self.structured != "never" and _form(request) not in self._refused | {None}:
-            form = {"name": "reply", "strict": True, "schema": request.schema()}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": form}
-        return {k: v for k, v in arguments.items() if v is not None and k not in self._refused}
+    async def _post(self, content: bytes, stream: bool) -> tuple[int, Any, Any]:
+        """Return status, content and headers of the answer; a streamed one is put together."""
+        import httpx2
+        import openai
 
-    def _refusal(self, status: int, said: dict[str, Any], arguments: dict[str, Any]) -> str | None:
-        """Name the option that the server does not take and that can be left out."""
-        if status not in (400, 422):
-            return None
-        text = f"{said.get('param')} {said['message']}"
-        for name, words in _OPTIONAL.items():
-            insisted = name == "response_format" and self.structured == "always"
-            last = name in _LIMITS and {*_LIMITS} - {name} <= self._refused
-            if name in arguments and not insisted and not last and words.search(text):
-                return name
-        return None
-
-    def _read(self, response: Any, latency: float) -> Completion | ClientError:
-        """Read a response that claims to be a completion; nothing in it is taken for granted."""
-        data: bytes = response.content
-        if "html" in response.headers.get("content-type", "") or data.lstrip()[:1] == b"<":
-            return ClientError(
-                f"{self.base_url} answers with a page, not with a completion: is base_url right? "
-                f"It usually ends in /v1. The page begins {self._shown(response.text[:300])!r}"
-            )
-        try:
-            answer = json.loads(data)
-        except (ValueError, RecursionError):
-            return self._broken("sent an answer that is cut off or no JSON")
-        try:
-            choice = answer["choices"][0]
-            refusal, text = (choice["message"].get(name) for name in ("refusal", "content"))
-        except (LookupError, TypeError, AttributeError):
-            fault = (isinstance(answer, dict) and answer.get("error")) or "no choices"
-            return self._broken(f"sent no completion ({self._shown(str(fault))})")
-        if not isinstance(text or "", str):
-            return ClientError(f"{self.base_url} sent content of type {type(text).__name__}")
-        text, usage = text or str(refusal or ""), answer.get("usage")
-        ended = "refusal" if refusal else str(choice.get("finish_reason"))
-        finish: Any = "length" if len(text) > LONGEST_TEXT else _FINISH.get(ended, "stop")
-        return Completion(
-            text=self._masked(text[:LONGEST_TEXT]),
-            finish=finish,
-            tokens_in=_count(usage, "prompt_tokens"),
-            tokens_out=_count(usage, "completion_tokens"),
-            latency=latency,
-            model=self._shown(str(answer.get("model") or self.model)),
+        account, path = self._account(), "/chat/completions"
+        if not stream:
+            got = await account.post(path, content=content, cast_to=httpx2.Response)
+            return got.status_code, got.content, got.headers
+        pieces = await account.post(
+            path,
+            content=content,
+            cast_to=object,
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
         )
+        async with pieces:
+            got, whole = pieces.response, answers.Stream()
+            if "event-stream" not in got.headers.get("content-type", ""):
+                return got.status_code, await got.aread(), got.headers
+            try:
+                async for piece in pieces:
+                    whole.add(piece)
+            except (openai.APIConnectionError, openai.APIStatusError):
+                raise
+            except openai.APIError as error:  # told in the stream
+                return got.status_code, {"error": error.body}, got.headers
+        return got.status_code, whole.whole() if whole.finish else b"", got.headers
+
+    def _account(self) -> Any:
+        """Return the connections of this event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._accounts:
+            _hang_up(self._accounts, ended=True)
+            key = self._key.reveal() if self._key else "none"
+            self._accounts[loop] = _connected(self.base_url, key, self._headers, self.timeout)
+        return self._accounts[loop]
+
+    # -- what came --------------------------------------------------------------------------------
+
+    def _read(
+        self, answer: Any, body: Mapping[str, Any], left_out: list[str] | None, latency: float
+    ) -> Completion | ClientError:
+        """Read what claims to be a completion."""
+        if isinstance(answer, str):
+            page = answer.lstrip()[:1] == "<"
+            what = (
+                "answers with a page, not with a completion: is base_url right? It usually ends "
+                f"in /v1. The page begins {self._shown(answer[:300])!r}"
+            )
+            return self._broken(what if page else "sent an answer that is cut off or no JSON")
+        try:
+            got = answers.read(answer, [tool["function"]["name"] for tool in body.get("tools", ())])
+        except ValueError as error:
+            return self._broken(f"sent no completion ({self._shown(str(error))})")
+        said = {name: self._masked(getattr(got, name)) for name in ("text", "thoughts", "refusal")}
+        model = self._shown(got.model or self.model)
+        return replace(got, **said, model=model, latency=latency, left_out=left_out)
 
     def _broken(self, what: str) -> ClientError:
         return ClientError(f"{self.base_url} {what}", transient=True)
 
-    def _failure(self, response: Any, said: dict[str, Any]) -> ClientError:
+    def _failure(self, status: int, said: Mapping[str, Any], headers: Any) -> ClientError:
         """Say what the server refused and what to do about it."""
-        status, broke = response.status_code, said.get("code") == "insufficient_quota"
-        busy = (status in (408, 409, 429) or status >= 500) and not broke
-        key = f"the key from {self._key.source}" if self._key else "no key was sent: give api_key"
+        fault = f"{self.base_url} refused with status {status}: {self._shown(said['message'])}"
+        if answers.too_long(said):
+            return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
+        broke = answers.broke(status, said)
+        busy = (status in (408, 409, 425, 429) or status >= 500) and not broke
+        key = "no key was sent: give api_key_env or api_key_file"
+        if self._key:
+            key = f"the key from {self._key.source}"
+        elif is_loopback(self.base_url):
+            key = f"a server on this machine gets no key unless one is given, so {key}"
         hint = {
             401: f"check the key ({key})",
             403: f"this key may not use {self.model!r} ({key})",
             404: f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)",
         }.get(status, "no money is left on this account" if broke else "")
         return ClientError(
-            f"{self.base_url} refused with status {status}: {self._shown(said['message'])}"
-            f"{hint and f' – {hint}'}",
+            f"{fault}{hint and f' – {hint}'}",
             transient=busy,
-            retry_after=_retry_after(response.headers) if busy else None,
+            retry_after=retry_after(headers) if busy else None,
             status=status,
         )
 
     def _masked(self, text: str) -> str:
-        return self._key.redact(text) if self._key else text
+        for secret in self._secrets:
+            text = secret.redact(text)
+        return text
 
     def _shown(self, text: str) -> str:
         text = " ".join(self._masked(text).split())
         return text if len(text) <= 300 else f"{text[:300]}…"
 
 
-def _form(request: Request) -> str | None:
+# -- what is sent ---------------------------------------------------------------------------------
+
+
+def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
+    """Write a chat as servers read it; calls of tools in their own form only if `native`."""
+    written: list[dict[str, Any]] = []
+    for message in chat:
+        if message["role"] != "tool":
+            written.append({**message})
+        elif not native:
+            written.append({**message, "role": "user"})
+        else:
+            name = f"call_{len(written)}"
+            call = json.loads(written[-1]["content"])
+            function = {"name": call["tool"], "arguments": json.dumps(call["arguments"])}
+            made = {"id": name, "type": "function", "function": function}
+            written[-1] |= {"content": "", "tool_calls": [made]}
+            written.append({**message, "tool_call_id": name})
+    return written
+
+
+def _named(form: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {"name": answers.REPLY, "strict": True, "schema": form}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _form(request: Request) -> str:
     """Name the form of answer that is wanted: a server may take one schema and refuse another."""
-    return None if request.question is None else f"response_format {request.question.key}"
+    return f"response_format {request.question.key}" if request.question else ""
+
+
+# -- connections ----------------------------------------------------------------------------------
+
+
+def _connected(base_url: str, key: str, headers: Mapping[str, str], timeout: float) -> Any:
+    """Open an account: connections to a server, for one event loop."""
+    import httpx2
+    import openai
+
+    for name in ("httpx2", "openai"):  # a line for each call is too much
+        library = logging.getLogger(name)
+        library.setLevel(library.level or logging.WARNING)
+    http = openai.DefaultAioHttpClient(
+        verify=_trusted(),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no call knows of another
+        limits=httpx2.Limits(max_connections=MOST_AT_ONCE),
+        timeout=httpx2.Timeout(
+            None, connect=min(timeout, CONNECT)
+        ),  # the whole has a limit of ours
+    )
+    account = openai.AsyncOpenAI(
+        api_key=key, base_url=base_url, max_retries=0, http_client=http, timeout=http.timeout
+    )
+    silent = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics of usage
+    return account.with_options(default_headers={**silent, **headers})
+
+
+def _hang_up(accounts: dict[asyncio.AbstractEventLoop, Any], ended: bool = False) -> None:
+    """Close the connections of event loops that do not run here; only of `ended` ones if so."""
+    for loop, account in list(accounts.items()):
+        if ended and not loop.is_closed():
+            continue
+        del accounts[loop]
+        with suppress(RuntimeError, OSError, TimeoutError):
+            if loop.is_running():
+                asyncio.run_coroutine_threadsafe(account.close(), loop).result(1)
+            else:
+                asyncio.run(account.close())
+
+
+@cache
+def _trusted() -> Any:
+    """Return the certificates to trust; to read them takes 50 ms."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+# -- settings -------------------------------------------------------------------------------------
 
 
 def _checked(base_url: str) -> str:
@@ -308,34 +418,41 @@ def _checked(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def _key(
+def is_loopback(base_url: str) -> bool:
+    """Return whether a server is on this machine."""
+    host = urlsplit(base_url).hostname or ""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def key_for(
     base_url: str, key: str | Secret | None, file: str | Path | None, name: str | None
 ) -> Secret | None:
-    """Find the key; None for a server on this machine for which none is given."""
+    """Find the key; None for "", or for a server on this machine for which none is given."""
     if [key, file, name].count(None) < 2:
         raise BadParameter("give only one of api_key, api_key_file and api_key_env")
     if key is not None:
         return key if isinstance(key, Secret) else Secret(key)
     if file is not None:
         return Secret.from_file(file)
-    host = urlsplit(base_url).hostname or ""
-    with suppress(ValueError):
-        host = "localhost" if ipaddress.ip_address(host).is_loopback else host
-    if name is None and host == "localhost":
+    if name == "" or (name is None and is_loopback(base_url)):
         return None
     return Secret.from_environment(name or "OPENAI_API_KEY")
 
 
-def _said(response: Any) -> dict[str, Any]:
-    """Return what a server says about its refusal: ``message``, perhaps ``code`` and ``param``."""
-    text = response.text.strip()
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        said = text
-    said = said.get("error", said) if isinstance(said, dict) else said
-    said = said if isinstance(said, dict) else {"message": said}
-    return said | {"message": str(said.get("message") or said.get("detail") or "refused")}
+def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secret]]:
+    """Return headers with what ``env:NAME`` stands for, and what of it must not show."""
+    found: dict[str, str] = {}
+    hidden: list[Secret] = []
+    for header, value in headers.items():
+        if not isinstance(value, str) or not re.fullmatch(r"[\w-]+", header, re.ASCII):
+            raise BadParameter(f"headers must be names and texts, got {header!r}")
+        before, mark, name = value.partition("env:")
+        if mark:
+            hidden.append(Secret.from_environment(name))
+        found[header] = before + hidden[-1].reveal() if mark else value
+    return found, hidden
 
 
 def _cause(error: BaseException) -> str:
@@ -345,13 +462,7 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _count(usage: Any, name: str) -> int:
-    """Return a server's count of tokens; 0 if it is none, or one that cannot be believed."""
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if type(value) is int and 0 <= value <= 10**9 else 0
-
-
-def _retry_after(headers: Any) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Read how long the server asks to wait: milliseconds, seconds or a date."""
     try:
         if "retry-after-ms" in headers:

@@ -1,51 +1,145 @@
-"""A layer that makes a call again when its failure may pass."""
+"""A layer that waits for a server: a failure that may pass is no answer, and no move."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from llm_games.facts import check_integer
+from llm_games.facts import check_number
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
 
-LONGEST_PAUSE = 120.0
-"""Seconds; a server that asks to wait longer ends the call."""
-PATIENCE = 600.0
-"""Seconds; a call that waited so long in all ends."""
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE = 0.5
+"""Seconds before the second try; each further pause is twice as long, all less up to 50 %."""
+LONGEST_PAUSE = 8.0
+"""Seconds between two tries, but for a server that asks to wait longer."""
+LONGEST_REFUSED = 60.0
+"""The same where the server asks for fewer calls (status 429)."""
+GREETING = 5.0
+"""Seconds for which the short question before a run waits for a server that is down."""
+WORTH_TELLING = 2.0
+"""Seconds of waiting before it is logged and shown."""
+
+
+@dataclass
+class Wait:
+    """The calls that wait for one server now; `most` seconds each."""
+
+    most: float
+    why: str = ""
+    since: dict[object, float] = field(default_factory=dict)
+    """by call"""
+    told: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long the first of them has waited."""
+        now = time.monotonic()
+        return now - min([*self.since.values()], default=now)
+
+    def __str__(self) -> str:
+        calls = "1 call" if len(self.since) == 1 else f"{len(self.since)} calls"
+        why = self.why if len(self.why) <= 120 else f"{self.why[:120]}…"
+        return f"waiting: {why} ({self.seconds:.0f} s of at most {self.most:g} s, {calls})"
+
+
+class Waits(dict[str, Wait]):
+    """What calls wait for, by server: for a display. What lasts is logged once."""
+
+    @contextmanager
+    def on(self, server: str, most: float) -> Iterator[Wait]:
+        """Count a call among those that wait for a server, inside the block."""
+        wait, call = self.setdefault(server, Wait(most)), object()
+        wait.since[call] = time.monotonic()
+        try:
+            yield wait
+        finally:
+            del wait.since[call]
+            if not wait.since:
+                self.pop(server, None)
 
 
 class Retry(Layer):
-    """Makes calls again, with pauses that double and vary; ``Retry-After`` is obeyed.
+    """Makes a call again, always the same, for as long as its failure may pass.
 
-    A server that asks for fewer calls (status 429) is waited for up to `PATIENCE` and does not
-    use up the `retries`: a decision should not be lost because a lab's quota is small. Without any
-    (0) nothing is tried again.
+    Pauses double and vary; ``Retry-After`` is obeyed, whatever the failure. A call waits for its
+    server for `max_wait` seconds in all; with 0 nothing is tried again. `waits` shows who waits.
     """
 
-    def __init__(self, client: Client, retries: int = 3) -> None:
+    def __init__(
+        self,
+        client: Client,
+        max_wait: float = 600.0,
+        waits: Waits | None = None,
+        server: str = "",
+    ) -> None:
         super().__init__(client)
-        check_integer("retries", retries, 0)
-        self.retries = retries
+        check_number("max_wait", max_wait, 0)
+        self.max_wait, self.server = max_wait, server or client.name
+        self.waits = Waits() if waits is None else waits
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises the last failure, once trying again is of no use."""
-        tries, failures, waited = 0, 0, 0.0
+        """Return one completion.
+
+        Raises:
+            ClientError: the failure lasts: it cannot pass, or `max_wait` is over or would be.
+        """
+        try:
+            return await self.client.complete(request)
+        except ClientError as error:
+            if not error.transient or not self.max_wait:
+                raise
+            failure = error
+        with self.waits.on(self.server, self.max_wait) as wait:
+            return await self._again(request, failure, wait)
+
+    async def _again(self, request: Request, failure: ClientError, wait: Wait) -> Completion:
+        """Try until there is a completion, after a first failure."""
+        waited, tries = failure.waited, 1
         while True:
+            pause = self._pause(request, failure, tries, waited)
+            wait.why = str(failure)
+            if not wait.told and wait.seconds + pause > WORTH_TELLING:
+                log.warning("%s", wait)
+                wait.told = True
+            await asyncio.sleep(pause)
+            began = time.monotonic()
             try:
                 return await self.client.complete(request)
             except ClientError as error:
-                tries += 1
-                failures += not error.limited
-                asked = error.retry_after or 0.0
-                pause = max(_backoff(tries, error.limited), asked * random.uniform(1.0, 1.1))
-                waited += pause
-                over = failures > self.retries or waited > PATIENCE or asked > LONGEST_PAUSE
-                if over or not error.transient or self.retries == 0:
+                if not error.transient:
                     raise
-            await asyncio.sleep(pause)
+                failure, tries = error, tries + 1
+            # Who is refused may have stood in a long line of our own before: that is no waiting.
+            took = 0.0 if failure.limited else time.monotonic() - began
+            waited = max(waited + pause + took, failure.waited)
+
+    def _pause(self, request: Request, failure: ClientError, tries: int, waited: float) -> float:
+        """Return the seconds until the next try; raise the failure if they are too many."""
+        most = self.max_wait
+        if request.kind == "greeting" and not failure.limited:
+            most = min(most, GREETING)
+        left, asked = most - waited, failure.retry_after or 0.0
+        if asked <= left and left > 0:
+            return min(left, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
+        said = f"it was waited for {round(waited, 1):g} s"
+        if asked > max(left, 0.0):
+            said += f", and it asks for {round(asked, 1):g} s more"
+        raise ClientError(
+            f"{failure} – {said}: max_wait = {self.max_wait:g} allows no more",
+            transient=True,
+            retry_after=failure.retry_after,
+            status=failure.status,
+        ) from failure
 
 
-def _backoff(tries: int, limited: bool) -> float:
-    """Return the pause before a further try: 0.5 s, doubling up to 8 s (60 s), less up to 50 %."""
-    longest = 60.0 if limited else 8.0
-    return min(longest, 0.5 * 2.0 ** min(tries - 1, 10)) * random.uniform(0.5, 1.0)
+def backoff(tries: int, limited: bool = False) -> float:
+    """Return the seconds before a further try."""
+    longest = LONGEST_REFUSED if limited else LONGEST_PAUSE
+    return min(longest, FIRST_PAUSE * 2.0 ** min(tries - 1, 10)) * random.uniform(0.5, 1.0)

@@ -12,10 +12,11 @@ from inspect import signature
 from typing import Any
 
 from llm_games.wrappers.clients.base import Client
-from llm_games.wrappers.clients.budget import Ledger, Metered
+from llm_games.wrappers.clients.budget import Ledger
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
-from llm_games.wrappers.clients.retry import Retry
+from llm_games.wrappers.clients.metered import Metered
+from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.tokens import Estimator
 
 
@@ -30,12 +31,14 @@ class Shared:
     """False: no cache, whatever clients ask for"""
     gates: dict[Any, Gates] = field(default_factory=dict)
     """of each server, by model, address and limits"""
+    waits: Waits = field(default_factory=Waits)
+    """what is waited for now"""
 
 
 def dress(
     client: Client,
     *,
-    retries: int = 0,
+    max_wait: float = 0.0,
     max_in_flight: int | None = None,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
@@ -46,7 +49,7 @@ def dress(
 
     Args:
         client: any client.
-        retries: further tries after a passing failure, see `Retry`.
+        max_wait: seconds for which one call waits for its server in all, see `Retry`.
         max_in_flight: calls at the same time, for each event loop, see `Gate`; None: no limit,
             or 64 if there is a limit a minute.
         requests_per_minute, tokens_per_minute: what the server allows, replies included.
@@ -60,13 +63,13 @@ def dress(
     """
     shared, estimator = shared or Shared(), Estimator()
     source = str(getattr(client, "base_url", "") or getattr(client, "path", ""))
-    dressed: Client = Metered(client, shared.ledger, estimator)
+    dressed: Client = Metered(client, shared.ledger, estimator, max_in_flight)
     limits = (max_in_flight, requests_per_minute, tokens_per_minute)
     if any(limit is not None for limit in limits):
         limits = (64 if max_in_flight is None else max_in_flight, *limits[1:])
         gates = shared.gates.setdefault((client.name, source, limits), Gates(*limits))
         dressed = Limit(dressed, gates, estimator)
-    dressed = Retry(dressed, retries)
+    dressed = Retry(dressed, max_wait, shared.waits, source)
     if cache and shared.use_cache and shared.replies is None:
         shared.replies = ReplyCache(default_path())
     if cache is not False and shared.use_cache and shared.replies is not None:

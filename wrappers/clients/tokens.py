@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 
 from llm_games.wrappers.clients.base import Completion, Request
@@ -31,8 +32,22 @@ class Estimator:
         if completion.tokens_in:
             seen = 1.1 * completion.tokens_in / _size(request)
             self._rate = max(seen, 0.95 * self._rate)
-        if request.sampling.max_tokens is None:
+        if request.sampling.max_tokens is None or request.guarded:
             self._longest = max(self._longest, completion.tokens_out)
+
+
+@dataclass
+class Lengths:
+    """What is known of the replies of a model for which nobody set a limit."""
+
+    seen: int = 0
+    longest: int = 0
+    kept: bool = True
+    """False: a reply was longer than the limit that was sent"""
+    sent: bool = True
+    """False: the server takes no limit"""
+    most: int = 65_536
+    """tokens of a limit that the server takes"""
 
 
 def tokens_of(text: str) -> int:
@@ -42,5 +57,6 @@ def tokens_of(text: str) -> int:
 
 def _size(request: Request) -> int:
     """Return the bytes of a prompt, with room for the marks of a chat template and a schema."""
-    texts = sum(len(m["content"].encode(errors="replace")) + 16 for m in request.messages)
-    return texts + (64 if request.question is None else 256)
+    texts = request.messages.size + 16 * len(request.messages)
+    tools = len(str(request.tools)) if request.tools else 0
+    return texts + tools + (64 if request.question is None else 256)

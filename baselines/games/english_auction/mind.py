@@ -91,6 +91,7 @@ class AuctionMind(Mind):
 
     name = "english_auction"
     chapter = "item"
+    apart = True
 
     def begin(self, game: Any, seat: int) -> tuple[None, Belief]:
         names = game.names()
@@ -117,7 +118,7 @@ class AuctionMind(Mind):
         sees = not unplanned or self.planning.none_sees_estimates or known["private"]
         listed = unplanned and sees  # the others have this list in the request for their plan
         values = told | known | {
-            "first": not memory.exchanges,
+            "first": not memory.dialogue.moves,
             "count": len(view.game.catalogue),
             "estimate": told["estimate"] if sees else None,
             "adaptive": self.planning.strategy == "adaptive",

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import Record, data
+from llm_games.benchmarks.runs.reader import RecordedEpisode
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.registry import rulebook
@@ -29,6 +30,11 @@ def living(days: Days) -> list[bool]:
     """Return who is alive after the last of these days, by seat."""
     last = days[-1]
     return [bool(was and not died) for was, died in zip(last["alive"], last["died"], strict=True)]
+
+
+def survivors(episode: RecordedEpisode) -> float:
+    """Return N_survivor of one finished game."""
+    return float(sum(living(episode.records)))
 
 
 def supply_ratio(game: WaterAllocation, alive: Sequence[bool]) -> Fraction | None:

@@ -16,7 +16,7 @@ from llm_games.benchmarks.papers.alympics.ratings import rate
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
-from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
+from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
@@ -334,4 +334,7 @@ PAPER = Paper(
     moves,
     read,
     rate=rate,
+    measure=Measure(
+        "survivors", "residents who are alive after the last day", "higher", alympics.survivors
+    ),
 )

@@ -151,6 +151,13 @@ def bid_failures(bidders: Sequence[Bidder]) -> Rate:
     return Rate(failed, sum(bidder.accepted for bidder in bidders))
 
 
+def failure_rate(episode: RecordedEpisode) -> float | None:
+    """Return the corrected failure rate of all bids of one auction, see `bid_failures`."""
+    failed = _refused(episode.attempts())
+    accepted = sum(not made.broke for made in episode.decisions())
+    return Rate(sum(failed[kind] for kind in FAILED), accepted).value
+
+
 def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str = "paper") -> Rate:
     """Return the wrong and right fields of some updates, by one of `DEFINITIONS`.
 
@@ -380,8 +387,6 @@ def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) ->
         asked = [attempt for attempt in attempts if attempt.seat == seat]
         noted = [note for note in notes if note.seat == seat]
         plans = list(_plans(noted, asked))
-        bids = [attempt for attempt in asked if attempt.kind == "move"]
-        refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
         bidder = Bidder(
             name,
             rules.objectives[seat],
@@ -389,13 +394,20 @@ def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) ->
             last["profit"][seat],
             last["won"][seat],
             accepted=sum(made.seat == seat and not made.broke for made in decisions),
-            failed=Counter(bid.detail or "format" for bid in refused),
+            failed=_refused(asked),
             plans=plans,
             beliefs=list(_beliefs(noted, settings[place])),
             strategy=settings[place].get("strategy", "adaptive" if plans else None),
         )
         bidders.append(bidder)
     return Auction(rules, list(_lots(rules, episode.records)), bidders)
+
+
+def _refused(attempts: Sequence[AttemptRow]) -> Counter[str]:
+    """Count bids that were refused, by kind."""
+    bids = [attempt for attempt in attempts if attempt.kind == "move"]
+    refused = [bid for bid in bids if bid.outcome not in (None, "valid", "failed", "tool")]
+    return Counter(bid.detail or "format" for bid in refused)
 
 
 def _lots(rules: EnglishAuction, records: Sequence[Mapping[str, Any]]) -> Iterator[Lot]:

@@ -16,7 +16,7 @@ from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Starred, Value, columns
-from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
+from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.rulebook import Array
@@ -328,4 +328,17 @@ ABOUT = (
     "English auctions of many items with limited money (arXiv 2310.05746), beside the paper's "
     "Table 1. Its figures are printed without numbers."
 )
-PAPER = Paper("AucArena", owns, sections, moves, read)
+PAPER = Paper(
+    "AucArena",
+    owns,
+    sections,
+    moves,
+    read,
+    measure=Measure(
+        "failed bids",
+        "corrected failure rate, failed / (correct + failed)",
+        "lower",
+        auc_arena.failure_rate,
+        ".3f",
+    ),
+)

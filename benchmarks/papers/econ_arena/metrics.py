@@ -282,6 +282,11 @@ def results(game: Game) -> Results:
     return found
 
 
+def deviation(session: RecordedEpisode) -> float | None:
+    """Return the mean deviation d of all players over all runs of a session, None without any."""
+    return _Mean(turn.deviation for run in player_runs(session) for turn in run).known()
+
+
 def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> Results:
     found = Results(measure)
     for session in sessions:

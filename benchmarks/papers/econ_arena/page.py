@@ -15,7 +15,7 @@ from llm_games.benchmarks.papers.econ_arena.metrics import Standing, results, st
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
-from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
+from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
 
 if TYPE_CHECKING:
@@ -320,4 +320,11 @@ PAPER = Paper(
     sections,
     moves,
     actions={"budget_auction": "mean bid"},
+    measure=Measure(
+        "deviation",
+        "distance from equilibrium, mean over all legal actions",
+        "lower",
+        econ_arena.deviation,
+        ".3f",
+    ),
 )

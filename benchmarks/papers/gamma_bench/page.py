@@ -35,7 +35,7 @@ TITLES = {game: game.replace("_", " ") for game in GAMES}
 SCORES = (
     "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, and "
     "a bootstrap interval of the mean. “Corrected” scores use the formulas that the paper means, "
-    "“published” ones those of its table. A game without a γ-Bench score has a dash. "
+    "“published” ones those of its table. A game without a γ-Bench score has a dash."
 )
 BOARD = (
     "Thirteen models as printed in arXiv 2403.11807 (five runs each); this page's rows are "

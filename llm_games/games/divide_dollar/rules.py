@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.facts import Fact, param
-from llm_games.questions import Integer, integer
+from llm_games.questions import MONEY, Integer, integer
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, PerPlayer, State
@@ -67,7 +67,8 @@ class DivideDollar(Rounds):
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
-        return integer("bid_amount", low, high, self.number_parse == "truncate", published=bare)
+        cut, units = self.number_parse == "truncate", ("coin", "coins", *MONEY)
+        return integer("bid_amount", low, high, cut, published=bare, units=units)
 
     def spectacle(self, state: DivideDollarState) -> Seen:
         caption = f"bids add up to {int(state.bids.sum())} of {self.golds}"

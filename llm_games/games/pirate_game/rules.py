@@ -220,7 +220,8 @@ class PirateGame(Rulebook):
         if int(state.phase) == VOTE:
             words = {"accept": ACCEPT, "reject": REJECT}
             contains = self.vote_parse == "contains"
-            return Choice("decision", words, contains=contains, published=around)
+            also = ("yes", "accept"), ("no", "reject")
+            return Choice("decision", words, contains=contains, published=around, also=also)
         ranks = tuple(range(seat + 1, self.players + 1))
         loose = self.proposal_check == "sum_and_length"
         return Shares("proposal", ranks, self.gold, self.players, loose, published=around)

@@ -113,7 +113,8 @@ class PublicGoods(Rounds):
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"
         low, high = (None, None) if free else (0, int(state.endowment[seat]))
-        return integer("tokens_contributed", low, high, self.number_parse == "truncate")
+        cut, units = self.number_parse == "truncate", ("token", "tokens")
+        return integer("tokens_contributed", low, high, cut, units=units)
 
     def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {

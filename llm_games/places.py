@@ -1,0 +1,127 @@
+"""How an object stands in a text: as the answer, as the final one, or quoted; see docs/replies.md.
+
+The words are English with a few of other languages; where none of them stands, only the place
+decides, and what stands in the middle of a sentence is a quotation.
+"""
+
+from __future__ import annotations
+
+import re
+
+WINDOW = 300  # characters around an object that are looked at
+QUOTED, PLAIN, MARKED, FINAL = -1, 0, 1, 2
+"""How much an object counts: not at all, by its place, as an answer in words, as the final one."""
+
+
+def _words(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_LAYOUT = " \t\r\n>*_`~|\"'“”‘’«»()[]{}$#•–—\\-+"
+_NOISE = _words(
+    r"</?[\w|]{1,30}>", r"\\?\b(?:boxed|text|mathrm|json|python|print)\b", r"^\s*\d+[.)]\s"
+)
+_SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\bvs)(?<!P\.S)(?<!\d)[.!?][\"')*_]*\s|[。！？]")
+_CLAUSE = re.compile(r"[,;:–—]\s+(?=\S)|，|；|\s-\s")
+_CONNECTED = _words(r"^(?:and )?(?:so|thus|hence|therefore|then|accordingly|now|instead)\b")
+
+_FINAL = _words(
+    r"\b(?:final|corrected|correction|revised|updated|definitiv\w*|finale|endgültig\w*)\b",
+    "最终|最終|итогов|окончательн",
+)
+_MARKED = _words(
+    r"(?:^|\b(?:my|our|the|this is|here is|here's) (?:\w+ )?)(?:answer|reply|response|decision|"
+    r"choice|bid|move|action|proposal|plan|vote|contribution|number|target|output|"
+    r"conclusion)\b[^,;]{0,40}$",
+    r"\bI(?:['’](?:ll|m|d like to)| will| shall| am| do| now| hereby| therefore| thus| choose to| "
+    r"decide to| would like to| going to)* (?:answer|bid|play|cho?ose|propose|decide|contribute|"
+    r"reply|respond|submit|vote|pick|put|offer|give|name|say|shoot|aim|target|go|settle|stick|"
+    r"stay|withdraw|accept|reject)\b[^,;]{0,40}$",
+    r"^(?:therefore|thus|hence|in conclusion)\W*$",
+)
+_MINE = _words(r"\W{0,5}(?:is|as|that is|that's) (?:my|the final|our)\b")
+_DOUBT = _words(
+    r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|could|might|may|maybe|perhaps|probably|never|"
+    r"not|cannot|neither|nor|either|instead of|rather|e\.g|example|instance|such as|something like|"
+    r"template|of (?:this|the) form|well-formed|options?|alternative\w*|scenario|candidates?|"
+    r"ideas?|draft\w*|initial\w*|consider\w*|thought|thinking|tempt\w*|were|had|last|previous\w*|earlier|"
+    r"next|yesterday|expect\w*|predict\w*|assum\w+|highest|lowest|minimum|maximum|average|winning|"
+    r"asked|want me|too)\b|n['’]t\b|(?<!\bI )\bwould\b(?! like)"
+)
+_OFFERED = _words(r"\b(?:would|or)\b")  # doubtful where the answers of a reply differ
+_OTHERS = _words(
+    r"\b(?:(?:player|pirate|bidder|opponent|rival|seat|resident|user|assistant)s?[\s_]?\w*|"
+    r"others?|they|their|theirs|he|his|she|her|hers|every(?:one|body)|some(?:one|body)|nobody)"
+    r"(?:['’]s?)?(?:\W{1,3}\w+){0,4}\W*$"
+)
+_OWN = _words(
+    r"\b(?:I|my|me|mine|we|our|us|so|then|thus|here|ich|mein\w*|je|mon|ma|yo|mi|eu|io|я|мой)\b",
+    "我|私",
+)
+_RETRACTED = _words(
+    r"(?:^|[\n.!?。])\W{0,5}(?:wait\b|hold on\b|h+m+\b|scratch that|on second thoughts?|no[,.!]|"
+    r"actually,? (?:no\b|scratch|i\b|let)|correction\b|let me (?:re|correct|think|change))",
+    r"^\W{0,5}or\b",
+)
+_WAVERING = _words(
+    _RETRACTED.pattern,
+    r"(?:^|[\n.!?。])\W{0,5}(?:but|however|although|alternatively|yet)\b",
+    r"\b(?:instead|maybe|perhaps|reconsider|actually)\b",
+)
+
+
+def standing(text: str, begin: int, end: int, since: int, until: int, differ: bool) -> int:
+    """Say how much the object at `begin` to `end` counts, one of the four above.
+
+    `since` and `until` are where the object before it ends and the one after it begins; `differ`,
+    whether the reply has several answers.
+    """
+    sentence = _before(text[max(since, begin - WINDOW) : begin])
+    clause = _CLAUSE.split(sentence)[-1].strip()
+    line = text[end : min(until, end + WINDOW)].split("\n", 1)[0]
+    after = _plain(line)
+    if line.lstrip(_LAYOUT).startswith(("?", "？")):
+        return QUOTED
+    if clause and not _doubtful(clause, differ):
+        if _FINAL.search(clause):
+            return FINAL
+        if _MARKED.search(clause):
+            return MARKED
+    scope = clause if len(clause.split()) > 1 or _CONNECTED.match(clause) else sentence
+    if _doubtful(scope, differ):
+        return QUOTED
+    if _MINE.match(line):
+        return MARKED
+    if not sentence:
+        return QUOTED if _DOUBT.search(_SENTENCE.split(after + " ")[0]) else PLAIN
+    led = sentence.endswith((":", "：", "=", "->", "→"))
+    closed = after[:1] in {*".!;。！"}
+    return PLAIN if not after or led or (closed and _OWN.search(sentence)) else QUOTED
+
+
+def retracted(behind: str, cut: bool) -> bool:
+    """Say whether what follows an answer takes it back; if that is `cut` off, whether it wavers."""
+    return bool((_WAVERING if cut else _RETRACTED).search(behind))
+
+
+def _doubtful(words: str, differ: bool) -> bool:
+    return bool(
+        _DOUBT.search(words) or _OTHERS.search(words) or (differ and _OFFERED.search(words))
+    )
+
+
+def _before(text: str) -> str:
+    """Return the beginning of the sentence that goes on at the end of the text, "" if none does."""
+    *lines, line = text.split("\n")
+    words, gap = _plain(line), False
+    while not words and lines:
+        line = lines.pop()
+        words, gap = _plain(line), gap or not line.strip()
+        if words and gap and not words.endswith((":", "：")) and not line.lstrip().startswith("#"):
+            return ""
+    return _SENTENCE.split(words + " ")[-1].strip()
+
+
+def _plain(line: str) -> str:
+    """Return the words of a line without its layout."""
+    return _NOISE.sub(" ", line).strip(_LAYOUT)

@@ -1,0 +1,293 @@
+"""What servers answer: completions, streams of them, and refusals. Nothing in it is trusted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from llm_games.wrappers.clients.base import Completion
+
+LONGEST_TEXT = 200_000
+"""Characters; a longer reply is cut, and counts as cut off."""
+REPLY = "reply"
+"""How the form of an answer is called where a server wants a name for it."""
+
+_FINISH = {
+    "length": "length max_tokens max_output_tokens model_length",
+    "refusal": "content_filter refusal safety recitation blocklist prohibited_content spii",
+    "broken": "error abort",
+}
+_ENDS = {word: kind for kind, words in _FINISH.items() for word in words.split()}
+
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|(context|prompt) (length|size|window|limit)"
+    r"|context the overflows|(prompt|input) is too long|input token count.*exceeds"
+    r"|tokens_limit_reached|too many (input )?tokens in|tokens. \+ .max_new_tokens",
+    re.I | re.S,
+)
+_BROKE = re.compile(
+    r"insufficient_quota|billing_hard_limit|billing_not_active|credit balance|"
+    r"insufficient[ _](balance|credit|fund)|out of credits",
+    re.I,
+)
+_REFUSING = re.compile(
+    r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
+    r"|\bonly\b|\bextra\b|\brequires?\b|\bmust\b|should be|cannot|deprecated|ignored",
+    re.I,
+)
+_WORDS = {  # how servers call some options beside their names
+    "response_format": [r"json.?schema|structured.?output|output.?(schema|format)|guided"],
+    "tools": [r"tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],
+    "reasoning_effort": [r"reasoning\.effort|thinking.?(level|budget)"],
+    "stop": [r"stop.?sequences"],
+}
+
+
+# -- completions ----------------------------------------------------------------------------------
+
+
+def read(answer: Any, offered: Collection[str] = ()) -> Completion:
+    """Read an answer of the shape of chat completions; `offered` are the tools' names.
+
+    Raises:
+        ValueError: it is no completion, and why.
+    """
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        found = {name: message.get(name) for name in ("content", "refusal", "tool_calls")}
+        ended = str(choice.get("finish_reason")).lower()
+    except (LookupError, TypeError, AttributeError):
+        fault = isinstance(answer, dict) and answer.get("error")
+        raise ValueError(str(fault or "no choices")[:300]) from None
+    if _ENDS.get(ended) == "broken":
+        raise ValueError(f"it ended with {ended!r}: {str(choice.get('error') or '')[:200]}")
+    texts, thoughts, refusals = _parts(found["content"])
+    refusals += [found["refusal"]] if isinstance(found["refusal"], str) else []
+    calls = []
+    for name, arguments in _calls(message):
+        if name in offered or (offered and name != REPLY):
+            calls.append({"name": name, "arguments": _loaded(arguments)})
+        else:  # the answer, in the form of a call
+            texts.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+    text, refusal = "\n\n".join(filter(None, texts)), "".join(refusals)
+    finish: Any = "refusal" if refusal else _ENDS.get(ended, "stop")
+    return Completion(
+        text=text[:LONGEST_TEXT],
+        finish="length" if len(text) > LONGEST_TEXT else finish,
+        model=str(answer.get("model") or ""),
+        thoughts=("".join(thoughts) or _thoughts(message))[:LONGEST_TEXT],
+        refusal=refusal[:LONGEST_TEXT],
+        tool_calls=calls or None,
+        **_tokens(answer.get("usage")),
+    )
+
+
+def _parts(content: Any) -> tuple[list[str], list[str], list[str]]:
+    """Return the texts, thoughts and refusals of a content: a text, or a list of parts."""
+    if content is None or isinstance(content, str):
+        return [content or ""], [], []
+    if not isinstance(content, list):
+        raise ValueError(f"content of type {type(content).__name__}")
+    texts, thoughts, refusals = [], [], []
+    for part in content:
+        part = {"type": "text", "text": part} if isinstance(part, str) else part
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("thinking", "reasoning"):
+            thoughts.append(_told(part, "thinking", "reasoning", "text", "summary", "content"))
+        elif kind == "refusal":
+            refusals.append(_told(part, "refusal"))
+        elif kind in (None, "text", "output_text"):
+            texts.append(_told(part, "text", "content"))
+    return ["".join(texts)], thoughts, refusals
+
+
+def _told(part: Any, *names: str) -> str:
+    """Return the first text under one of these names; it may be in parts itself."""
+    for name in names:
+        said = part.get(name) if isinstance(part, dict) else None
+        if isinstance(said, list):
+            said = "".join(p if isinstance(p, str) else _told(p, "text", "summary") for p in said)
+        if isinstance(said, str) and said:
+            return said
+    return ""
+
+
+def _thoughts(message: Mapping[str, Any]) -> str:
+    """Return what a message tells of thoughts beside its content."""
+    details = message.get("reasoning_details")
+    told = _told(message, "reasoning_content", "reasoning", "thinking")
+    return told or "".join(
+        _told(part, "text", "summary") for part in (details if isinstance(details, list) else ())
+    )
+
+
+def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the calls of a message, of today's shape or the one before: name and arguments."""
+    calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            yield str(function.get("name")), function.get("arguments")
+
+
+def _loaded(arguments: Any) -> Any:
+    """Return arguments as JSON values; as they are if they are none."""
+    try:
+        return json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments[:LONGEST_TEXT]
+
+
+def _tokens(usage: Any) -> dict[str, int]:
+    """Return the counts of tokens; 0 for one that is none, or that cannot be believed."""
+
+    def count(*names: str) -> int:
+        value = usage
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if type(value) is int and 0 <= value <= 10**9 else 0
+
+    prompt, reply = count("prompt_tokens"), count("completion_tokens")
+    thought = count("completion_tokens_details", "reasoning_tokens")
+    cached = count("prompt_tokens_details", "cached_tokens") or count("prompt_cache_hit_tokens")
+    if thought and count("total_tokens") == prompt + reply + thought:
+        reply += thought  # some count thoughts beside the reply
+    return {
+        "tokens_in": prompt,
+        "tokens_out": reply,
+        "tokens_cached": min(cached, prompt),
+        "tokens_reasoning": min(thought, reply),
+    }
+
+
+class Stream:
+    """Puts the pieces of a streamed answer together, to what would have come in one."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._details: list[Any] = []
+        self._calls: dict[Any, dict[str, str]] = {}
+        self._whole: dict[str, Any] = {}
+        self.finish: Any = None
+        """how it ended; None: it has not"""
+
+    def add(self, chunk: Any) -> None:
+        """Take the next piece."""
+        if not isinstance(chunk, dict):
+            return
+        self._whole |= {n: chunk[n] for n in ("model", "usage") if chunk.get(n)}
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return
+        self.finish = choice.get("finish_reason") or self.finish
+        delta = choice.get("delta") or choice.get("message")
+        for name, value in (delta if isinstance(delta, dict) else {}).items():
+            if name == "content" and isinstance(value, list):
+                texts, thoughts, refusals = _parts(value)
+                for key, said in (
+                    ("content", texts),
+                    ("reasoning", thoughts),
+                    ("refusal", refusals),
+                ):
+                    self._texts.setdefault(key, []).extend(said)
+            elif name == "reasoning_details" and isinstance(value, list):
+                self._details += value
+            elif name == "tool_calls" and isinstance(value, list):
+                for call in value:
+                    self._call(call)
+            elif isinstance(value, str):
+                self._texts.setdefault(name, []).append(value)
+
+    def _call(self, piece: Any) -> None:
+        function = piece.get("function") if isinstance(piece, dict) else None
+        if isinstance(function, dict):
+            call = self._calls.setdefault(piece.get("index"), {"name": "", "arguments": ""})
+            for name in call:
+                if isinstance(said := function.get(name), str):
+                    call[name] += said
+
+    def whole(self) -> dict[str, Any]:
+        """Return the answer."""
+        message: dict[str, Any] = {name: "".join(said) for name, said in self._texts.items()}
+        message["reasoning_details"] = self._details
+        message["tool_calls"] = [{"function": call} for call in self._calls.values()]
+        return self._whole | {"choices": [{"message": message, "finish_reason": self.finish}]}
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def opened(content: Any) -> Any:
+    """Return a body as JSON values, or as a text if it is none."""
+    if not isinstance(content, bytes):
+        return content
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return content.decode(errors="replace").strip()
+
+
+def status_in(answer: Any) -> int | None:
+    """Return the status of an error that came with a status of success, if it tells one."""
+    fault = answer.get("error") if isinstance(answer, dict) else None
+    code = fault.get("code") if isinstance(fault, dict) else None
+    return code if type(code) is int and 400 <= code < 600 else None
+
+
+def said_by(answer: Any) -> dict[str, Any]:
+    """Return what an answer says of a refusal: `message`, `loc`, perhaps `code` and `param`."""
+    if isinstance(answer, list) and len(answer) == 1:  # Gemini's way
+        answer = answer[0]
+    said = (answer.get("error") or answer) if isinstance(answer, dict) else answer
+    said = said if isinstance(said, dict) else {"message": said}
+    detail, more = said.get("detail"), said.get("metadata")
+    loc: set[str] = set()
+    for one in detail if isinstance(detail, list) else ():  # FastAPI's way
+        place = one.get("loc") if isinstance(one, dict) else None
+        loc |= set(map(str, place if isinstance(place, list) else ()))
+    message = str(said.get("message") or detail or "refused")
+    if isinstance(more, dict) and isinstance(more.get("raw"), str):  # what OpenRouter hands on
+        message = f"{message} ({more['raw']})"
+    return {**said, "message": message, "loc": loc}
+
+
+def too_long(said: Mapping[str, Any]) -> bool:
+    """Return whether a refusal says that the prompt is too long for the model."""
+    return bool(_TOO_LONG.search(_all(said)))
+
+
+def broke(status: int | None, said: Mapping[str, Any]) -> bool:
+    """Return whether a refusal says that there is no money left."""
+    return status == 402 or bool(_BROKE.search(_all(said)))
+
+
+def filtered(said: Mapping[str, Any]) -> bool:
+    """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it."""
+    return said.get("code") in ("content_filter", "ResponsibleAIPolicyViolation")
+
+
+def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | None:
+    """Name the one of the options `sent` that a server does not take, if it is for that."""
+    if status in (401, 402, 403, 429) or status > 500:
+        return None
+    text, param = said["message"], str(said.get("param") or "")
+    found = {}
+    for name in sent:
+        if name in re.split(r"[.\[]", param) or name in said["loc"]:
+            return name
+        # In an error of the server's own a plain word, such as stop, may mean something else.
+        plain = status < 500 or "_" in name
+        words = rf"(?<![\w-]){name}(?![\w-])" if plain else rf"[\"'`.]{name}[\"'`]"
+        if match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
+            found[name] = match.start()
+    if not found or not _REFUSING.search(text):
+        return None
+    return min(found, key=lambda name: found[name])
+
+
+def _all(said: Mapping[str, Any]) -> str:
+    return f"{said.get('code')} {said.get('type')} {said['message']}"

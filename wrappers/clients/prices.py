@@ -1,0 +1,106 @@
+"""What models cost: prices that somebody gives, and those of a kept list."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib.util import find_spec
+from typing import Any
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, for each million tokens of prompts and of replies.
+
+    None: `cached` tokens of a prompt cost as much as the others, those of `reasoning` as much as
+    the rest of a reply. With a prompt of more than `above` tokens, `longer` is the price of all of
+    the call. `source` says where it is from.
+    """
+
+    input: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+    cached: Decimal | None = None
+    reasoning: Decimal | None = None
+    above: int | None = None
+    longer: Price | None = None
+    source: str = ""
+
+    def of(
+        self, tokens_in: int, tokens_out: int, tokens_cached: int = 0, tokens_reasoning: int = 0
+    ) -> Decimal:
+        """Return what so many tokens cost, exactly; cached and reasoning ones are among them."""
+        price = self.at(tokens_in)
+        cached = price.input if price.cached is None else price.cached
+        thought = price.output if price.reasoning is None else price.reasoning
+        known, thoughts = min(tokens_cached, tokens_in), min(tokens_reasoning, tokens_out)
+        paid = (tokens_in - known) * price.input + known * cached
+        return (paid + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
+
+    def at(self, tokens_in: int) -> Price:
+        """Return the price of a prompt of this length."""
+        if self.longer is None or self.above is None or tokens_in <= self.above:
+            return self
+        return self.longer.at(tokens_in)
+
+    def highest(self) -> Price:
+        """Return the price of calls of which nothing is known but their length."""
+        return Price(
+            max(self.input, self.cached or self.input),
+            max(self.output, self.reasoning or self.output),
+            above=self.above,
+            longer=self.longer and self.longer.highest(),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values, as a run's configuration holds it."""
+        values = {k: float(v) if isinstance(v, Decimal) else v for k, v in vars(self).items()}
+        return values | {"longer": self.longer and self.longer.plain()}
+
+
+def listed(name: str, url: str = "") -> Price | None:
+    """Return today's price by the package ``genai-prices``, which is never updated by us.
+
+    Known are models (``gpt-5``) at the address of a provider, and ``provider/model``; None: it is
+    not in the list, or the package is not there. A name alone says nothing: anybody may serve it.
+    """
+    provider, _, model = name.partition("/")
+    tried: list[dict[str, str]] = []
+    if url:
+        tried = [{"model_ref": ref, "provider_api_url": url} for ref in (name, model) if ref]
+    elif model:
+        tried = [{"model_ref": model, "provider_id": provider}]
+    if not tried or find_spec("genai_prices") is None:
+        return None
+    import genai_prices
+
+    for one in tried:
+        with suppress(LookupError):
+            found: Any = genai_prices.calc_price(genai_prices.Usage(), **one).model_price  # type: ignore[call-overload]
+            return _read(found, f"genai-prices {genai_prices.__version__}")
+    return None
+
+
+def _read(found: Any, source: str) -> Price | None:
+    """Return a listed price as one of ours; None if tokens are not what is paid for."""
+    ours = {"input": "input", "output": "output", "cached": "cache_read"}
+    ours["reasoning"] = "output_reasoning"
+    prices = {name: getattr(found, f"{theirs}_mtok") for name, theirs in ours.items()}
+    if prices["input"] is None or prices["output"] is None:
+        return None
+    starts = {tier.start for price in prices.values() for tier in getattr(price, "tiers", ())}
+    whole, above = None, None
+    for start in (*sorted(starts, reverse=True), 0):
+        at = {name: _at(price, start) for name, price in prices.items()}
+        whole, above = Price(**at, above=above, longer=whole, source=source), start
+    return whole
+
+
+def _at(price: Any, start: int) -> Decimal | None:
+    """Return a price with prompts of more tokens than this."""
+    if not hasattr(price, "tiers"):
+        return price  # type: ignore[no-any-return]
+    reached = [tier.price for tier in price.tiers if tier.start <= start and start]
+    return reached[-1] if reached else price.base  # type: ignore[no-any-return]

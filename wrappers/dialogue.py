@@ -1,0 +1,224 @@
+"""What a player that asks a language model remembers: a dialogue, and how much of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, NamedTuple
+
+from llm_games.errors import BadParameter
+from llm_games.facts import check_choice, check_integer
+from llm_games.questions import Question
+from llm_games.replies import Reply
+from llm_games.wrappers.chat import Chat, Message
+from llm_games.wrappers.policy import Attempt
+
+ALL = float("inf")
+"""No limit on what is remembered."""
+NOTHING_NEW = "It is your move."
+"""Stands in the dialogue for a past round before which there was nothing to report."""
+GUESS = 0.25
+"""Tokens of each byte of a prompt, until the server has counted one."""
+MARGIN = 1.1
+"""How much longer a prompt may be than the last one that was counted lets expect."""
+
+
+class Exchange(NamedTuple):
+    """What was told, and what was answered ("" if nothing that is kept)."""
+
+    told: str
+    answer: str
+    kind: str = "move"
+    """what was asked for, as in `Attempt`"""
+
+
+class Dialogue:
+    """Exchanges in order, as a persistent list, and the `chat` that they make after the rules.
+
+    One more exchange costs its own text only. Those without an answer are `heard`: their texts join
+    what is told next. `moves` counts the exchanges about moves, `size` the bytes of all.
+    """
+
+    __slots__ = ("_length", "before", "chat", "heard", "last", "moves", "rules", "size")
+
+    def __init__(
+        self, rules: Chat, before: Dialogue | None = None, last: Exchange | None = None
+    ) -> None:
+        self.rules, self.before, self.last = rules, before, last
+        self.chat, self.heard = rules, ""
+        self.moves = self.size = self._length = 0
+        if before is not None and last is not None:
+            self.chat, self.heard = before.chat, joined(before.heard, last.told)
+            if last.answer:
+                told = self.heard or NOTHING_NEW
+                self.chat = self.chat.plus("user", told).plus("assistant", last.answer)
+                self.heard = ""
+            self.moves = before.moves + (last.kind == "move")
+            self.size = before.size + sum(len(part.encode(errors="replace")) for part in last[:2])
+            self._length = before._length + 1
+
+    @classmethod
+    def of(cls, rules: Chat | str, exchanges: Iterable[Exchange] = ()) -> Dialogue:
+        """Return a dialogue of these exchanges after the rules."""
+        chat = Chat().plus("system", rules) if isinstance(rules, str) else rules
+        dialogue = cls(chat)
+        for exchange in exchanges:
+            dialogue = dialogue.plus(exchange)
+        return dialogue
+
+    def plus(self, exchange: Exchange) -> Dialogue:
+        """Return the dialogue with one more exchange."""
+        return Dialogue(self.rules, self, exchange)
+
+    def now(self, *texts: str, said: Iterable[Message] = (), again: str = "") -> Chat:
+        """Return the chat with what is said now.
+
+        `texts` are told, then follow the messages `said`, and the last of all ends with `again`.
+        """
+        told = {"role": "user", "content": joined(self.heard, *texts) or NOTHING_NEW}
+        *first, last = (told, *said)
+        chat = self.chat
+        for message in first:
+            chat = chat.plus(message["role"], message["content"])
+        return chat.plus(last["role"], joined(last["content"], again))
+
+    def first(self, count: int) -> Dialogue:
+        """Return its first exchanges; it goes on from there."""
+        return next((node for node in self.nodes() if len(node) <= count), Dialogue(self.rules))
+
+    def without(self, oldest: int) -> Dialogue:
+        """Return it without its oldest exchanges, at least one; its latest plan stays, first."""
+        said = list(self)
+        plans = [i for i, exchange in enumerate(said) if exchange.kind in ("plan", "replan")]
+        kept = [said[i] for i in plans[-1:] if i < oldest]
+        left = kept + said[max(oldest, len(kept) + 1) :]
+        return Dialogue.of(self.rules, left) if oldest > 0 and len(left) < len(said) else self
+
+    def over(self, moves: float, size: float = ALL) -> int:
+        """Return how many of its oldest exchanges are beyond so many moves, or bytes."""
+        if self.moves <= moves and self.size <= size:
+            return 0
+        whole = [node.before for node in self.nodes() if node.before is not None]
+        return sum(self.moves - b.moves > moves or self.size - b.size > size for b in whole)
+
+    def last_of(self, kind: str) -> Exchange | None:
+        """Return the last exchange of a kind."""
+        said = (node.last for node in self.nodes())
+        return next((last for last in said if last and last.kind == kind), None)
+
+    def nodes(self) -> Iterator[Dialogue]:
+        """Yield the dialogues that it grew through, from the longest (itself) to the shortest."""
+        node: Dialogue | None = self
+        while node is not None and node.before is not None:
+            yield node
+            node = node.before
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return reversed([node.last for node in self.nodes() if node.last is not None])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dialogue):
+            return NotImplemented
+        return self.rules == other.rules and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash((self.rules, *self))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a long one would be too deep for pickle
+        return Dialogue.of, (self.rules, list(self))
+
+    def __repr__(self) -> str:
+        return f"Dialogue({self.rules!r}, {list(self)!r})"
+
+
+@dataclass(frozen=True)
+class ChatMemory:
+    """What a seat remembers of one episode; all its sampling seeds come from `seed`."""
+
+    seed: int
+    dialogue: Dialogue
+    decisions: int = 0
+    """how many it has made"""
+    rate: float = GUESS
+    """tokens of each byte of its last prompt that the server has counted"""
+
+    @property
+    def system(self) -> str:
+        """The rules as this seat heard them, persona first."""
+        return self.dialogue.rules[-1]["content"]
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What is still in the dialogue, oldest first."""
+        return tuple(self.dialogue)
+
+    def tokens(self, chat: Chat) -> int:
+        """Return about how many tokens a prompt has at most."""
+        return ceil(MARGIN * self.rate * chat.size)
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """How much of a dialogue is kept, see `LLMPolicy`."""
+
+    memory: int | str = "full"
+    memory_tokens: int | None = None
+    remember: str = "answers"
+    notices: bool = False
+    thoughts: str = "drop"
+    overflow: str = "stop"
+    context: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.memory, str):
+            if self.memory not in ("full", "none"):
+                said = f'"full", "none" or a number, got {self.memory!r}'
+                raise BadParameter(f"memory must be {said}")
+        else:
+            check_integer("memory", self.memory, 0)
+        for name in ("memory_tokens", "context"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1)
+        check_choice("remember", self.remember, ("answers", "replies"))
+        check_choice("notices", self.notices, (False, True))
+        check_choice("thoughts", self.thoughts, ("drop", "keep"))
+        check_choice("overflow", self.overflow, ("stop", "shorten", "summarise"))
+
+    @property
+    def moves(self) -> float:
+        """The past decisions in the dialogue, at most."""
+        named: dict[int | str, float] = {"full": ALL, "none": 0}
+        return named.get(self.memory, self.memory)  # type: ignore[arg-type]
+
+    def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
+        """Return what is kept of an answer."""
+        canonical = question.reply(reply.action) if reply.outcome == "valid" else ""
+        last = attempts[-1]
+        kept = canonical if self.remember == "answers" else last.text.strip() or canonical
+        if kept and last.thoughts and self.thoughts == "keep":
+            return f"<think>\n{last.thoughts.strip()}\n</think>\n\n{kept}"
+        return kept
+
+    def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:
+        """Return how many of the oldest exchanges have no room in the windows.
+
+        `chat` is of the memory's dialogue. If any, it is about the older half if it `sums_up`.
+        """
+        dialogue, room = memory.dialogue, ALL
+        if self.memory_tokens is not None:
+            beside = chat.size - dialogue.size
+            room = max(0.0, self.memory_tokens / (MARGIN * memory.rate) - beside)
+        if not dialogue.over(self.moves if sums_up else ALL, room):
+            return 0
+        if sums_up:
+            return dialogue.over(self.moves / 2, min(room, dialogue.size / 2))
+        return dialogue.over(ALL, room)
+
+
+def joined(*parts: str) -> str:
+    """Return texts as one, with empty lines between them."""
+    return "\n\n".join(filter(None, parts))
