@@ -89,11 +89,13 @@ class Dialogue:
 
     def without(self, oldest: int) -> Dialogue:
         """Return it without its oldest exchanges, at least one; its latest plan stays, first."""
+        if oldest <= 0:
+            return self
         said = list(self)
         plans = [i for i, exchange in enumerate(said) if exchange.kind in ("plan", "replan")]
         kept = [said[i] for i in plans[-1:] if i < oldest]
         left = kept + said[max(oldest, len(kept) + 1) :]
-        return Dialogue.of(self.rules, left) if oldest > 0 and len(left) < len(said) else self
+        return Dialogue.of(self.rules, left) if len(left) < len(said) else self
 
     def over(self, moves: float, size: float = ALL) -> int:
         """Return how many of its oldest exchanges are beyond so many moves, or bytes."""
