@@ -130,6 +130,11 @@ def some(many: int) -> Array:
     return np.linspace(0, many - 1, min(many, MOST)).astype(int)
 
 
+def single(many: int, kind: str = "run") -> str:
+    """Say which single runs, or what else, are drawn of so many."""
+    return f"single {kind}s" if many <= MOST else f"{MOST} of the {many:,} {kind}s"
+
+
 def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str = BLUE) -> None:
     """Draw values over rounds: runs thin (`some`), their mean thick, ± 1 std over all as a band."""
     table = padded(runs)

@@ -48,7 +48,7 @@ def tables(
     Tables of one name share a file. Published rows belong to no run and are there once.
     """
 
-    def listed(of: Callable[[Run], Iterator[Row]]) -> str:
+    def listed(of: Callable[[Run], Iterator[Row]]) -> bytes:
         return as_csv({"run": run.stem} | row for run in runs for row in of(run))
 
     kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
@@ -60,7 +60,7 @@ def tables(
             if line["run"] or line not in own:
                 own.append(line)
     written = {
-        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: "")
+        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: b"")
         for name, of in kinds
     }
     for name, lines in rows.items():

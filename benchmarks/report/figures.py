@@ -54,10 +54,9 @@ def latency(run: Run) -> list[Sketch]:
 def thin(game: Game) -> str:
     """Explain the thin lines, if there are any."""
     many = len(game.played)
-    which = "single runs" if many <= canvas.MOST else f"{canvas.MOST} of the {many:,} runs"
-    all_of_them = "them" if many <= canvas.MOST else "all"
-    band = f"; thin lines: {which}, band: ± 1 standard deviation over {all_of_them}"
-    return band if many > 1 else ""
+    whom = "them" if many <= canvas.MOST else "all"
+    lines = f"; thin lines: {canvas.single(many)}, band: ± 1 standard deviation over {whom}"
+    return lines if many > 1 else ""
 
 
 def _moves(axes: Axes, game: Game) -> str:

@@ -152,12 +152,14 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
     return format(value, "," if form == "," else "")
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> str:
-    """Write rows as CSV, "" for none; the columns are those of the first if they are not given."""
-    out, lines = io.StringIO(), iter(rows)
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> bytes:
+    """Write rows as CSV, empty for none; the columns are those of the first if none are given."""
+    lines = iter(rows)
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace", newline="")
     for first in lines:
         writer = csv.DictWriter(out, list(columns or first), lineterminator="\n")
         writer.writeheader()
         writer.writerow(first)
         writer.writerows(lines)
-    return out.getvalue()
+    out.seek(0)
+    return out.buffer.read()
