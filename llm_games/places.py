@@ -29,30 +29,49 @@ _FINAL = _words(
     r"\b(?:final|corrected|correction|revised|updated|definitiv\w*|finale|endgültig\w*)\b",
     "最终|最終|итогов|окончательн",
 )
+_BETTER = _words(
+    r"\b(?:actually|instead|better|rather|on reflection|on second thoughts?|in the end)\b",
+    r"\bultimately\b",
+)
 _MARKED = _words(
     r"(?:^|\b(?:my|our|the|this is|here is|here's) (?:\w+ )?)(?:answer|reply|response|decision|"
-    r"choice|bid|move|action|proposal|plan|vote|contribution|number|target|output|"
-    r"conclusion)\b[^,;]{0,40}$",
+    r"choice|bid|move|action|proposal|plan|vote|contribution|number|target|output|conclusion|mine)"
+    r"\b[^,;]{0,40}$",
     r"\bI(?:['’](?:ll|m|d like to)| will| shall| am| do| now| hereby| therefore| thus| choose to| "
     r"decide to| would like to| going to)* (?:answer|bid|play|cho?ose|propose|decide|contribute|"
     r"reply|respond|submit|vote|pick|put|offer|give|name|say|shoot|aim|target|go|settle|stick|"
-    r"stay|withdraw|accept|reject)\b[^,;]{0,40}$",
+    r"stay|withdraw|accept|reject|prefer|confirm)\b[^,;]{0,40}$",
     r"^(?:therefore|thus|hence|in conclusion)\W*$",
 )
 _MINE = _words(r"\W{0,5}(?:is|as|that is|that's) (?:my|the final|our)\b")
 _DOUBT = _words(
     r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|could|might|may|maybe|perhaps|probably|never|"
-    r"not|cannot|neither|nor|either|instead of|rather|e\.g|example|instance|such as|something like|"
-    r"template|of (?:this|the) form|well-formed|options?|alternative\w*|scenario|candidates?|"
-    r"ideas?|draft\w*|initial\w*|consider\w*|thought|thinking|tempt\w*|were|had|last|previous\w*|earlier|"
-    r"next|yesterday|expect\w*|predict\w*|assum\w+|highest|lowest|minimum|maximum|average|winning|"
-    r"asked|want me|too)\b|n['’]t\b|(?<!\bI )\bwould\b(?! like)"
+    r"not|cannot|neither|nor|either|instead of|rather than|e\.g|example|instance|such as|"
+    r"something like|template|of (?:this|the) form|well-formed|options?|alternative\w*|scenario|"
+    r"candidates?|ideas?|draft\w*|initial\w*|consider\w*|thought|thinking|tempt\w*|were|had|"
+    r"previous\w*|earlier|next|yesterday|expect\w*|predict\w*|assum\w+|highest|lowest|minimum|"
+    r"maximum|average|winning|asked|want me|too)\b",
+    r"n['’]t\b|(?<!\bI )\bwould\b(?! like| be)|(?<!\bas )(?<!\bas in )(?<!\bas in the )\blast\b",
 )
 _OFFERED = _words(r"\b(?:would|or)\b")  # doubtful where the answers of a reply differ
+_SOMEBODY = (
+    r"\b(?:(?:player|pirate|bidder|opponent|rival|seat|resident|user|assistant)s?"
+    r"(?:[\s_]?(?:\d+|[a-z])\b)?|others?|they|he|she|every(?:one|body)|some(?:one|body)|nobody)"
+)
+_ACTS = (
+    r"(?:s(?:ay|aid)\w*|shout\w*|bids?|answer\w*|repl\w+|respon\w+|play\w*|cho?os\w+|chose|go|goes|"
+    r"propos\w+|vot\w+|contribut\w+|offer\w*|pick\w*|puts?|submit\w*|g[ai]ves?|announc\w+|do|does|"
+    r"did|declar\w+|ha[sd]|have|will|would|went|think\w*|wants?)"
+)
 _OTHERS = _words(
-    r"\b(?:(?:player|pirate|bidder|opponent|rival|seat|resident|user|assistant)s?[\s_]?\w*|"
-    r"others?|they|their|theirs|he|his|she|her|hers|every(?:one|body)|some(?:one|body)|nobody)"
-    r"(?:['’]s?)?(?:\W{1,3}\w+){0,4}\W*$"
+    rf"^\W*{_SOMEBODY}\W*$",
+    rf"{_SOMEBODY}\W{{0,5}}[:=→]\W*$",
+    rf"(?:{_SOMEBODY}['’]s?|\b(?:his|hers?|theirs?))\b(?:\W{{1,3}}\w+){{0,4}}\W*$",
+    rf"{_SOMEBODY}(?:\W{{1,3}}(?!I\b|my\b)\w+){{0,3}}\W{{1,3}}{_ACTS}\b(?:\W{{1,3}}\w+){{0,2}}\W*$",
+)
+_DOUBT_BEHIND = _words(
+    r"^\W{0,5}(?:if|unless|were I|had I|provided|was|is what (?!I\b))\b",
+    rf"^\W{{0,5}}(?:(?:by|from|of|says?|said) )?{_SOMEBODY}",
 )
 _OWN = _words(
     r"\b(?:I|my|me|mine|we|our|us|so|then|thus|here|ich|mein\w*|je|mon|ma|yo|mi|eu|io|я|мой)\b",
@@ -63,10 +82,15 @@ _RETRACTED = _words(
     r"actually,? (?:no\b|scratch|i\b|let)|correction\b|let me (?:re|correct|think|change))",
     r"^\W{0,5}or\b",
 )
+_KEPT = _words(r"\b(?:keep|confirm|stands|stick|remains?|unchanged)\b")
 _WAVERING = _words(
     _RETRACTED.pattern,
     r"(?:^|[\n.!?。])\W{0,5}(?:but|however|although|alternatively|yet)\b",
     r"\b(?:instead|maybe|perhaps|reconsider|actually)\b",
+)
+_EXPLAINING = _words(
+    r"\W{0,9}(?:explanation|explaining|reason|rationale|justification|because|since|this|that|"
+    r"with this|here|note|i (?:chose|choose|bid|picked|think|believe|expect)|my)"
 )
 
 
@@ -80,10 +104,12 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     clause = _CLAUSE.split(sentence)[-1].strip()
     line = text[end : min(until, end + WINDOW)].split("\n", 1)[0]
     after = _plain(line)
-    if line.lstrip(_LAYOUT).startswith(("?", "？")):
+    struck = text[max(0, begin - 2) : begin] == text[end : end + 2] == "~~"
+    if struck or line.lstrip(_LAYOUT).startswith(("?", "？")) or _DOUBT_BEHIND.match(after):
         return QUOTED
+    whole = not after or after[0] in ".!;。！"  # nothing of its sentence is behind it
     if clause and not _doubtful(clause, differ):
-        if _FINAL.search(clause):
+        if _FINAL.search(clause) or (whole and differ and _BETTER.search(sentence)):
             return FINAL
         if _MARKED.search(clause):
             return MARKED
@@ -93,15 +119,24 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     if _MINE.match(line):
         return MARKED
     if not sentence:
-        return QUOTED if _DOUBT.search(_SENTENCE.split(after + " ")[0]) else PLAIN
+        return QUOTED if _doubtful(_SENTENCE.split(after + " ")[0], True) else PLAIN
     led = sentence.endswith((":", "：", "=", "->", "→"))
-    closed = after[:1] in {*".!;。！"}
-    return PLAIN if not after or led or (closed and _OWN.search(sentence)) else QUOTED
+    return PLAIN if not after or led or (whole and _OWN.search(sentence)) else QUOTED
 
 
-def retracted(behind: str, cut: bool) -> bool:
-    """Say whether what follows an answer takes it back; if that is `cut` off, whether it wavers."""
-    return bool((_WAVERING if cut else _RETRACTED).search(behind))
+def retracted(behind: str) -> bool:
+    """Say whether what follows an answer takes it back."""
+    return bool(_RETRACTED.search(behind)) and not _KEPT.search(behind)
+
+
+def undecided(before: str, behind: str, how: int) -> bool:
+    """Say whether a text that was cut off may not have come to its answer, as far as it goes.
+
+    `how` is the standing of the last answer. Decided is one that stands first or last, is marked,
+    or is explained from then on, without wavering.
+    """
+    settled = how > PLAIN or not _plain(before) or not _plain(behind) or _EXPLAINING.match(behind)
+    return not settled or "{" in behind or bool(_WAVERING.search(behind))
 
 
 def _doubtful(words: str, differ: bool) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from llm_games.errors import unknown
 from llm_games.messy import DECODER, Conflict, TooMessy, parts, values
-from llm_games.places import PLAIN, QUOTED, retracted, standing
+from llm_games.places import PLAIN, QUOTED, retracted, standing, undecided
 from llm_games.questions import MISSING, BadReply, Integer, Question
 
 ReplyOutcome = Literal[
@@ -127,6 +127,7 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
 class _Answer(NamedTuple):
     reply: Reply
     standing: int
+    begin: int
     end: int
 
 
@@ -149,7 +150,7 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
         of = f" for {json.dumps(question.key)}" if question.key else ""
         raise BadReply("format", f"it gives different answers{of}")
     cut, behind = finish == "length", text[last.end :]
-    if retracted(behind, cut) or (cut and "{" in behind):
+    if retracted(behind) or (cut and undecided(text[: last.begin], behind, last.standing)):
         raise BadReply("format", "it takes its answer back")
     lenient |= {"superseded"} if others else set()
     lenient |= {"quoted"} if len(counting) < len(answers) else set()
@@ -196,11 +197,15 @@ def _answers(text: str, question: Question) -> list[_Answer]:
     differ = any(reply != answers[0][1] for _, reply in answers)
     ends = [0, *(value.end for value in found)]
     begins = [*(value.begin for value in found), len(text)]
-    return [
-        _Answer(reply, standing(text, begins[at], end, ends[at], begins[at + 1], differ), end)
-        for at, reply in answers
-        for end in [ends[at + 1]]
-    ]
+    read = list[_Answer]()
+    for at, reply in answers:
+        begin, end, since = begins[at], ends[at + 1], ends[at]
+        place = standing(text, begin, end, since, begins[at + 1], differ)
+        gap = text[since:begin]
+        if read and read[-1].end == since and not gap.strip(" \t\r\n,") and gap.count("\n") < 2:
+            place = min(place, read[-1].standing)  # they are listed together
+        read.append(_Answer(reply, place, begin, end))
+    return read
 
 
 def _read(obj: dict[str, Any], question: Question, names: frozenset[str] | None = None) -> Reply:
@@ -243,10 +248,11 @@ def _held(
 
 def _keyed(obj: dict[str, Any], key: str) -> dict[str, Any]:
     """Return an object with its key as asked for, where it has other capitals or blanks."""
-    alike = [k for k in obj if k != key and k.strip().casefold() == key.casefold()] if key else []
-    for name in alike:
-        same = key not in obj or obj[key] == obj[name]
-        obj = {k: v for k, v in obj.items() if k != name} | {key: obj[name] if same else Conflict()}
+    folded = key.casefold()
+    alike = [v for k, v in obj.items() if key and k.strip().casefold() == folded]
+    if (key not in obj and alike) or len(alike) > 1:
+        others = {k: v for k, v in obj.items() if k.strip().casefold() != folded}
+        obj = others | {key: alike[0] if all(v == alike[0] for v in alike) else Conflict()}
     return obj
 
 
@@ -261,11 +267,11 @@ def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
 
 def _bare(text: str, question: Question) -> _Answer:
     """Read a whole reply that is the value alone, or the value with its key."""
-    said = _FENCE.sub("", text[: LONGEST_BARE + 1]).strip(" \t\r\n*`>~")
+    said = _FENCE.sub("", text[: LONGEST_BARE + 1]).strip(" \t\r\n*`>~#")
     said = said.strip("$ ") if said.endswith("$") else said
     said = match[1] if (match := _BOXED.fullmatch(said)) else said
     match = _KEY.match(said)
-    if match and match[1].casefold() == question.key.casefold():
+    if match and match[1].casefold() in (question.key.casefold(), "answer", "final answer"):
         said = said[match.end() :]
     said = said.strip(" *`").removesuffix(".")
     if said and len(text) <= LONGEST_BARE and question.bare and question.key:
@@ -275,7 +281,7 @@ def _bare(text: str, question: Question) -> _Answer:
             value = said.strip("\"'“”‘’")
         reply = _read({question.key: value}, question, frozenset({"bare"}))
         if reply.outcome != "unparsable":
-            return _Answer(reply, PLAIN, len(text))
+            return _Answer(reply, PLAIN, 0, len(text))
     raise _no_object(text, question)
 
 
@@ -320,7 +326,7 @@ _TURN = re.compile(
 _ESCAPED = re.compile(r'\\(["{}_])')
 _FENCE = re.compile(r"```\w*|~~~\w*")
 _BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*+)\}{1,2}")
-_KEY = re.compile(r"[\"'*`]*(\w+)[\"'*`]*\s*[:=：][\s*]*")
+_KEY = re.compile(r"[\"'*`]*(\w+(?: \w+)?)[\"'*`]*\s*[:=：][\s*]*")
 
 
 # -- where the code of papers looks for the answer, see `Question.published` ----------------------

@@ -38,6 +38,7 @@ class Files:
 
 Row = dict[str, Any]
 OUTCOMES = get_args(ReplyOutcome)
+TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"
 
 
 def tables(
@@ -85,7 +86,6 @@ def _scores(run: Run) -> Iterator[Row]:
                 "payoff_of_a_seat": payoff,
                 **{"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls},
                 **{"tokens_in": did.tokens_in, "tokens_out": did.tokens_out},
-                "cost": did.cost if run.priced else None,
                 "seconds": e.seconds,
             }
 
@@ -115,7 +115,7 @@ def _calls(run: Run) -> Iterator[Row]:
 def _players(run: Run) -> Iterator[Row]:
     """Yield a row for each player: its decisions, and the replies that were to be moves."""
     for player in run.players.values():
-        did = player.did
+        did, spent = player.did, run.spent.players.get(player.name)
         yield {
             "player": player.name,
             "kind": player.kind,
@@ -124,9 +124,8 @@ def _players(run: Run) -> Iterator[Row]:
             "filled_in": did.filled,
             "calls": did.moves.total(),
             **{outcome: did.moves[outcome] for outcome in OUTCOMES},
-            "tokens_in": did.tokens_in,
-            "tokens_out": did.tokens_out,
-            "cost": did.cost if run.priced else None,
+            **{name: getattr(spent or did, name, 0) for name in TOKENS},
+            "cost": spent.money if spent and run.priced else None,
             "latency_median": np.median(did.latencies) if did.calls else None,
             "latency_total": sum(did.latencies),
         }

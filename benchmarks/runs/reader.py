@@ -28,6 +28,7 @@ from llm_games.benchmarks.runs.rows import (
     NoteRow,
     StepRow,
 )
+from llm_games.benchmarks.runs.spending import Spending
 from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array
@@ -42,8 +43,8 @@ class Tally:
     """What was decided and asked for, added up.
 
     `filled` counts decisions that the rules filled in, `read` how completions were read, by kind
-    (``move``, ``plan`` …) and outcome. `cost` is in the currency of the run's prices, 0 for models
-    without one; `latencies` are seconds of each call; `model` is as the first server called it.
+    (``move``, ``plan`` …) and outcome; `latencies` are seconds of each call; `model` is as the
+    first server called it. Calls that brought none are only in `Run.spent`.
     """
 
     decisions: int = 0
@@ -51,7 +52,6 @@ class Tally:
     read: dict[str, Counter[str]] = field(default_factory=dict)
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: float = 0.0
     latencies: array[float] = field(default_factory=lambda: array("d"))
     model: str = ""
 
@@ -70,15 +70,11 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def asked(self, attempt: AttemptRow, prices: Mapping[str, Mapping[str, float]]) -> None:
-        """Count a completion; prices are those of a million tokens, by model."""
-        price = prices.get(attempt.model, {})
-        paid = attempt.tokens_in * price.get("input", 0)
-        paid += attempt.tokens_out * price.get("output", 0)
+    def asked(self, attempt: AttemptRow) -> None:
+        """Count a completion."""
         self.read.setdefault(attempt.kind, Counter())[attempt.outcome or "unread"] += 1
         self.tokens_in += attempt.tokens_in
         self.tokens_out += attempt.tokens_out
-        self.cost += paid / 1e6
         self.latencies.append(attempt.latency)
         self.model = self.model or attempt.model
 
@@ -86,7 +82,7 @@ class Tally:
         """Add another one to it."""
         for kind, outcomes in other.read.items():
             self.read.setdefault(kind, Counter()).update(outcomes)
-        for name in ("decisions", "filled", "tokens_in", "tokens_out", "cost", "latencies"):
+        for name in ("decisions", "filled", "tokens_in", "tokens_out", "latencies"):
             setattr(self, name, iadd(getattr(self, name), getattr(other, name)))
         self.model = self.model or other.model
 
@@ -108,7 +104,8 @@ class Player:
     def language_model(self) -> bool:
         """Whether it is a language model of its own, and no reference such as the embedded one."""
         entry = PLAYERS.get(self.kind)
-        return bool(entry and entry.model) and TINY not in (self.kind, self.did.model)
+        asks = bool(self.did.read) if entry is None else entry.model is not None
+        return asks and TINY not in (self.kind, self.did.model)
 
 
 class Shelf:
@@ -202,14 +199,13 @@ class RecordedEpisode:
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
         """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
-        prices = self.file.config.get("prices") or {}
         for seat, decisions, filled in self.file.decided(self.row.id):
             for tally in (total, of[self.seats[seat]]):
                 tally.decisions += decisions
                 tally.filled += filled
         for attempt in self.attempts():
             for tally in (total, of[self.seats[attempt.seat]]):
-                tally.asked(attempt, prices)
+                tally.asked(attempt)
         return total, of
 
     def of(self, name: str) -> list[int]:
@@ -319,6 +315,7 @@ class Run:
     def __post_init__(self) -> None:
         self.stem = self.file.path.stem
         self.heading = f"{self.file.title} ({self.stem})"  # what tells it from others on a page
+        self.spent = Spending(self.file)
         self.priced = bool(self.file.config.get("prices"))  # else costs mean nothing
         self.rows = [row for game in self.games for row in game.rows]
         self.seconds = seconds(self.rows)

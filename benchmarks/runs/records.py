@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 
 from llm_games.benchmarks.runs import database, lock, rows
 from llm_games.benchmarks.runs.rows import TABLES, Plain
+from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
 
 R = TypeVar("R")
@@ -128,12 +129,16 @@ class Records:
             if name == "episodes":
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
                 continue
+            chats = self.chats(episode.id) if name == "attempts" else {}
             for row in getattr(self, name)(episode.id):
                 found = dict(vars(row))
                 if "seat" in found:
                     found["player"] = episode.seats[row.seat]
                 if "prompt" in found:
-                    found["prompt"] = self.messages(row.prompt)
+                    listed = isinstance(row.prompt, list)
+                    found["prompt"] = (
+                        self.messages(row.prompt) if listed else list(chats[row.prompt])
+                    )
                 yield episode, found
 
     def messages(self, prompt: Any) -> list[dict[str, str]]:
@@ -142,13 +147,15 @@ class Records:
         found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in found]
 
-    def prompts(self, episode: int) -> dict[int, tuple[int, str, str]]:
-        """Return the prompts of an episode, and all that these grew from, by id.
+    def chats(self, episode: int) -> dict[Any, Chat]:
+        """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
 
-        For each there is the one before it, and role and content of its last message.
+        Those of schema 2 are not among them.
         """
-        found = self._each(_PROMPTS, episode)
-        return {prompt: (before, role, content) for prompt, before, role, content in found}
+        chats: dict[Any, Chat] = {}
+        for prompt, before, role, content in self._each(_PROMPTS, episode):
+            chats[prompt] = chats.get(before, Chat()).plus(role or "", content or "")
+        return chats
 
     def pool(self) -> Iterator[rows.MessageRow]:
         """Yield all messages."""
@@ -161,14 +168,11 @@ class Records:
         with database.translated(self.path):
             return lock.holder(self._database)
 
-    def counts(self, game: int) -> tuple[int, int, int, int]:
-        """Return a game's decisions, rule breaks, calls and tokens so far."""
+    def counts(self, game: int) -> tuple[int, int]:
+        """Return a game's decisions and rule breaks so far."""
         mine = "WHERE episode IN (SELECT id FROM episodes WHERE game = ?)"
-        made = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
-        asked = self._rows(
-            f"SELECT count(*), ifnull(sum(tokens_in + tokens_out), 0) FROM attempts {mine}", game
-        )
-        return (*made[0], *asked[0])
+        [made] = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
+        return made
 
     def last_step(self, game: int) -> tuple[int, int, list[Any]] | None:
         """Return episode number, step and actions by seat of a game's last step of all."""
@@ -265,6 +269,7 @@ WITH RECURSIVE chain (id, parent, message) AS (
   SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
 )
 SELECT chain.id, parent, role, content FROM chain LEFT JOIN messages m ON m.id = message
+ORDER BY chain.id
 """
 _LISTED = """
 SELECT role, content FROM json_each(?) LEFT JOIN messages m ON m.id = value ORDER BY key

@@ -17,16 +17,22 @@ from typing import Any
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
-from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan, is_model
+from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, GameRow, StepRow, digest
-from llm_games.benchmarks.runs.run import Recorded, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.runs.run import (
+    OVERFLOW,
+    Recorded,
+    planned,
+    recalled,
+    rows_of,
+    void_reason,
+)
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
@@ -188,12 +194,15 @@ class _Rerun(Recorded):
         self.seats_at: dict[int, set[int]] = {}  # who has a decision or completion, by step
         for at in (*self.decisions, *self.calls):
             self.seats_at.setdefault(at.step, set()).add(at.seat)
-        self.prompts = records.prompts(row.id)
-        self.same: dict[bytes, int] = {}  # chats that were compared, and their recorded prompts
+        self.chats = records.chats(row.id)
         self.notes: dict[Place, list[Any]] = {}
         for note in records.notes(row.id):
+            if note.kind == OVERFLOW:
+                continue
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
         self.recalled = recalled(records, row) if self.game.series else None
+        seats = self.game.seats
+        self.own = {i for i, place in enumerate(row.seating) if seats[place].own}
         self.found: list[Mismatch] = []
         self.reached = self.read = 0
 
@@ -204,7 +213,7 @@ class _Rerun(Recorded):
         policies: list[Policy] = []
         for i, place in enumerate(self.row.seating):
             seat = self.game.seats[place]
-            asks = i in asking or is_model(seat.player)
+            asks = seat.asks or (i in asking and i not in self.own)
             policies.append(self.table.player(seat) if asks else _Seated(self))
         try:
             await self._play(policies)
@@ -245,7 +254,8 @@ class _Rerun(Recorded):
                 self.note("decision", "none", "one", at)
         expected = {Place(many, seat) for seat in looked_back}
         for at in self.calls:
-            if at.step >= many + (not ended) and at not in expected:
+            late = at.step >= many + (not ended) and at.seat not in self.own
+            if late and at not in expected:
                 self.note("completion", "none", "one", at)
 
     async def check(self, step: Step) -> None:
@@ -278,7 +288,9 @@ class _Rerun(Recorded):
         self.reached += 1
 
     def _completions(self, at: Place, decision: Decision) -> None:
-        """Compare how completions were read, and what was noted down."""
+        """Compare how completions were read, and what was noted down; not of own policies."""
+        if at.seat in self.own:
+            return
         notes = [[note.kind, note.content] for note in decision.notes]
         self._compare("notes", notes, self.notes.get(at, []), at)
         rows = self.calls.get(at, [])
@@ -300,30 +312,15 @@ class _Rerun(Recorded):
         call = calls[number]
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
-        if not self._is_recorded(request.messages, call.prompt):
-            chat, found = list(request.messages), self.records.messages(call.prompt)
+        recorded = self.chats.get(call.prompt)
+        if request.messages != recorded:
+            chat, found = list(request.messages), list(recorded or ())
             self._compare(f"{name}, number of messages", len(chat), len(found), at)
             for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
                 for what in ("role", "content"):
                     self._compare(f"{name}, message {i} ({what})", mine[what], other[what], at)
         self.read += 1
         return call.completion()
-
-    def _is_recorded(self, chat: Chat, prompt: Any) -> bool:
-        """Return whether a chat is a recorded prompt; what was compared before costs nothing."""
-        new: dict[bytes, int] = {}
-        for mine in chat.nodes():
-            if self.same.get(mine.digest) == prompt:
-                break
-            before, *said = self.prompts.get(prompt, (0, None, None))
-            if mine.last is None or [mine.last["role"], mine.last["content"]] != said:
-                return False
-            new[mine.digest], prompt = prompt, before
-        else:
-            if prompt:
-                return False
-        self.same |= new
-        return True
 
     def _compare(self, what: str, expected: Any, found: Any, at: Place | None = None) -> None:
         if repr(expected) != repr(found) and _json(expected) != _json(found):

@@ -26,12 +26,19 @@ from llm_games.benchmarks.runs.database import NotARun, StoreError
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow
+from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.runs.store import Store, now, plain_action
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Layer,
+    Request,
+)
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.retry import Retry, Waits
@@ -267,6 +274,11 @@ class _Run:
             self.watch(self.counters)
 
 
+OVERFLOW = "overflow"
+"""Kind of the notes on prompts that a server refused as too long, before shorter ones were asked:
+``{"call": how many completions were there, "said": …}``."""
+
+
 class Recorded:
     """What is recorded of one episode, by step and seat."""
 
@@ -279,10 +291,23 @@ class Recorded:
         for call in [] if fresh else records.attempts(row.id):
             self.calls.setdefault(Place(call.step, call.seat), []).append(call)
         self._asked: Counter[Place] = Counter()
+        self.overflows: dict[Place, list[Plain]] = {}
+        for note in [] if fresh else records.notes(row.id):
+            if note.kind == OVERFLOW:
+                self.overflows.setdefault(Place(note.step, note.seat), []).append(note.content)
+        self._met: Counter[Place] = Counter()  # overflows so far
 
     def count(self, request: Request) -> tuple[Place, int]:
-        """Return where a completion is asked for, and how many were there before."""
+        """Return where a completion is asked for, and how many were there before.
+
+        Raises:
+            ContextOverflow: the server had refused the prompt, and a shorter one was asked.
+        """
         at = Place(request.who.step, request.who.seat)
+        known, met = self.overflows.get(at, ()), self._met[at]
+        if met < len(known) and known[met]["call"] == self._asked[at]:
+            self._met[at] += 1
+            raise ContextOverflow(known[met]["said"])
         self._asked[at] += 1
         return at, self._asked[at] - 1
 
@@ -293,6 +318,7 @@ class _Record(Recorded):
     def __init__(self, run: _Run, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
+        self._noted = Counter({at: len(met) for at, met in self.overflows.items()})
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
@@ -304,11 +330,25 @@ class _Record(Recorded):
             if (row.prompt, row.seed) != (prompt, request.seed):
                 raise self._differs(at, "its prompt or seed")
             return row.completion()
-        row = await self._live(client, request, at, number, prompt)
+        try:
+            row = await self._live(client, request, at, number, prompt)
+        except ContextOverflow as error:
+            self._asked[at] -= 1
+            self._met[at] += 1
+            self.overflows.setdefault(at, []).append({"call": number, "said": str(error)})
+            raise
+        self._enter_overflows(at)
         self.store.add(row, self.row.id)
         self.run.books.enter(client.name, self.run.seat(request.who))
         await self.store.durable()
         return row.completion()
+
+    def _enter_overflows(self, at: Place) -> None:
+        """Write them once a shorter prompt was answered: a player that stops is asked anew."""
+        met = self.overflows.get(at, [])
+        for number in range(self._noted[at], len(met)):
+            self.store.add(rows.NoteRow(*at, number, OVERFLOW, met[number]), self.row.id)
+        self._noted[at] = len(met)
 
     async def _live(
         self, client: Client, request: Request, at: Place, number: int, prompt: int
@@ -346,7 +386,7 @@ class _Record(Recorded):
         for seat, decision in decisions.items():
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.row.id, Place(step, seat), number, attempt)
-            for number, note in enumerate(decision.notes):
+            for number, note in enumerate(decision.notes, self._noted[Place(step, seat)]):
                 row = rows.NoteRow(step, seat, number, note.kind, note.content)
                 self.store.add(row, self.row.id)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell
-from llm_games.wrappers.clients.budget import Usage
 
 
 @dataclass(frozen=True)
@@ -74,15 +72,6 @@ def summary(records: Records) -> list[GameSummary]:
 def total(found: list[GameSummary]) -> Cell | None:
     """Return the mean over a paper's benchmark, if each of its games is there once."""
     return paper.overall([(game.game, game.scores) for game in found])
-
-
-def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usage]]:
-    """Add up what was spent, see `Records.spent`, by ``models`` and by ``seats``."""
-    found: dict[str, dict[str, Usage]] = {"models": {}, "seats": {}}
-    for names, usage in spent.items():
-        for kind, name in zip(found, names, strict=True):
-            found[kind].setdefault(name, Usage()).add(usage)
-    return found
 
 
 def _summary(game: Game, edition: str) -> GameSummary:
