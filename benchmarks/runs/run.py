@@ -279,7 +279,7 @@ class _Run:
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
-            record.enter(len(episode.steps), episode.afterwards)
+            record.enter(episode.length, episode.afterwards)
             self.store.end(row.id, void_reason(episode, game))
             await self.store.durable()
             self.counters.played += 1
@@ -376,6 +376,7 @@ class _Record(Recorded):
 
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
+        self._asked.clear()
         if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
                 at = Place(step.number, seat)
@@ -458,7 +459,8 @@ def void_reason(episode: Episode, game: PlannedGame) -> str | None:
         return f"no end after {game.max_steps} steps (max_steps)"
     if not episode.void:
         return None
-    step = episode.steps[-1]
+    step = episode.last
+    assert step is not None
     seats = ", ".join(str(seat) for seat in np.flatnonzero(step.outcome.broke))
     return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
 
