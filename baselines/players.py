@@ -1,7 +1,8 @@
 """All players by name: ``make_player("level_k:2")``.
 
-A name is a kind, and for some kinds a value after a colon. `PLAYERS` has the kinds that ask a model
-and those that several games share; a game's room says what they do in it, and adds its own.
+A name is a kind, and for some kinds a value after a colon; else ``provider/model``; else somebody's
+own, as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games
+share; a game's room says what they do in it, and adds its own.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_games import rooms
 from llm_games.baselines.rules import Kind, Players, Rule, RulePolicy, cannot_play, count_from
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.facts import ratio_of
+from llm_games.named import OWN, is_named, named
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Choice
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
+from llm_games.wrappers.own import asks, label_of, player_of
 from llm_games.wrappers.policy import Policy
 
 if TYPE_CHECKING:
@@ -83,16 +87,31 @@ def _share(value: str) -> Fraction:
 # -- players that ask a model ---------------------------------------------------------------------
 
 
-def _asking(where: str, value: Any, client: Settings, settings: Settings, **usual: Any) -> Policy:
-    """Return a player on a client with its layers, once all settings are known to exist."""
+def _asking(
+    where: str | Client,
+    value: Any,
+    client: Settings,
+    settings: Settings,
+    *,
+    like: str = "",
+    **usual: Any,
+) -> Policy:
+    """Return a player on a client with its layers, once all settings are known to exist.
+
+    The client is one, or ``module:function`` of ours that makes it and takes settings `like`
+    another one.
+    """
     from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
 
-    module, _, name = where.partition(":")
-    make = getattr(import_module(f"llm_games.{module}"), name)
-    calling = [*list(signature(make).parameters)[1:], *LAYER_SETTINGS]
+    if isinstance(where, str):
+        make, declared = _ours(where), _ours(like or where)
+        name, calling = declared.__name__, list(signature(declared).parameters)[1:]
+    else:
+        make, name, calling = (lambda value: where), where.name, []
+    calling += LAYER_SETTINGS
     talking = list(signature(LLMPolicy).parameters)[1:-1]
     talking += [*signature(Sampling).parameters, *signature(Planning).parameters]
     for key in client:
@@ -104,6 +123,11 @@ def _asking(where: str, value: Any, client: Settings, settings: Settings, **usua
     given = {**usual, **client}
     layers = {key: given.pop(key) for key in LAYER_SETTINGS if key in given}
     return llm_player(dress(make(value, **given), **layers), settings)
+
+
+def _ours(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(f"llm_games.{module}"), name)
 
 
 def _constrained(value: str) -> bool:
@@ -137,6 +161,8 @@ def mind_of(game: str) -> type[Mind]:
     return getattr(rooms.part(game, "mind"), "MIND", Mind)
 
 
+SERVER: dict[str, Any] = {"max_wait": 600, "max_in_flight": 64}
+"""Layers around clients of servers."""
 PLAYERS: dict[str, Kind] = {
     "rational": Kind("plays an equilibrium"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),
@@ -169,15 +195,19 @@ PLAYERS: dict[str, Kind] = {
         "a language model behind an OpenAI-compatible server",
         value="<model>",
         needs_value=True,
-        model=partial(
-            _asking, "wrappers.clients.openai:OpenAIClient", max_wait=600, max_in_flight=64
-        ),
+        model=partial(_asking, "wrappers.clients.openai:OpenAIClient", **SERVER),
     ),
     "transformers": Kind(
         "a local language model, by its folder",
         value="<path>",
         needs_value=True,
         model=partial(_asking, "wrappers.clients.transformers:TransformersClient"),
+    ),
+    "client": Kind(
+        "a language model behind a client of your own",
+        value="<module:Name>",
+        needs_value=True,
+        model=partial(_asking, "wrappers.own:client_of"),
     ),
 }
 """Kinds of players by name, but for those of one game."""
@@ -186,6 +216,13 @@ ELSEWHERE = {
     "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
+PROVIDED = partial(
+    _asking,
+    "wrappers.clients.providers:client_for",
+    like="wrappers.clients.openai:OpenAIClient",
+    **SERVER,
+)
+"""Makes a player by the name ``provider/model``."""
 
 
 # -- what the games' rooms say --------------------------------------------------------------------
@@ -235,38 +272,119 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
 # -- by name --------------------------------------------------------------------------------------
 
 
-def make_player(
-    name: str, game: Rulebook | str | None = None, client: Settings | None = None, **settings: Any
-) -> Policy:
-    """Make a player from its name: a kind, with its value where it takes one, as in ``fixed:91``.
+def reading(name: str) -> str:
+    """Return how a player's name is read: ``kind``, ``provider`` or ``own``; "" if in no way.
 
-    That it can play `game` (rules or a name) is checked now. For players that ask a language model,
-    `client` has settings of its client, such as ``{"base_url": ...}`` for `OpenAIClient`, and of
-    its layers, see `dress`; `settings` are those of `llm_player`, such as ``reasoning=True``.
+    Raises:
+        BadParameter: it can be read in two ways, one of them a file that is there.
+    """
+    head, ways = name.partition(":")[0], {}
+    if head in {*PLAYERS, *ELSEWHERE} or head in _own(*rooms.ROOMS):
+        ways["kind"] = f"the kind of player {head!r}"
+    elif on_server(name):
+        ways["provider"] = f"a model of {name.partition('/')[0]!r}"
+    if is_named(name):
+        file = Path(head if head.endswith(".py") else f"{head}.py")
+        if not ways or (file.is_file() and not name.startswith(OWN)):
+            ways["own"] = f"what {file} defines (write ./{file} for it)"
+    if len(ways) > 1:
+        raise BadParameter(f"player {name!r} can be read as {' or as '.join(ways.values())}")
+    return next(iter(ways), "")
+
+
+def on_server(name: str) -> bool:
+    """Return whether a player is a model on a server: ``openai:NAME``, or ``provider/model``."""
+    provider, slash, model = name.partition("/")
+    if name.startswith("openai:") or not slash or not model:
+        return name.startswith("openai:")
+    return provider in _providers()
+
+
+def _providers() -> set[str]:
+    from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
+
+    return {*ADAPTED, *COMPATIBLE}
+
+
+def asks_model(player: Any) -> bool:
+    """Return whether a player, by name or as an object, is asked like a language model."""
+    if not isinstance(player, str):
+        return asks(player)
+    kind = PLAYERS.get(player.partition(":")[0])
+    if kind is not None:
+        return kind.model is not None
+    how = reading(player)
+    return how == "provider" or (how == "own" and asks(named(player, "player")))
+
+
+def _own_player(thing: Any, name: str, client: Settings, settings: Settings) -> Policy:
+    found = player_of(thing, name)
+    if not isinstance(found, Policy):
+        return _asking(found, None, client, settings)
+    if client or settings:
+        raise _no_settings(name, client, settings)
+    return found
+
+
+def _no_settings(name: str, client: Settings, settings: Settings) -> BadParameter:
+    given = ", ".join([*client, *settings])
+    return BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
+
+
+def _unknown(name: str) -> UnknownName:
+    provider, slash, _ = name.partition(":")[0].partition("/")
+    if slash and not is_named(name):
+        return unknown("provider", provider, _providers())
+    return unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
+
+
+def _kind(name: str, rules: Rulebook | None) -> tuple[Kind, str]:
+    """Return the kind of a player and the value in its name."""
+    kind, colon, value = name.partition(":")
+    own = {} if rules is None else _own(rules.name)
+    about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
+    if about is None and kind in ELSEWHERE:
+        raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
+    if about is None:
+        raise _unknown(name)
+    if colon and not about.value:
+        raise BadParameter(f"player {kind!r} takes no value, got {name!r}")
+    if about.needs_value and not value:
+        raise BadParameter(f"player {kind!r} needs a value: {kind}:{about.value}, got {name!r}")
+    return about, value
+
+
+def make_player(
+    name: Any, game: Any = None, client: Settings | None = None, **settings: Any
+) -> Policy:
+    """Make a player from its name, see `reading`: a kind, with its value where it takes one.
+
+    Names are such as ``fixed:91``, ``openai/gpt-5`` and ``module:Name``; one's own may also be
+    given as an object, see `player_of`. That it can play `game` (rules or a name) is checked now.
+    For players that ask a language model, `client` has settings of its client, such as
+    ``{"base_url": ...}`` for `OpenAIClient`, and of its layers, see `dress`; `settings` are those
+    of `llm_player`, such as ``reasoning=True``.
 
     Raises:
         UnknownName: there is no such player or setting; names the nearest.
         BadParameter: the value or a setting is not allowed, or the game has no such player.
     """
     if not isinstance(name, str):
-        raise BadParameter(f"a player is a name such as 'rational' or 'fixed:91', got {name!r}")
-    kind, colon, value = name.partition(":")
-    rules = rulebook(game) if isinstance(game, str) else game
-    own = {} if rules is None else _own(rules.name)
-    about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
-    if about is None and kind in ELSEWHERE:
-        raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
-    if about is None:
-        raise unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
-    if colon and not about.value:
-        raise BadParameter(f"player {kind!r} takes no value, got {name!r}")
-    if about.needs_value and not value:
-        raise BadParameter(f"player {kind!r} needs a value: {kind}:{about.value}, got {name!r}")
+        return _own_player(name, label_of(name), client or {}, settings)
+    rules, how = None if game is None else rulebook(game), reading(name)
+    if how == "provider":
+        return PROVIDED(name, client or {}, settings)
+    if how == "own":
+        try:
+            thing = named(name, "player")
+        except UnknownName as error:
+            raise UnknownName(f"{_unknown(name)}; nor is it module:Name, {error}") from None
+        return _own_player(thing, name, client or {}, settings)
+    about, value = _kind(name, rules)
     if about.model is not None:
         return about.model(about.read(value), client or {}, settings)
     if client or settings:
-        given = ", ".join([*(client or {}), *settings])
-        raise BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
+        raise _no_settings(name, client or {}, settings)
     about.read(value)
     policy = RulePolicy(name, partial(_rule_in, name))
     if rules is not None:
@@ -277,7 +395,7 @@ def make_player(
 def players_for(game: str) -> dict[str, str]:
     """Return the players that are defined for a game (or `UnknownName`): name and one line."""
     if game not in rooms.ROOMS:
-        raise unknown("game", game, rooms.ROOMS)
+        game = game_class(game).name
     names, kinds = {}, PLAYERS | _own(game)
     for kind, about in sorted(kinds.items(), key=lambda item: item[1].model is not None):
         if about.model or rule_of(kind, game):

@@ -21,6 +21,7 @@ import numpy as np
 from llm_games.baselines.players import games_of, handed, rule_of
 from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
+from llm_games.named import is_named, named
 from llm_games.noise import Noise
 from llm_games.questions import Action, BadReply
 from llm_games.view import View
@@ -152,16 +153,22 @@ TOOLS: dict[str, Tool] = {
 def tool_named(name: str) -> Tool:
     """Return a tool by its name, or ``name:always``: told before every request, not called.
 
+    One's own is ``module:Name``, see `named`.
+
     Raises:
         UnknownName: there is no such tool; names the nearest.
-        BadParameter: it cannot always be told.
+        BadParameter: it is no `Tool`, or cannot always be told.
     """
     kind, colon, how = name.partition(":")
-    if kind not in TOOLS:
-        raise unknown("tool", name, TOOLS)
-    if colon and how != "always":
+    if kind in TOOLS and colon and how != "always":
         raise BadParameter(f"a tool is {kind} or {kind}:always, got {name!r}")
-    return dataclasses.replace(TOOLS[kind], always=True) if colon else TOOLS[kind]
+    bare = name.removesuffix(":always")
+    if bare not in TOOLS and not is_named(bare):
+        raise unknown("tool (or module:Name)", name, TOOLS)
+    tool = TOOLS[bare] if bare in TOOLS else named(bare, "tool")
+    if not isinstance(tool, Tool):
+        raise BadParameter(f"{bare} is no Tool, but {tool!r}: NAME = Tool(name, summary, function)")
+    return tool if bare == name else dataclasses.replace(tool, always=True)
 
 
 def equipped(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ _LATER = {
     "Tool": "llm_games.wrappers.tools:Tool",
     "play": "llm_games.wrappers.seats:play",
     "player": "llm_games.baselines.players:make_player",
+    "resume": "llm_games.benchmarks.runs.api:resume",
     "run": "llm_games.benchmarks.runs.api:run",
 }
 """What is imported when it is asked for."""
@@ -51,6 +52,7 @@ __all__ = [
     "play",
     "player",
     "register",
+    "resume",
     "rules",
     "run",
 ]

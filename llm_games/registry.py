@@ -9,50 +9,92 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown
-from llm_games.rooms import ROOMS
+from llm_games.named import is_named, name_of, named
+from llm_games.rooms import ROOMS, add
 
 if TYPE_CHECKING:
     from llm_games.env import SequentialGame, SimultaneousGame
     from llm_games.rulebook import Rulebook
 
 VERSION = "v0"
+GAME = (
+    "a game is a frozen dataclass on llm_games.rulebook.Rulebook that has a name, a title, a "
+    "source and what Rulebook asks for, with wordings/v1.j2 beside its module for who reads"
+)
 
 
-def game_class(name: str) -> type[Rulebook]:
+def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
     """Return a game's class. ``public_goods``, ``public_goods-v0`` and ``_v0`` are the same.
+
+    A game of one's own is ``module:Class``, see `named`, or the class. Its room has what lies
+    beside it; by its own name it is known from then on.
 
     Raises:
         UnknownName: there is no such game; names the nearest.
-        BadParameter: its room has no ``rules.py`` with one class of that name.
+        BadParameter: its room has no ``rules.py`` with one class of that name, or it is no game.
     """
+    if isinstance(name, type) or is_named(str(name)):
+        return _own(name)
     game = re.sub(rf"^llm_games/|[-_]{VERSION}\Z", "", str(name))
     if not isinstance(name, str) or game not in ROOMS:
         raise unknown("game", str(name), ROOMS)
-    module, _, attribute = ROOMS[game].rules.partition(":")
-    module = module if attribute else f"{module}.rules"
+    if ":" in ROOMS[game].rules:
+        return _checked(named(ROOMS[game].rules, "game"), ROOMS[game].rules)
+    module = f"{ROOMS[game].rules}.rules"
     try:
         rules = vars(import_module(module))
     except ModuleNotFoundError as error:
         if not f"{module}.".startswith(f"{error.name}."):
             raise  # something that it imports
         raise BadParameter(f"the room of {game!r} has no module {module}") from None
-    if attribute:
-        if not hasattr(rules.get(attribute), "name"):
-            raise BadParameter(f"{module} must define {attribute}, the rulebook of {game!r}")
-        return rules[attribute]
     own = [v for v in rules.values() if isinstance(v, type) and vars(v).get("name") == game]
     if len(own) != 1:
         raise BadParameter(f"{module} must define one class with name = {game!r}, has {len(own)}")
     return own[0]
 
 
-def rulebook(name: str, *, preset: str | None = None, **parameters: Any) -> Rulebook:
+def _own(game: str | type[Rulebook]) -> type[Rulebook]:
+    """Return somebody's own game, and let its room be found by its name."""
+    found = _checked(named(game, "game") if isinstance(game, str) else game, game)
+    where = game if isinstance(game, str) else name_of(game)
+    if where and not (found.name in ROOMS and game_class(found.name) is found):
+        add(found.name, where)
+    return found
+
+
+def _checked(found: Any, game: object) -> type[Rulebook]:
+    from llm_games.rulebook import Rulebook
+
+    if not isinstance(found, type) or not issubclass(found, Rulebook):
+        raise BadParameter(f"{game!r} is no game, but {found!r}: {GAME}")
+    lacks = sorted(found.__abstractmethods__)
+    lacks += [name for name in ("name", "title", "source") if not hasattr(found, name)]
+    if lacks:
+        raise BadParameter(f"the game {game!r} lacks {', '.join(lacks)}: {GAME}")
+    return found
+
+
+def rulebook(
+    name: str | type[Rulebook] | Rulebook, *, preset: str | None = None, **parameters: Any
+) -> Rulebook:
     """Build the rules of a game from a named set of its parameters and more that come on top.
+
+    Rules that are built already are returned, and take no parameters.
 
     Raises:
         UnknownName: no such game, preset or parameter; names the nearest.
         BadParameter: a value outside its range.
     """
+    from llm_games.rulebook import Rulebook
+
+    if isinstance(name, Rulebook):
+        if parameters or preset:
+            raise BadParameter(
+                f"{sorted(parameters or ['preset'])[0]!r}: parameters go with a game's name only"
+            )
+        if name.name not in ROOMS:  # so that its words are found
+            game_class(type(name))
+        return name
     found = game_class(name)
     if other := found.instead(preset, parameters):
         found = game_class(other)

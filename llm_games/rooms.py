@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from llm_games import games
 from llm_games.errors import BadParameter
+from llm_games.named import module_of
 
 
 class Room(NamedTuple):
@@ -52,7 +53,9 @@ def add(name: str, room: str) -> None:
         raise BadParameter(
             f"the game {name!r} is in the room {ROOMS[name].rules}: give {room} another name"
         )
-    ROOMS.setdefault(name, Room(room, "" if ":" in room else room))
+    module, colon, _ = room.rpartition(":")
+    above = module.removesuffix(".rules") if module.endswith(".rules") else ""
+    ROOMS.setdefault(name, Room(room, above if colon else room))
 
 
 def part(game: str, name: str) -> ModuleType | None:
@@ -67,9 +70,14 @@ def part(game: str, name: str) -> ModuleType | None:
 
 
 def wordings(game: str) -> Path | None:
-    """Return the folder of a game's wordings, if its room has one."""
-    if game not in ROOMS or ":" in ROOMS[game].rules:
+    """Return the folder of a game's wordings: in its room, or beside its rulebook's module."""
+    if game not in ROOMS:
         return None
+    module, colon, _ = ROOMS[game].rules.rpartition(":")
+    if colon:
+        file = getattr(module_of(module), "__file__", None)
+        beside = Path(file or ".").parent / "wordings"
+        return beside if file and beside.is_dir() else None
     room = find_spec(ROOMS[game].rules)
     places = room.submodule_search_locations if room else None
     return Path(places[0]) / "wordings" if places else None

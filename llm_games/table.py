@@ -51,7 +51,7 @@ class Table:
     def _enter(self, state: Any) -> None:
         self.state = state
         who = self.who or Who(self.game.name, self.seed)
-        self.sight = Sight(self.game, state, who._replace(step=self.steps))
+        self.sight = Sight(self.game, state, who._replace(step=self.steps, seed=self.seed))
 
     def ready(self) -> Sight:
         """Return what the seats see; raise NotReady if there is nothing yet."""

@@ -28,7 +28,7 @@ class _lazy(Generic[T]):
 class Who(NamedTuple):
     """Who is asked: in what, which episode (its seed, or its number in a run), and when.
 
-    `call` counts what a seat asks of its model for one decision.
+    `call` counts what a seat asks of its model for one decision. `seed` is the episode's.
     """
 
     run: str = ""
@@ -36,6 +36,7 @@ class Who(NamedTuple):
     step: int = 0
     seat: int = 0
     call: int = 0
+    seed: int = 0
 
 
 NOBODY = Who()

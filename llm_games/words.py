@@ -121,9 +121,10 @@ class Prompts:
 
     def situation(self, view: View) -> str:
         """Return the request without the form of the answer: what is up now, and the goal."""
-        question = view.question
-        lines = self.request(view).splitlines() if question else ()
-        return "\n".join(line for line in lines if question.plain_form not in line)
+        if view.question is None:
+            return ""
+        form, lines = view.question.plain_form, self.request(view).splitlines()
+        return "\n".join(line for line in lines if form not in line)
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
         """Return the note that goes with a question asked again: what was wrong."""
@@ -281,7 +282,14 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     try:
         template = environment.get_template(path)
     except jinja2.TemplateNotFound:
-        raise unknown(f"wording of {game}", version, versions(game, folder)) from None
+        known = versions(game, folder)
+        if not known and game and game != "planning":
+            raise BadParameter(
+                f"{game} has no words for players who read: write wordings/{version}.j2 with the "
+                f"blocks {', '.join(BLOCKS)} beside the module of its rules, or "
+                f"<prompt_folder>/{game}/{version}.j2"
+            ) from None
+        raise unknown(f"wording of {game}", version, known) from None
     except jinja2.TemplateSyntaxError as error:
         raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
     needed = _NEEDED.get(game, BLOCKS)

@@ -28,7 +28,7 @@ params = { players = 3, days = 2 }
 
 
 def test_a_run_of_toml(tmp_path):
-    played = run(TOML, tmp_path / "a.db", seats=["fixed:20"], games=["goods"])
+    played = run(TOML, tmp_path / "a.db", seats="fixed:20", games="goods")
     [(label, scores)] = played.scores.items()
     assert (label, len(scores)) == ("goods", 2)
     rows = played.rows("decisions")
@@ -51,7 +51,7 @@ def test_a_file_a_dictionary_and_a_name_in_a_running_loop(tmp_path, monkeypatch)
     assert from_file.path.name.startswith("mine-")
     plain = {
         "seed": 4,
-        "seats": ["random"],
+        "seats": "random",
         "games": [
             {"game": "public_goods", "label": "goods", "params": {"players": 3, "rounds": 2}}
         ],

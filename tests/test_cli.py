@@ -24,6 +24,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.report.tables import score_grid
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import papers
+from llm_games.benchmarks.runs.plain import speak_plainly
 from llm_games.benchmarks.runs.progress import progress
 from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.run import Counters
@@ -31,7 +32,9 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.clients.retry import Wait, Waits
 from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 SMALL = """
@@ -146,14 +149,16 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
 def test_help_and_version(llm_games):
     code, out, _ = llm_games("--help")
     assert (code, "130" in out, "resume" in out) == (0, True, True)
+    out = llm_games("run", "--help")[1]
+    assert "one on this machine gets no key unless a file names it" in " ".join(out.split())
     assert llm_games("--version") == (0, f"llm-games {__version__}\n", "")
 
 
 HELP = """
 import contextlib, io, sys
 from llm_games.benchmarks import cli
-names = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
-for arguments in ([], *([name.replace("_", "-")] for name in names), ["cache"], ["cache", "prune"]):
+names = [command.name for command in cli.app.registered_commands]
+for arguments in ([], *([name] for name in names), ["cache"], ["cache", "prune"]):
     sys.argv = ["llm-games", *arguments, "--help"]
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
         cli.main()
@@ -168,6 +173,40 @@ def test_help_imports_nothing_heavy():
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == "12 []\n"
+
+
+def test_any_setting_can_be_set(llm_games):
+    at = ("--seat", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--dry-run", "--json")
+    given = ["temperature=default", "stop=['.']", "extra_body={top_k = 5}", "leave_out=['seed']"]
+    given += ["tool_calls=json", "timeout=900.0", 'headers={X-Key = "env:HOME"}']
+    sets = [word for one in given for word in ("--set", one)]
+    code, out, _ = llm_games("run", "gamma-bench", *at, *sets)
+    assert code == 0
+    seat = json.loads(out)["plan"]["games"][0]["seats"][0]
+    settings, client = seat["settings"], seat["client"]
+    assert (settings["temperature"], settings["stop"]) == ("default", ["."])
+    assert settings["extra_body"] == {"top_k": 5}
+    assert (client["leave_out"], client["tool_calls"], client["timeout"]) == (["seed"], "json", 900)
+    assert client["headers"] == {"X-Key": "env:HOME"}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["temperature"], "write NAME=VALUE"),
+        (["temperature=1", "temperature=2"], "given twice"),
+        (["temperatur=1"], "did you mean 'temperature'"),
+        (["temperature=3"], "from 0 to 2"),
+        (["stop=['"], "is no value of TOML"),
+        (["leave_out=['sed']"], "did you mean 'seed'"),
+        (["headers={X-Api-Key = 'sk-1'}"], "keys are never written down"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_said(llm_games, given, says):
+    sets = [word for one in given for word in ("--set", one)]
+    at = ("--seat", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--dry-run")
+    code, _, err = llm_games("run", "gamma-bench", *at, *sets)
+    assert (code, says in err) == (2, True), err
 
 
 CALLS = """
@@ -468,6 +507,27 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else():
         assert (line in drawn, "3 of 8 episodes" in drawn) == (terminal and not quiet,) * 2
 
 
+def test_what_is_waited_for_is_drawn_below():
+    waits = Waits(m=Wait(600, "m refused with status 503", {1: time.monotonic() - 12, 2: 1e9}))
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress(console) as watch:
+        watch(Counters(waits=waits))
+    said = "waiting: m refused with status 503 (12 s of at most 600 s, 2 calls)"
+    assert said in console.file.getvalue()
+
+
+def test_progress_fits_a_narrow_terminal_that_shows_ascii_only():
+    file = io.TextIOWrapper(io.BytesIO(), "ascii")
+    speak_plainly(file)
+    counters = Counters(episodes=1320, played=123, decisions=6_970_593, broke=2, in_flight=1024)
+    with progress(Console(file=file, force_terminal=True, width=60)) as watch:
+        watch(counters)
+    file.flush()
+    drawn = re.sub(r"\s+", " ", file.buffer.getvalue().decode("ascii"))
+    assert "123 of 1,320 episodes, 6,970,593 decisions, 1,024 calls in flight, 2 rule" in drawn
+    assert "?" not in drawn.replace("[?25", "")
+
+
 def test_a_run_that_has_to_stop_says_how_to_go_on(llm_games, small, monkeypatch):
     count = itertools.count()
 
@@ -487,6 +547,38 @@ def test_a_run_that_has_to_stop_says_how_to_go_on(llm_games, small, monkeypatch)
     assert llm_games("resume", "a.db")[0] == 0
     with Records.open_readonly("a.db") as records:
         assert [step.record["pot"] for step in records.steps(1)] == [3, 3]
+
+
+def test_how_long_calls_wait_can_be_set_for_a_run_and_for_what_is_left(
+    llm_games, small, monkeypatch
+):
+    tries, up = [], [5, 0, 99]  # moves that are answered, of each run
+
+    def made(value, client, more):
+        def script(request):
+            tries.append(client["max_wait"])
+            if request.question is not None:
+                up[0] -= 1
+                if up[0] < 0:
+                    raise ClientError("down", transient=True)
+            return '{"tokens_contributed": 1}'
+
+        return LLMPolicy(dress(ScriptedClient(script), max_wait=client["max_wait"]))
+
+    monkeypatch.setitem(PLAYERS, "scripted", Kind("", model=made))
+    game = ("--game", "public_goods", "--seat", "scripted", "--db", "a.db")
+    assert llm_games("run", small, *game, "--max-wait", "-1")[0] == 2
+    code, _, err = llm_games("run", small, *game, "--max-wait", 0)
+    assert (code, "stopped: down" in err) == (1, True)
+    del up[0]
+    code, _, err = llm_games("resume", "a.db", "--max-wait", 0.01)
+    assert code == 1
+    assert "it was waited for 0" in err
+    assert "max_wait = 0.01 allows no more" in err
+    assert "go on with: llm-games resume a.db" in err
+    del up[0]
+    assert llm_games("resume", "a.db", "--max-wait", 9)[0] == 0
+    assert {*tries} == {0, 0.01, 9}
 
 
 SHORT = """

@@ -107,7 +107,9 @@ def test_a_budget_that_is_spent_pays_for_no_greeting(llm_games):
 
 
 def test_what_was_spent_is_shown_for_each_model_and_kept_for_each_seat(llm_games, tmp_path):
-    with serving(choose=lambda body, number: "429 with a wish" if number == 9 else "ok") as server:
+    with serving(
+        choose=lambda body, number: "429, to come again in seconds" if number == 9 else "ok"
+    ) as server:
         code, out, _ = llm_games("run", "x.toml", "--db", "a.db")
         assert (code, len(server.seen)) == (0, CALLS + 2)  # a greeting and a second try
     said = "m: 20 calls (1 failed), 1,900 tokens in, 190 out, money 0.0057"
@@ -124,12 +126,14 @@ def test_what_was_spent_is_shown_for_each_model_and_kept_for_each_seat(llm_games
     assert "By seat and model, in all 4 rows" in page
     assert all(f">public_goods/player_{seat}<" in page for seat in range(3))
     heads, first, *rest = (tmp_path / "tables" / "spent.csv").read_text().splitlines()
-    assert heads == "run,seat,model,calls,failed,tokens in,tokens out,money"
-    assert (first, len(rest)) == ("a,greeting,m,1,0,100,10,0.0003", 3)
+    assert heads == "run,seat,model,calls,failed,tokens in,cached,tokens out,thoughts,money"
+    assert (first, len(rest)) == ("a,greeting,m,1,0,100,0,10,0,0.0003", 3)
 
 
 def test_how_many_calls_the_server_bore_is_in_the_file(llm_games):
-    with serving(choose=lambda body, number: "429 with a wish" if number == 9 else "ok") as server:
+    with serving(
+        choose=lambda body, number: "429, to come again in seconds" if number == 9 else "ok"
+    ) as server:
         assert llm_games("run", "x.toml", "--db", "a.db", "--budget-calls", 12)[0] == 1
         assert llm_games("resume", "a.db", "--budget-calls", 99)[0] == 0
     with Records.open_readonly("a.db") as records:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 
 import pytest
+from fault_server import FATAL, FaultServer, error, http
 
 from llm_games.errors import BadParameter
 from llm_games.view import Who
@@ -19,6 +20,7 @@ from llm_games.wrappers.clients.base import (
 )
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
 from llm_games.wrappers.clients.metered import Metered
+from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price, listed
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress
@@ -205,6 +207,45 @@ def test_a_limit_that_is_too_large_for_the_server_is_halved(refuses):
     assert ledger.total.tokens == server.spent
 
 
+TOO_LARGE = [
+    ("max_tokens is too large: {0}. This model supports at most 8192 tokens.", "max_tokens"),
+    ("This model's maximum context length is 8192 tokens. However, you requested {0}.", None),
+    ("'max_tokens' or 'max_completion_tokens' is too large: {0}. This model's maximum context "
+     "length is 8192 tokens and your request has 20 input tokens.", None),
+    ("`max_tokens` must be less than or equal to `8192`", None),
+    ("max_tokens: {0} > 8192, which is the maximum allowed number of output tokens", None),
+    ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", None),
+    ("`inputs` tokens + `max_new_tokens` must be <= 8192. Given: {0} `max_new_tokens`", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "param"), TOO_LARGE)
+def test_servers_words_for_a_limit_that_is_too_large_are_known(message, param):
+    def choose(body, number):
+        limit = body.get("max_tokens") or body.get("max_completion_tokens")
+        if limit is not None and limit <= 8192:
+            return "ok"
+        said = error(message.format(limit), param=param, code="invalid_value")
+        FATAL["too large"] = (http(400, said),)
+        return "too large"
+
+    with FaultServer(choose) as server:
+        ledger = Ledger(Budget(tokens=10**7))
+        client = dress(OpenAIClient("m", server.url), shared=Shared(ledger))
+
+        async def go():
+            try:
+                return [await client.complete(ask()) for _ in range(2)]
+            finally:
+                await client.close()
+
+        got = asyncio.run(go())
+    del FATAL["too large"]
+    assert [(answer.finish, answer.left_out) for answer in got] == [("stop", None)] * 2
+    assert [body["max_tokens"] for body in server.seen] == [65536, 32768, 16384, 8192, 8192]
+    assert ledger.total.failures == 3
+
+
 def test_a_prompt_that_is_too_long_stays_so():
     overflow = ContextOverflow("maximum context length is 8192 tokens", status=400)
     server = Server(LAWS["short"], most=1, refuses=overflow)
@@ -212,6 +253,15 @@ def test_a_prompt_that_is_too_long_stays_so():
     (got,) = play(client, 1)
     assert got is overflow
     assert ledger.total.failures == server.calls <= 9
+
+
+@pytest.mark.parametrize("tokens", [100, 3000])
+def test_what_the_server_itself_cuts_is_a_reply(tokens):
+    answer = Completion("…", "length", PROMPT, tokens)
+    ledger = Ledger(Budget(tokens=10_000))
+    (got,) = play(Metered(ScriptedClient(lambda _: answer, "m"), ledger), 1)
+    assert got is answer
+    assert ledger.total.calls == 1
 
 
 def test_a_server_that_counts_nothing_is_booked_by_estimates():

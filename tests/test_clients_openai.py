@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import logging
+import os
 import pickle
 import subprocess
 import sys
@@ -15,12 +16,19 @@ import fault_server
 import pytest
 from fault_server import error
 
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Integer
 from llm_games.view import View
 from llm_games.wrappers.clients import retry as module
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Request,
+    Sampling,
+)
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
@@ -47,7 +55,7 @@ class Server:
     """
 
     def __init__(self):
-        self.script, self.seen, self.headers, self.times = [], [], [], []
+        self.script, self.seen, self.headers, self.times, self.paths = [], [], [], [], []
         self.now = self.most = 0
         self.lock = threading.Lock()
         self.delay = 0.0
@@ -74,6 +82,7 @@ class Server:
             self.seen.append(body)
             self.headers.append({k.lower(): v for k, v in handler.headers.items()})
             self.times.append(time.monotonic())
+            self.paths.append(handler.path)
             step = self.script[min(len(self.seen), len(self.script)) - 1]
             self.now += 1
             self.most = max(self.most, self.now)
@@ -84,7 +93,8 @@ class Server:
         data = whole if isinstance(whole, bytes) else whole.encode()
         kind = "text/html" if isinstance(said, str) else "application/json"
         handler.send_response(status)
-        handler.send_header("content-type", kind)
+        if "content-type" not in headers:
+            handler.send_header("content-type", kind)
         handler.send_header("content-length", str(len(data) + 50 * ("drop" in headers)))
         for name, value in headers.items():
             handler.send_header(name, value)
@@ -180,6 +190,121 @@ def test_how_an_answer_ended(server, body, text, finish):
     server.script = [(200, body)]
     (got,) = run(OpenAIClient("m", server.url))
     assert (got.text, got.finish) == (text, finish)
+
+
+def message(content="", **more):
+    return completion(content, **more)
+
+
+HM = {"thoughts": "Hm.", "text": '{"bid": 5}'}
+CALL = {"name": "reply", "arguments": '{"bid": 5}'}
+SHAPES = [
+    (message('{"bid": 5}', reasoning_content="Hm."), HM),
+    (message('{"bid": 5}', reasoning="Hm."), HM),
+    (message('{"bid": 5}', reasoning_details=[{"type": "reasoning.text", "text": "Hm."}]), HM),
+    (message('{"bid": 5}', reasoning_details=[{"summary": "H"}, {"data": 1}, {"text": "m."}]), HM),
+    (message([{"type": "text", "text": '{"bid"'}, {"type": "output_text", "text": ": 5}"}]),
+     HM | {"thoughts": ""}),
+    (message([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+              {"type": "text", "text": '{"bid": 5}'}]), HM),
+    (message([{"type": "reasoning", "text": "Hm."}, '{"bid": 5}', {"type": "image_url"}, 7]), HM),
+    (message([{"type": "refusal", "refusal": "No."}]),
+     {"text": "", "refusal": "No.", "finish": "refusal"}),
+    (message(None, reasoning_content="Hm."), {"text": "", "thoughts": "Hm.", "finish": "stop"}),
+    (message(None, reasoning_content=7, reasoning_details="x", refusal=[1]), {"text": ""}),
+    (message(None, tool_calls=[{"id": "1", "type": "function", "function": CALL}]),
+     {"text": '{"bid": 5}', "tool_calls": None}),
+    (message("", tool_calls=[{"function": CALL | {"arguments": {"bid": 5}}}]),
+     {"text": '{"bid": 5}'}),
+    (message(None, function_call=CALL), {"text": '{"bid": 5}'}),
+    (message("x", tool_calls=[None, 7, {}, {"function": 3}]), {"text": "x"}),
+    (message("x", tool_calls="none"), {"text": "x"}),
+    (message("x", finish="MAX_TOKENS"), {"finish": "length"}),
+    (message("x", finish="SAFETY"), {"finish": "refusal"}),
+    (message("x", finish="end_turn"), {"finish": "stop"}),
+    (message("x", finish=None), {"finish": "stop"}),
+    (message("x", usage={"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
+                         "prompt_tokens_details": {"cached_tokens": 80},
+                         "completion_tokens_details": {"reasoning_tokens": 6}}),
+     {"tokens_in": 100, "tokens_cached": 80, "tokens_out": 10, "tokens_reasoning": 6}),
+    (message("x", usage={"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 116,
+                         "completion_tokens_details": {"reasoning_tokens": 6}}),
+     {"tokens_out": 16, "tokens_reasoning": 6}),
+    (message("x", usage={"prompt_tokens": 100, "completion_tokens": 10,
+                         "prompt_cache_hit_tokens": 1e9, "prompt_tokens_details": "x",
+                         "completion_tokens_details": {"reasoning_tokens": 50}}),
+     {"tokens_cached": 0, "tokens_out": 10, "tokens_reasoning": 10}),
+    (message("x", usage=[1]), {"tokens_in": 0, "tokens_out": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "expected"), SHAPES)
+def test_shapes_of_replies(server, body, expected):
+    server.script = [(200, body)]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert {name: getattr(got, name) for name in expected} == expected
+
+
+def pieces(*deltas, finish="stop", usage=True):
+    """Write a streamed answer."""
+    chunks = [{"model": "m-2026", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    if finish:
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    if usage:
+        counts = {"prompt_tokens": 100, "completion_tokens": 10}
+        chunks.append({"choices": [], "usage": counts})
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return "".join([": alive\n\n", *lines, "data: [DONE]\n\n"]).encode()
+
+
+EVENTS = {"content-type": "text/event-stream"}
+
+
+def test_a_streamed_answer_is_put_together(server):
+    call = {"index": 0, "id": "1", "function": {"name": "calc", "arguments": '{"a"'}}
+    rest = {"index": 0, "function": {"arguments": ": 1}"}}
+    server.script = [
+        (200, pieces({"role": "assistant"}, {"reasoning_content": "H"}, {"reasoning_content": "m."},
+                     {"content": '{"bid"'}, {"content": ": 5}"}), EVENTS),
+        (200, pieces({"reasoning_details": [{"text": "Hm."}]},
+                     {"content": [{"type": "text", "text": "x"}]}, finish="length"), EVENTS),
+        (200, pieces({"tool_calls": [call]}, {"tool_calls": [rest, 7]}, 3), EVENTS),
+        (200, completion()),  # a server that does not stream
+    ]  # fmt: skip
+    client = OpenAIClient("m", server.url, stream=True)
+    tools = ({"name": "calc", "description": "", "parameters": {"type": "object"}},)
+    asks = [ASK, ASK, Request(ASK.messages, tools=tools), ASK]
+    whole, cut, called, plain = (run(client, ask)[0] for ask in asks)
+    assert (whole.text, whole.thoughts, whole.finish) == ('{"bid": 5}', "Hm.", "stop")
+    assert (whole.tokens_in, whole.tokens_out, whole.model) == (100, 10, "m-2026")
+    assert (cut.text, cut.thoughts, cut.finish) == ("x", "Hm.", "length")
+    assert called.tool_calls == [{"name": "calc", "arguments": {"a": 1}}]
+    assert plain.text == '{"bid": 5}'
+    assert server.seen[0]["stream"] is True
+    assert server.seen[0]["stream_options"] == {"include_usage": True}
+
+
+BROKEN_STREAMS = [
+    (200, pieces({"content": "half"}, finish=None), EVENTS),
+    (200, pieces({"content": "half"}, finish="error"), EVENTS),
+    (200, b'data: {"choices": [{"del', EVENTS),
+    (200, b'data: {"error": {"message": "the provider is down"}}\n\n', EVENTS),
+    (200, pieces({"content": "half"})[:90], EVENTS | {"drop": "yes"}),
+    (200, b"", EVENTS),
+    (503, error("busy")),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN_STREAMS)
+def test_a_stream_that_breaks_is_a_passing_failure(server, broken):
+    server.script = [broken]
+    assert fails(OpenAIClient("m", server.url, stream=True)).transient
+
+
+def test_a_server_that_refuses_to_stream_is_asked_without(server):
+    server.script = [refusing("stream_options", "stream")]
+    (got,) = run(OpenAIClient("m", server.url, stream=True))
+    assert got.left_out == ["stream", "stream_options"]
 
 
 PASSING = [
@@ -286,8 +411,155 @@ def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(server, name
 @pytest.mark.parametrize("name", ["response_format", "max_tokens"])
 def test_calls_in_flight_together_learn_of_a_refusal_each(server, name):
     server.script, server.delay = [refusing(name)], 0.05
-    got = run(OpenAIClient("m", server.url), *[ASK] * 8)
+    client = OpenAIClient("m", server.url)
+    got = run(client, *[ASK] * 8)
     assert all(isinstance(answer, Completion) for answer in got)
+    assert len(server.seen) == 16
+    run(client)
+    assert len(server.seen) == 17
+
+
+ALL = Sampling(0.5, 0.9, 20, "low", ["\n\n"], {"top_k": 5})
+
+
+def test_every_option_is_sent_by_its_name(server):
+    server.script = [(200, completion())]
+    client = OpenAIClient("m", server.url, service_tier="flex", headers={"X-Team": "a"})
+    run(client, Request(ASK.messages, sampling=ALL, seed=5))
+    assert server.seen[0] == {
+        "model": "m",
+        "messages": [*ASK.messages],
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 20,
+        "seed": 5,
+        "reasoning_effort": "low",
+        "stop": ["\n\n"],
+        "top_k": 5,
+        "service_tier": "flex",
+    }
+    assert server.headers[0]["x-team"] == "a"
+
+
+def test_what_shall_be_left_out_is_never_sent(server):
+    server.script = [(200, completion())]
+    never = ["temperature", "top_p", "max_tokens", "seed", "response_format", "stop"]
+    client = OpenAIClient("m", server.url, leave_out=never)
+    (got,) = run(client, Request(ASK.messages, ASK.question, sampling=ALL))
+    assert set(server.seen[0]) == {"model", "messages", "reasoning_effort", "top_k"}
+    assert got.left_out is None
+
+
+OPTIONAL = ["temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop"]
+OPTIONAL += ["response_format", "reasoning_effort", "service_tier", "top_k"]
+
+
+def test_a_server_that_refuses_every_option_is_adapted_to_once(server):
+    server.script = [refusing(*OPTIONAL)]
+    client = OpenAIClient("m", server.url, service_tier="flex")
+    ask = Request(ASK.messages, ASK.question, sampling=ALL)
+    left = sorted({*OPTIONAL} - {"max_completion_tokens"})
+    assert run(client, ask)[0].left_out == left
+    assert len(server.seen) == 1 + len(OPTIONAL)
+    assert run(client, ask)[0].left_out == left
+    assert len(server.seen) == 2 + len(OPTIONAL)
+    assert set(server.seen[-1]) == {"model", "messages"}
+
+
+LLAMA = (
+    "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+    "'msg': \"Input should be 'text' or 'json_object'\"}]"
+)
+REFUSED = [  # as servers say it
+    (400, error("Unsupported value: 'temperature' does not support 0.5 with this model. Only the "
+                "default (1) value is supported.", param="temperature", code="unsupported_value"),
+     "temperature"),
+    (400, error("bad", param="response_format.json_schema"), "response_format"),
+    (400, {"object": "error", "message": "seed is not supported by this engine", "code": 400},
+     "seed"),
+    (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra"}]},
+     "seed"),
+    (422, {"detail": "Unexpected fields in the request: {'reasoning_effort'}"}, "reasoning_effort"),
+    (500, {"error": {"message": LLAMA, "type": "internal_server_error"}}, "response_format"),
+    (400, error("`temperature` and `top_p` cannot both be specified for this model"),
+     "temperature"),
+    (400, error("`temperature` is deprecated for this model"), "temperature"),
+    (400, [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.',
+                      "status": "INVALID_ARGUMENT"}}], "seed"),
+    (400, error("json_schema is not supported by this model"), "response_format"),
+    (400, error("Provider returned error", metadata={"raw": "top_p: unsupported"}), "top_p"),
+    (404, error("No endpoints found that support stop"), "stop"),
+    (400, error("property 'top_k' is unsupported"), "top_k"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body", "name"), REFUSED)
+def test_refusals_of_options_as_servers_say_them(server, status, body, name):
+    server.script = [(status, json.dumps(body).encode()), (200, completion())]
+    ask = Request(ASK.messages, ASK.question, sampling=ALL)
+    (got,) = run(OpenAIClient("m", server.url), ask)
+    assert got.left_out == [name]
+    assert len(server.seen) == 2
+
+
+KEPT = [  # no refusals of options, though they are named
+    (500, error("the server had to stop")),
+    (500, error("out of memory: seed phase failed")),
+    (503, error("temperature of the rack is too high: not available")),
+    (429, error("max_tokens a minute: limit reached, only 10 left")),
+    (401, error("key not allowed to set temperature")),
+    (400, error("max_tokens is too large: 64000. This model supports at most 4096",
+                param="max_tokens")),
+    (400, error("messages must not be empty")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body"), KEPT)
+def test_errors_that_are_no_refusals_of_options(server, status, body):
+    server.script = [(status, body)]
+    (got,) = run(OpenAIClient("m", server.url), Request(ASK.messages, sampling=ALL))
+    assert (type(got), got.status, got.transient) == (ClientError, status, status >= 429)
+    assert len(server.seen) == 1
+
+
+TOO_LONG = [  # as servers say it
+    (400, error("This model's maximum context length is 128000 tokens. However, your messages "
+                "resulted in 130000 tokens.", param="messages", code="context_length_exceeded")),
+    (400, {"object": "error", "message": "This model's maximum context length is 4096 tokens. "
+           "However, you requested 5000 tokens (4900 in the messages, 100 in the completion)."}),
+    (400, error("'max_tokens' or 'max_completion_tokens' is too large: 500. This model's maximum "
+                "context length is 4096 tokens and your request has 4000 input tokens.")),
+    (400, error("the request exceeds the available context size, try increasing it",
+                type="exceed_context_size_error", code=400)),
+    (400, error("prompt is too long: 208310 tokens > 200000 maximum")),
+    (400, error("input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000")),
+    (400, error("The input token count (1200000) exceeds the maximum number of tokens allowed "
+                "(1048576).")),
+    (400, error("This endpoint's maximum context length is 131072 tokens. However, you requested "
+                "about 140000 tokens.")),
+    (400, error("Trying to keep the first 5000 tokens when context the overflows. However, the "
+                "model is loaded with context length of only 4096 tokens.")),
+    (400, error("the input length exceeds the context length")),
+    (500, error("Requested tokens (600) exceed context window of 512")),
+    (400, error("This model's maximum prompt length is 131072 but the request contains 140000.")),
+    (413, error("Prompt contains 40000 tokens, too large for model with 32768 maximum context "
+                "length")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body"), TOO_LONG)
+def test_a_prompt_that_is_too_long(server, status, body):
+    server.script = [(status, body)]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert (type(got), got.transient, got.status) == (ContextOverflow, False, status)
+    assert len(server.seen) == 1
+
+
+def test_a_filter_of_prompts_is_a_refusal(server):
+    fault = error("The response was filtered", param="prompt", code="content_filter")
+    server.script = [(400, fault)]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert (got.text, got.finish, got.refusal) == ("", "refusal", "The response was filtered")
 
 
 def test_one_schema_may_be_refused_and_another_taken(server):
@@ -489,6 +761,63 @@ def one_decision(policy):
     return policy.act(view, policy.start(game, 0, 1))
 
 
+def test_a_header_may_hold_a_secret_which_never_shows(server, monkeypatch, caplog):
+    monkeypatch.setenv("TEAM_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    client = OpenAIClient("m", server.url, headers={"api-key": "Bearer env:TEAM_KEY"})
+    server.script = [(400, error(f"who is {KEY}?"))]
+    seen = [*outputs(fails(client)), repr(client)]
+    seen += [record.getMessage() + repr(record.args) for record in caplog.records]
+    assert not [text for text in seen if KEY in text]
+    assert server.headers[0]["api-key"] == f"Bearer {KEY}"
+    with pytest.raises(ClientError, match="set the environment variable NO_SUCH"):
+        OpenAIClient("m", server.url, headers={"api-key": "env:NO_SUCH"})
+
+
+def test_no_line_is_logged_for_each_call(server, caplog):
+    caplog.set_level(logging.INFO)
+    server.script = [(200, completion())]
+    run(OpenAIClient("m", server.url))
+    assert caplog.records == []
+
+
+LEFT_OPEN = """
+import asyncio, gc, os, signal, threading
+from fault_server import FaultServer
+from llm_games.wrappers.clients.base import Request
+from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.llm_policy import run_sync
+
+ask = Request(({"role": "user", "content": "hi"},))
+with FaultServer() as server:
+    clients = [OpenAIClient("m", server.url) for _ in range(4)]
+    asyncio.run(clients[0].complete(ask))
+    asyncio.run(clients[0].complete(ask))
+    asyncio.run(clients[1].complete(ask))
+    del clients[1]
+    gc.collect()
+    run_sync(clients[1].complete(ask))
+    server.choose = lambda *_: "hang"
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        asyncio.run(clients[2].complete(ask))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_clients_that_nobody_closed():
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
+
+
 def test_a_secret_is_not_pickled():
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(Secret(KEY))
@@ -509,6 +838,9 @@ def test_a_secret_is_not_pickled():
         ({"api_key": KEY, "api_key_file": "x"}, "only one of"),
         ({"timeout": 0}, "timeout"),
         ({"structured": "perhaps"}, "structured"),
+        ({"tool_calls": "perhaps"}, "tool_calls"),
+        ({"headers": {"X-Key:": "x"}}, "headers"),
+        ({"headers": {"X-Key": 5}}, "headers"),
     ],
 )
 def test_bad_arguments_are_refused_at_once(argument, words):
@@ -516,6 +848,11 @@ def test_bad_arguments_are_refused_at_once(argument, words):
         OpenAIClient(**{"model": "m", "api_key": KEY} | argument)
     assert isinstance(caught.value, LLMGamesError)
     assert KEY not in str(caught.value)
+
+
+def test_an_option_to_leave_out_that_there_is_not():
+    with pytest.raises(UnknownName, match="did you mean 'seed'"):
+        OpenAIClient("m", api_key=KEY, leave_out=["sed"])
 
 
 def test_the_address_can_come_from_the_environment(server, monkeypatch):

@@ -37,7 +37,10 @@ def plan_of(text, overrides=None, folder=None):
         ("seats = [{player = 'tiny', persna = 'x'}]\n" + GOODS, "seats[0].persna; did you mean"),
         ("episodes = 0\n" + GOODS, "episodes = 0: it should be greater than or equal to 1"),
         ("episodes = '5'\n" + GOODS, "episodes = '5': it should be a valid integer"),
-        ("seats = 'tiny'\n" + GOODS, "seats = 'tiny': it should be a valid list"),
+        (
+            "seats = 3\n" + GOODS,
+            'seats = 3: it should be a list of players, such as ["tiny"], or one',
+        ),
         ("seats = [1]\n" + GOODS, "seats[0] = 1: it should be a table"),
         ("seed = -1\n" + GOODS, "seed = -1"),
         (
@@ -65,6 +68,21 @@ def test_mistakes_are_named(tmp_path, text, says):
     with pytest.raises(ConfigError) as caught:
         plan_of(text, folder=tmp_path)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("seats", ['"random"', '["random"]', '{player = "random"}'])
+def test_one_player_alone_sits_on_all_seats(tmp_path, seats):
+    run, game = (
+        plan_of(text, folder=tmp_path)
+        for text in (f"seats = {seats}\n{GOODS}", f"{GOODS}seats = {seats}")
+    )
+    assert [seat.name for seat in run.games[0].seats] == ["random"] * 10
+    assert game.games[0].seats == run.games[0].seats
+    given = Overrides.of(seats="fixed:1", games="public_goods")
+    changed = plan_of(f"{GOODS}seats = {seats}", given, tmp_path)
+    assert {seat.player for seat in changed.games[0].seats} == {"fixed:1"}
+    kept = plan_of(f"{GOODS}seats = 'default'", given, tmp_path)
+    assert {seat.player for seat in kept.games[0].seats} == {"fixed:1"}
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,20 @@ def test_every_block_has_a_language_that_is_run():
     assert kinds <= {"bash", "jinja", "python", "toml"}
 
 
+def write(files, folder):
+    """Write files that blocks are."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        if name.startswith("papers_of_mine/"):
+            (folder / name).with_name("__init__.py").touch()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("code", "files"), blocks("python"))
 def test_python(code, files, tmp_path):
     """As a script of its own, so that it can be registered, pickled and imported."""
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-        if name.startswith("papers_of_mine/"):
-            (tmp_path / name).with_name("__init__.py").touch()
+    write(files, tmp_path)
     (tmp_path / "block.py").write_text(code)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     subprocess.run(
@@ -67,7 +72,10 @@ def test_python(code, files, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "files"), blocks("toml"))
-def test_files_are_experiments(text, files):
+def test_files_are_experiments(text, files, tmp_path, monkeypatch):
+    write(files, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     plan = resolve(parse(tomllib.loads(text), "docs"), "docs")
     assert players(plan.without_keys())
 

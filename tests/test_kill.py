@@ -142,11 +142,14 @@ for line in sys.stdin:
 
 
 class Stem:
-    """A process that has read the package, and forks: what kills a child meets a run."""
+    """A process that has read the package, and forks: what kills a child meets a run.
 
-    def __init__(self):
+    `first` is what it does before.
+    """
+
+    def __init__(self, first=""):
         self.process = subprocess.Popen(
-            [sys.executable, "-c", STEM],
+            [sys.executable, "-c", first + STEM],
             env=os.environ | {"PYTHONPATH": ROOT},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -19,8 +19,10 @@ import pytest
 import llm_games
 from llm_games.benchmarks.cli.human_play import moves, opponents, parameters, payoffs, play_with
 from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.questions import NO_BID, Bid, Choice, SealedBid, Shares, Target
+from llm_games.replies import Reply
 from llm_games.view import View
-from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer
+from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer, show
 from llm_games.wrappers.policy import RandomPolicy
 
 ROOT = str(Path(__file__).parents[1])
@@ -124,6 +126,11 @@ ANSWERS = [
     ("pirate_game", '{"1": 98, "2": 0, "3": 2}', {"1": 98, "2": 0, "3": 2}),
     ("pirate_game", '{"1": 98, "2": 0, "3": 1}', None),
     ("pirate_game", "[98,0,2]", {"1": 98, "2": 0, "3": 2}),
+    ("pirate_game", " 98, 0 2 ", {"1": 98, "2": 0, "3": 2}),
+    ("pirate_game", "98, 0, 3", None),
+    ("pirate_game", "98, 2", None),
+    ("pirate_game", "98, none, 2", None),
+    ("public_goods", "withdraw", None),
     ("english_auction", "withdraw", None),
 ]
 
@@ -141,6 +148,36 @@ def test_answers(game, line, value):
     else:
         assert reply.outcome == "valid", reply
         assert question.value_of(reply.action) == value
+
+
+VOTE = Choice("decision", {"accept": 1, "reject": 0})
+BARE = [
+    *((VOTE, word, 1) for word in ("yes", "Y", "Accept", '"accept"')),
+    *((VOTE, word, 0) for word in ("No.", "n", "reject")),
+    *((Bid("bid", 10, 50), word, NO_BID) for word in ("withdraw", "pass", "None", "null")),
+    (Bid("bid", 10, 50), "12", 12),
+    (SealedBid("bid", 0, 90, 0), "none", NO_BID),
+    (Target("target", {"player_2": 1}, {"player_1": 0}, {}, 2), "nobody", -1),
+]
+
+
+@pytest.mark.parametrize(("question", "line", "action"), BARE)
+def test_words_that_a_person_would_use(question, line, action):
+    assert read_answer(line, question) == Reply("valid", action)
+
+
+def test_a_row_of_numbers_that_does_not_fit_is_told_why():
+    shares = Shares("proposal", (1, 2, 3), 100, 3)
+    assert read_answer("98, 0, 3", shares).why == "the shares add up to 101, not to 100"
+    assert "is not whole shares for the ranks 1 to 3" in read_answer("[98, 2]", shares).why
+
+
+def test_lines_are_broken_between_words(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    show('\nHow many tokens do you put into the pot?\n{"tokens_contributed": 12}')
+    assert capsys.readouterr().out.splitlines() == [
+        *("", "How many tokens do", "you put into the", "pot?", '{"tokens_contributed":', "12}")
+    ]
 
 
 def person(lines):

@@ -280,7 +280,7 @@ def test_fixed_moves():
         ("shade:half", None, "a share from 0 to 1"),
         ("shade", None, "shade:<share>"),
         ("human", None, "llm-games play GAME"),
-        (3, None, "a name such as 'rational' or 'fixed:91', got 3"),
+        (3, None, "3 takes no seat: a player is a name such as 'rational'"),
         ("truthful", "public_goods", "english_auction, sealed_bid_auction"),
     ],
 )

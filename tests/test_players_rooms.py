@@ -13,7 +13,7 @@ from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS as SHARED
 from llm_games.baselines.players import handed, make_player, players_for
 from llm_games.baselines.rules import Kind
-from llm_games.errors import BadParameter, UnknownName, unknown
+from llm_games.errors import BadParameter, LLMGamesError, UnknownName, unknown
 from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.seats import play
 
@@ -157,10 +157,13 @@ def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
     [
         ("no_such_package", "has no module no_such_package.rules"),
         ("llm_games.baselines.games.divide_dollar", "has no module .*divide_dollar.rules"),
-        ("llm_games.games.divide_dollar.rules:Nope", "must define Nope, the rulebook of 'lost'"),
+        (
+            "llm_games.games.divide_dollar.rules:Nope",
+            "there is no game in .*rules 'Nope'; known: DivideDollar, DivideDollarState",
+        ),
     ],
 )
 def test_a_room_without_rules_is_told(monkeypatch, room, says):
     monkeypatch.setitem(rooms.ROOMS, "lost", rooms.Room(room))
-    with pytest.raises(BadParameter, match=says):
+    with pytest.raises(LLMGamesError, match=says):
         game_class("lost")

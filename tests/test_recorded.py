@@ -30,8 +30,19 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+def same(now, before):
+    """Give of what is said now what was said then."""
+    if isinstance(before, dict):
+        return {name: same(now[name], value) for name, value in before.items()}
+    if isinstance(before, list) and len(now) == len(before):
+        return [same(*pair) for pair in zip(now, before, strict=True)]
+    return now
+
+
 def test_its_summary(old, llm_games):
-    assert llm_games("resume", FILE, "--json") == (0, (DATA / "resume.json").read_text(), "")
+    code, out, err = llm_games("resume", FILE, "--json")
+    before = json.loads((DATA / "resume.json").read_text())
+    assert (code, same(json.loads(out), before), err) == (0, before, "")
 
 
 def test_its_comparison(old, llm_games):
@@ -43,14 +54,17 @@ def test_its_export(old, llm_games, tmp_path):
     assert llm_games("export", FILE, "-o", "out")[0] == 0
     for path in sorted((DATA / "export").iterdir()):
         before, now = table(path), table(tmp_path / "out" / path.name)
-        assert [{name: row[name] for name in before[0]} for row in now] == before, path.name
+        assert same(now, before) == before, path.name
 
 
 @pytest.mark.slow
 def test_its_report(old, llm_games, tmp_path):
     assert llm_games("report", FILE, "-o", "out")[0] == 0
     for path in sorted((DATA / "tables").iterdir()):
-        assert table(tmp_path / "out" / "tables" / path.name) == table(path), path.name
+        before, now = table(path), table(tmp_path / "out" / "tables" / path.name)
+        if path.stem == "scores":  # the books do not say what an episode cost
+            assert {row.pop("cost") for row in before} == {""}
+        assert same(now, before) == before, path.name
 
 
 def test_it_says_which_version_plays_it_again(old, llm_games):

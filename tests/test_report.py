@@ -2,6 +2,7 @@ import csv
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Store
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
+from llm_games.wrappers.clients.budget import Usage
 
 OUTCOMES = ("valid", "valid", "valid", "unparsable", "out_of_range", "refused", "truncated")
 
@@ -317,13 +319,21 @@ def test_games_outside_the_benchmark_have_no_scores(tmp_path, game, params):
     assert not re.search(r"\bnan\b", text)
 
 
-def test_costs_by_the_runs_prices(tmp_path):
-    prices = {"openai:some-model at a server": {"input": 2.0, "output": 0.0}}
+def test_tokens_and_costs_are_those_of_the_books(tmp_path):
+    prices = {"m": {"input": 2.0, "output": 0.0}}
     path = write_run(tmp_path / "run.db", ["battle_royale"], episodes=1, config={"prices": prices})
-    page(path)
-    [row] = rows_of(tmp_path / "tables/scores.csv")
-    assert float(row["cost"]) == pytest.approx(int(row["tokens_in"]) * 2e-6)
-    assert int(row["tokens_in"]) > 0
+    with Store.open(path) as store:
+        for seat, calls in (("", 1), ("battle_royale/player_0", 5), ("battle_royale/player_1", 7)):
+            store.spend("m", seat, Usage(calls, 1, 100 * calls, 10, 1.0, Decimal(calls) / 3, 4, 5))
+    text = Text(page(path)).text
+    assert "calls 13 tokens in / out 1,300 / 30 cost 4.3333" in text
+    assert re.search(r"greetings – 1 100 10 0.3333", text)
+    assert re.search(r"battle_royale \d+ 12 1,200 20 4.0000 ", text)
+    [row] = rows_of(tmp_path / "tables/players.csv")
+    assert Decimal(row["cost"]) == pytest.approx(Decimal(4))
+    assert [row[f"tokens_{kind}"] for kind in ("in", "out", "cached", "reasoning")] == [
+        *("1200", "20", "8", "10")
+    ]
 
 
 def test_two_runs_compared(tmp_path):

@@ -6,9 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fault_server import completion, error
 from hypothesis import given
 from hypothesis import strategies as st
 from playing import sampled
+from test_clients_openai import Server
 from test_run import content
 
 from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
@@ -27,6 +29,7 @@ from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.wrappers.clients.openai import OpenAIClient, rendered
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.tools import BadCall, Parameter, Tool, ToolFailed
@@ -480,3 +483,173 @@ def test_the_experiment_with_a_plug_in(tmp_path):
     play_run(lambda: start(plan, path), plan, players(plan))
     with Records.open_readonly(path) as records:
         assert replay(records).differences == ()
+
+
+# -- native calls ----------------------------------------------------------------------------------
+
+
+def native(*calls, text=""):
+    """Return the completion of a model that calls tools natively: each a name and arguments."""
+    made = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    return Completion(text, tool_calls=made)
+
+
+def test_a_native_call_is_run_and_told_as_a_tools_message():
+    decision, memory, requests = decide([native(("echo", {"word": "hello"})), FIVE])
+    assert [a.outcome for a in decision.attempts] == ["tool", "valid"]
+    assert decision.attempts[0].tool_calls == [{"name": "echo", "arguments": {"word": "hello"}}]
+    said, told = requests[1].messages[len(requests[0].messages) :]
+    assert said == {"role": "assistant", "content": call(word="hello")}
+    assert told["role"] == "tool"
+    assert told["content"].startswith('The tool says: "seat 0 says hello 1 times"\n')
+    assert "echo" not in str(memory)
+    (offered,) = requests[0].tools
+    assert (offered["name"], offered["description"]) == ("echo", "says a word")
+    assert offered["parameters"]["required"] == ["word"]
+    assert offered["parameters"]["properties"]["times"] == {
+        "type": "integer",
+        "description": "how often",
+    }
+
+
+def test_native_calls_of_one_reply_are_run_in_turn_as_many_as_there_may_be():
+    many = native(*[("echo", {"word": word}) for word in "abc"])
+    decision, _, requests = decide([many, FIVE], max_tool_calls=2)
+    assert [a.outcome for a in decision.attempts] == ["tool", "valid"]
+    roles = [message["role"] for message in requests[1].messages[len(requests[0].messages) :]]
+    assert roles == ["assistant", "tool"] * 2
+    assert requests[1].tools == ()
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "shown"),
+    [
+        (("ecko", {"word": "a"}), "unknown_tool", {"tool": "ecko", "arguments": {"word": "a"}}),
+        (("no name!", {}), "unknown_tool", {"tool": "unknown", "arguments": {}}),
+        (("echo", '{"word": '), "bad_call", {"tool": "echo", "arguments": {}}),
+        (("echo", [1]), "bad_call", {"tool": "echo", "arguments": {}}),
+        (("echo", {"word": 5}), "bad_call", {"tool": "echo", "arguments": {"word": 5}}),
+        (("echo", {"word": "a" * 9000}), "", {"tool": "echo", "arguments": {}}),
+    ],
+)
+def test_a_bad_native_call_is_told_and_counted_and_shown_as_servers_take_it(made, kind, shown):
+    decision, _, requests = decide([native(made), FIVE], max_attempts=1)
+    assert (decision.attempts[0].outcome, decision.attempts[0].detail) == ("tool", kind)
+    assert json.loads(requests[1].messages[-2]["content"]) == shown
+    assert decision.action == 5
+
+
+def test_a_refusal_with_a_call_is_a_refusal():
+    refused = Completion("", "refusal", tool_calls=[{"name": "echo", "arguments": {"word": "a"}}])
+    decision, *_ = decide([refused, FIVE])
+    assert decision.attempts[0].outcome == "refused"
+
+
+class Calling:
+    """A server whose model calls the calculator first, natively if it may, then gives 5."""
+
+    def __init__(self, natively=True):
+        self.natively, self.seen = natively, []
+
+    def __call__(self, body):
+        self.seen.append(body)
+        if "tools" in body and not self.natively:
+            return 400, error('"auto" tool choice requires --enable-auto-tool-choice to be set')
+        heard = [m["role"] for m in body["messages"]]
+        asked = "tool" if self.natively else "assistant"
+        if asked in heard or "once" not in body["messages"][-1]["content"]:
+            return 200, completion(FIVE)
+        if not self.natively:
+            return 200, completion(call("calculator", expression="1+1"))
+        function = {"name": "calculator", "arguments": '{"expression": "1+1"}'}
+        made = [{"id": "x", "type": "function", "function": function}]
+        return 200, completion(None, "tool_calls", tool_calls=made)
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("how", ["native", "auto", "json", "refused"])
+def test_a_server_hears_calls_in_its_own_form_if_it_has_one(server, how):
+    calling = Calling(natively=how != "refused" and how != "json")
+    server.script = [calling]
+    settings = {"tool_calls": "auto" if how == "refused" else how}
+    client = OpenAIClient("m", server.url, **settings)
+    policy = LLMPolicy(client, tools=[TOOLS["calculator"]], max_tool_calls=1)
+    for _ in range(2):
+        decision, _ = policy.act(first_view(), policy.start(GAME, 0, 1))
+        assert [a.outcome for a in decision.attempts] == ["tool", "valid"]
+    last = calling.seen[-1]["messages"]
+    assert len(calling.seen) == 4 + (how == "refused")
+    assert "tools" not in calling.seen[-1]  # no calls are left
+    assert ("tools" in calling.seen[-2]) == (how in ("native", "auto"))
+    heard = "tool" if how in ("native", "auto") else "user"
+    assert [m["role"] for m in last[-2:]] == ["assistant", heard]
+    assert ("anyOf" in json.dumps(calling.seen[-2])) == (how in ("json", "refused"))
+
+
+def test_a_server_that_must_call_natively_and_refuses_is_an_error(server):
+    server.script = [Calling(natively=False)]
+    client = OpenAIClient("m", server.url, tool_calls="native")
+    policy = LLMPolicy(client, tools=[TOOLS["calculator"]])
+    with pytest.raises(ClientError, match="tool choice requires"):
+        policy.act(first_view(), policy.start(GAME, 0, 1))
+
+
+def test_a_chat_with_calls_is_written_in_the_servers_form():
+    chat = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": call(word="a")},
+        {"role": "tool", "content": "a"},
+        {"role": "assistant", "content": FIVE},
+    ]
+    _, made, heard, last = rendered(chat, native=True)
+    (one,) = made["tool_calls"]
+    assert one["function"] == {"name": "echo", "arguments": '{"word": "a"}'}
+    assert heard == {"role": "tool", "content": "a", "tool_call_id": one["id"]}
+    assert last == chat[-1]
+    assert [m["role"] for m in rendered(chat, native=False)] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+    assert chat[1]["content"] == call(word="a")
+
+
+def natively(request):
+    """Answer as `answer` does, calls natively."""
+    said = answer(request)
+    if said.startswith('{"tool"'):
+        made = json.loads(said)
+        return native((made["tool"], made["arguments"]))
+    return said
+
+
+def test_a_run_with_native_calls_is_recorded_and_plays_again_and_goes_on(tmp_path, registry):
+    path, other = tmp_path / "a.db", tmp_path / "b.db"
+    expected, count = played(path, natively), 0
+    with Records.open_readonly(path) as records:
+        rows = [row for e in records.episodes() for row in records.attempts(e.id)]
+        done = replay(records)
+    assert any(row.tool_calls for row in rows)
+    assert {(row.outcome, row.detail) for row in rows} >= {("tool", ""), ("tool", "bad_call")}
+    assert done.differences == ()
+
+    def dies(request):
+        nonlocal count
+        count += request.question is not None
+        if count > 25:
+            raise ClientError("the server is gone")
+        return natively(request)
+
+    with pytest.raises(RunStopped):
+        played(other, dies, max_tables=1)
+    asking(natively)
+    plan = plan_of()
+    play_run(lambda: Store.open(other), plan, players(plan))
+    assert content(other) == expected

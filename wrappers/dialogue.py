@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from llm_games.errors import BadParameter
 from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Question
-from llm_games.replies import Reply
+from llm_games.replies import Reply, split_thoughts
 from llm_games.wrappers.chat import Chat, Message
 from llm_games.wrappers.policy import Attempt
 
@@ -22,6 +22,10 @@ GUESS = 0.25
 """Tokens of each byte of a prompt, until the server has counted one."""
 MARGIN = 1.1
 """How much longer a prompt may be than the last one that was counted lets expect."""
+
+
+PLANS = ("plan", "replan")
+"""Kinds of the exchanges that bring a plan into force."""
 
 
 class Exchange(NamedTuple):
@@ -89,11 +93,13 @@ class Dialogue:
 
     def without(self, oldest: int) -> Dialogue:
         """Return it without its oldest exchanges, at least one; its latest plan stays, first."""
+        if oldest <= 0:
+            return self
         said = list(self)
-        plans = [i for i, exchange in enumerate(said) if exchange.kind in ("plan", "replan")]
+        plans = [i for i, exchange in enumerate(said) if exchange.kind in PLANS]
         kept = [said[i] for i in plans[-1:] if i < oldest]
         left = kept + said[max(oldest, len(kept) + 1) :]
-        return Dialogue.of(self.rules, left) if oldest > 0 and len(left) < len(said) else self
+        return Dialogue.of(self.rules, left) if len(left) < len(said) else self
 
     def over(self, moves: float, size: float = ALL) -> int:
         """Return how many of its oldest exchanges are beyond so many moves, or bytes."""
@@ -196,11 +202,15 @@ class Remembering:
 
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
         """Return what is kept of an answer."""
-        canonical = question.reply(reply.action) if reply.outcome == "valid" else ""
-        last = attempts[-1]
-        kept = canonical if self.remember == "answers" else last.text.strip() or canonical
-        if kept and last.thoughts and self.thoughts == "keep":
-            return f"<think>\n{last.thoughts.strip()}\n</think>\n\n{kept}"
+        last, kept = attempts[-1], ""
+        thoughts, said = split_thoughts(last.text, last.finish)
+        if reply.outcome == "valid":
+            kept = question.reply(reply.action)
+        if self.remember == "replies":
+            kept = said.strip() or kept
+        thoughts = "\n".join(filter(None, (last.thoughts.strip(), thoughts.strip())))
+        if kept and thoughts and self.thoughts == "keep":
+            return f"<think>\n{thoughts}\n</think>\n\n{kept}"
         return kept
 
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -14,6 +17,10 @@ from llm_games.replies import Reply, read_reply
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
+
+MEANT = dict.fromkeys(("none", "nothing", "nobody", "pass", "withdraw", "miss"), "null")
+"""What a person may say, in JSON, besides the words that a question offers."""
+MEANT |= {"yes": '"accept"', "y": '"accept"', "no": '"reject"', "n": '"reject"'}
 
 
 class PersonLeft(LLMGamesError):
@@ -29,10 +36,10 @@ class HumanClient:
     def __init__(
         self,
         read: Callable[[], Awaitable[str]] | None = None,
-        write: Callable[[str], None] = print,
+        write: Callable[[str], None] | None = None,
         name: str = "human",
     ) -> None:
-        self.name, self._read, self._write = name, read or read_line, write
+        self.name, self._read, self._write = name, read or read_line, write or show
         self._shown: set[tuple[Who, str]] = set()
         self._turn = asyncio.Lock()
 
@@ -50,7 +57,8 @@ class HumanClient:
             for text in (*fresh, request.messages[-1]["content"]):
                 self._write(f"\n{text}")
             if request.question is not None:
-                self._write(f"(A bare answer will do: {request.question.wanted()}. Ctrl-D leaves.)")
+                wanted = re.sub(r"\bnull\b", '"none"', request.question.wanted())
+                self._write(f"(A bare answer will do: {wanted}. Ctrl-D leaves.)")
             while True:
                 try:
                     line = await self._read()
@@ -88,7 +96,11 @@ class HumanPolicy(LLMPolicy):
 
 
 def read_answer(line: str, question: Question) -> Reply:
-    """Read a person's line: a JSON object as a model would write it, or the bare value."""
+    """Read a person's line: a JSON object as a model would write it, or the bare value.
+
+    That is also a word for null or for another word, see `MEANT`, and numbers in a row where they
+    have names, such as ``99, 0, 1`` for the shares of three.
+    """
     whole = read_reply(line, question)
     if whole.outcome != "unparsable" or f'"{question.key}"' in line:
         return whole
@@ -97,7 +109,20 @@ def read_answer(line: str, question: Question) -> Reply:
         json.loads(bare)
     except (ValueError, RecursionError):
         bare = json.dumps(bare)
-    return read_reply(f'{{"{question.key}": {bare}}}', question)
+    ways = [bare, MEANT.get(line.strip(" .!").lower(), bare)]
+    names, numbers = question.value_schema().get("properties", ()), re.findall(r"[^\s,;]+", line)
+    if len(names) == len(numbers := [number.strip("[]()") for number in numbers]):
+        ways.append(json.dumps(dict(zip(names, numbers, strict=True))))
+    replies = [read_reply(f'{{"{question.key}": {value}}}', question) for value in ways]
+    known = ("unparsable", "out_of_range", "valid")  # the best, of equals the first
+    return max(replies, key=lambda reply: known.index(reply.outcome))
+
+
+def show(text: str) -> None:
+    """Print a text whose lines are broken between words, at the terminal's width."""
+    width = shutil.get_terminal_size().columns
+    for line in text.split("\n"):
+        print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
 
 
 async def read_line() -> str:

@@ -8,6 +8,7 @@ import itertools
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,16 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
-from llm_games.wrappers.dialogue import ALL, ChatMemory, Dialogue, Exchange, Remembering, joined
+from llm_games.wrappers.dialogue import (
+    ALL,
+    PLANS,
+    ChatMemory,
+    Dialogue,
+    Exchange,
+    Remembering,
+    joined,
+)
+from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decision, Note, Policy
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
@@ -37,7 +47,7 @@ class Answer(NamedTuple):
 
     reply: Reply
     attempts: tuple[Attempt, ...]
-    memory: ChatMemory
+    memory: Any
     """with the dialogue in which it was asked"""
     notes: tuple[Note, ...] = ()
 
@@ -59,7 +69,7 @@ class LLMPolicy(Policy):
     Text only grows at its end, so that a server can reuse what it has read.
 
     Args:
-        client: where completions come from.
+        client: where completions come from; or an async function of a request, see `Function`.
         prompts: the wording, ``"v1"`` … ``"v5"`` or a file in `prompt_folder`.
         prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
         reasoning: ask for an explanation before the answer.
@@ -119,6 +129,8 @@ class LLMPolicy(Policy):
         sampling: Sampling | None = None,
         **drawing: Any,
     ) -> None:
+        if iscoroutinefunction(client):
+            client = client_of(client)
         if not isinstance(client, Client):
             raise BadParameter(
                 f"client must have a name, complete and close, got {type(client).__name__}"
@@ -239,9 +251,9 @@ class LLMPolicy(Policy):
         while reply.outcome != "valid" and left:
             asked = bench.question(question) if bench else question
             again = prompts.again(why, question, self.reasoning) if why else ""
-            said, seed = bench.said if bench else (), next(seeds)
-            while True:
-                made = calls + len(attempts)
+            seed, attempt = next(seeds), None
+            while attempt is None:
+                made, said = calls + len(attempts), bench.said if bench else ()
                 request = Request(
                     messages=memory.dialogue.now(*now, said=said, again=again),
                     question=asked if self.structured else None,
@@ -250,13 +262,14 @@ class LLMPolicy(Policy):
                     seed=seed,
                     who=view.who._replace(call=made),
                     kind=kind,
+                    view=view,
+                    tools=bench.offers() if bench else (),
                 )
                 try:
                     self._check_fits(memory, request)
                     attempt, reply = await self._attempt(request, asked, bench)
-                    break
                 except ContextOverflow as fault:
-                    if kind == "summary":
+                    if kind == "summary":  # it is done without
                         return Answer(reply, attempts, memory)
                     memory, more, noted = await self._shorter(view, memory, fault, made)
                     attempts, notes = attempts + more, notes + noted
@@ -277,8 +290,9 @@ class LLMPolicy(Policy):
         """Make one call; return it, and how it was read."""
         completion = await self.client.complete(request)
         reply = read_reply(completion.text, question, self.reading, completion.finish)
-        if bench and isinstance(reply.action, Call):
-            why, detail = bench.call(reply.action)
+        native = completion.finish != "refusal" and completion.tool_calls
+        if bench and bench.left and (native or isinstance(reply.action, Call)):
+            why, detail = bench.native(native) if native else bench.call(reply.action)
             reply = Reply("tool", why=why, detail=detail)
         attempt = Attempt(
             **vars(completion),
@@ -334,14 +348,15 @@ class LLMPolicy(Policy):
 
     async def _cut(self, view: View, memory: Any, many: int, calls: int, why: str) -> _Cut:
         """Let the oldest exchanges fall out, summed up if they shall be, and note it down."""
-        old, attempts, summary = memory.dialogue, (), None
-        many = min(max(many, 2), len(old))  # one of them may be a plan, which stays
-        older, left = old.first(many), old.without(many)
+        old, left = memory.dialogue, memory.dialogue.without(many)
+        attempts: tuple[Attempt, ...] = ()
         noted: dict[str, Any] = {"left_out": len(old) - len(left), "why": why}
+        # With a plan that stays, since it may stand before what falls out.
+        older = old.first(noted["left_out"] + any(said.kind in PLANS for said in [*left][:1]))
         if self._sums_up(view.game) and any(said.kind != "summary" for said in older):
             question = Text("summary", "what you want to remember, in a few sentences")
             request = self._prompts(view.game).summary(question.form(self.reasoning))
-            found = await self.ask(
+            reply, attempts, *_ = await self.ask(
                 view,
                 dataclasses.replace(memory, dialogue=older),
                 (request,),
@@ -351,12 +366,12 @@ class LLMPolicy(Policy):
                 max_attempts=self.max_attempts,
                 kind="summary",
             )
-            attempts, reply = found.attempts, found.reply
-            noted["summary"] = summary = reply.action if reply.outcome == "valid" else None
-        if summary is not None:
-            told = Exchange(request, question.reply(summary), "summary")
-            summed_up = Dialogue.of(old.rules, [told, *left])
-            left = summed_up if summed_up.size < old.size else left
+            noted["summary"] = None
+            if reply.outcome == "valid":
+                told = Exchange(request, question.reply(reply.action), "summary")
+                summed_up = Dialogue.of(old.rules, [told, *left])
+                if summed_up.size < old.size:
+                    left, noted["summary"] = summed_up, reply.action
         after = dataclasses.replace(memory, dialogue=left)
         return _Cut(after, attempts, (Note("memory", noted),))
 

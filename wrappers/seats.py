@@ -16,8 +16,9 @@ from llm_games.questions import Action
 from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
-from llm_games.view import Who
-from llm_games.wrappers.llm_policy import run_sync
+from llm_games.view import View, Who
+from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
+from llm_games.wrappers.own import player_of
 from llm_games.wrappers.policy import Decision, Note, Policy
 
 
@@ -63,8 +64,25 @@ class Episode:
     seed: int
     state: Any
     steps: list[Step] = field(default_factory=list)
+    """all, or none if each was handed on as it was made, see `play_table`"""
+    length: int = 0
+    """how many there were"""
+    last: Step | None = None
+    """the last of them"""
     afterwards: dict[int, Decision] = field(default_factory=dict)
     """what players did on looking back at it, by seat, see `Policy.finish`"""
+
+    def __post_init__(self) -> None:
+        """Nothing is paid yet."""
+        self.payoffs: PerPlayer = np.zeros(self.game.players)
+        """each seat's payoff over all steps, float64"""
+
+    def add(self, step: Step, keep: bool) -> None:
+        """Count a step that was made, and keep it or let go of it."""
+        self.length, self.last = self.length + 1, step
+        self.payoffs = self.payoffs + step.outcome.rewards
+        if keep:
+            self.steps.append(step)
 
     @property
     def over(self) -> bool:
@@ -75,12 +93,6 @@ class Episode:
     def void(self) -> bool:
         """Return whether a broken rule ended the game without a score."""
         return bool(self.state.void)
-
-    @property
-    def payoffs(self) -> PerPlayer:
-        """Return each seat's payoff over all steps, float64."""
-        rewards = (step.outcome.rewards for step in self.steps)
-        return np.sum([np.zeros(self.game.players), *rewards], axis=0)
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -130,9 +142,15 @@ class Seats:
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
         waiting = [seat for seat in asked if seat in self._wait]
-        decide = (self.policies[s].decide(sight.view(s), self._memories[s]) for s in waiting)
+        decide = (self._decide(sight.view(seat)) for seat in waiting)
         answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
         return self._decided(asked, answers)
+
+    async def _decide(self, view: View) -> tuple[Decision, Any]:
+        try:
+            return await self.policies[view.seat].decide(view, self._memories[view.seat])
+        except Exception as error:
+            raise self._noted(error, view) from error.__cause__
 
     def ask_now(self) -> dict[int, Decision]:
         """Ask them from code that cannot wait."""
@@ -146,9 +164,21 @@ class Seats:
         decisions, sight = {}, self.table.ready()
         for seat in asked:
             if seat not in answers:
-                answers[seat] = self.policies[seat].act(sight.view(seat), self._memories[seat])
+                view = sight.view(seat)
+                try:
+                    answers[seat] = self.policies[seat].act(view, self._memories[seat])
+                except Exception as error:
+                    raise self._noted(error, view) from error.__cause__
             decisions[seat], self._memories[seat] = answers[seat]
         return decisions
+
+    def _noted(self, error: Exception, view: View) -> Exception:
+        """Note in whose seat an error was made."""
+        who, name = view.who, self.policies[view.seat].name
+        error.add_note(
+            f"({name!r} on seat {who.seat} of {who.run}, episode {who.episode}, step {who.step})"
+        )
+        return error
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""
@@ -185,7 +215,8 @@ async def play_table(
         game: the rules.
         policies: one for each seat; the same one may sit on several.
         seed: the chance of the game and each seat's randomness come from it.
-        on_step: awaited after each step, before anybody is asked again.
+        on_step: awaited after each step, before anybody is asked again; the episode then keeps no
+            steps, so that a long one takes no more memory.
         max_steps: stop after so many; needed where the game itself has no limit.
         recalled: by seat, notes of the game before, in a series of games.
         given: by name, what chance would else decide, see `Rulebook.reset`.
@@ -204,9 +235,10 @@ async def play_table(
         decisions = await seats.ask()
         outcome = table.step(moves_of(decisions))
         episode.state = table.state
-        episode.steps.append(Step(len(episode.steps), decisions, outcome))
+        step = Step(episode.length, decisions, outcome)
+        episode.add(step, keep=on_step is None)
         if on_step is not None:
-            await on_step(episode.steps[-1])
+            await on_step(step)
         seats.hear()
     if episode.over:
         episode.afterwards = await seats.finish()
@@ -214,8 +246,8 @@ async def play_table(
 
 
 def play(
-    game: Rulebook | str,
-    policies: Sequence[Policy],
+    game: Rulebook | type[Rulebook] | str,
+    policies: Sequence[Any],
     seed: int = 0,
     *,
     max_steps: int | None = None,
@@ -224,14 +256,19 @@ def play(
 ) -> Episode:
     """Play one table and wait for its end, see `play_table`.
 
-    A game may be given by name, with the `parameters` that `llm_games.rulebook` takes.
+    A game may be given by name or as a class, with the `parameters` that `llm_games.rulebook`
+    takes; players also as clients or plain functions, see `player_of`.
     """
-    if isinstance(game, str):
-        game = rulebook(game, **parameters)
-    elif parameters:
-        raise BadParameter(f"{sorted(parameters)[0]!r}: parameters go with a game's name only")
+    game = rulebook(game, **parameters)
+    if isinstance(policies, list | tuple):
+        policies = [p if isinstance(p, Policy | str) else _policy(p) for p in policies]
     episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
     return episode
+
+
+def _policy(thing: Any) -> Policy:
+    found = player_of(thing)
+    return found if isinstance(found, Policy) else LLMPolicy(found)
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:

@@ -1,8 +1,8 @@
 """Tools: what a language model may call, or is always told, before it decides.
 
-A call is a JSON object in place of the answer: ``{"tool": "calculator", "arguments": {…}}``. Calls
-in plain text work with every server and local model, and a recorded run plays them again word for
-word; function calling, as some servers have it, works with these alone and differs between them.
+A call is a JSON object in place of the answer: ``{"tool": "calculator", "arguments": {…}}``, which
+works with every server and local model. Where the server lets a model call functions natively, it
+may do so: such a call stands in the chat in the same form, its result as a message of role "tool".
 """
 
 from __future__ import annotations
@@ -133,6 +133,16 @@ class Tool:
         parameters = [{"name": name} | vars(p) for name, p in self.parameters.items()]
         return {"name": self.name, "summary": self.summary, "parameters": parameters}
 
+    def offered(self) -> dict[str, Any]:
+        """Return what a server hears of it that lets models call it natively."""
+        arguments: dict[str, Any] = {
+            name: {"type": p.kind, "description": p.meaning} for name, p in self.parameters.items()
+        }
+        for one in arguments.values():
+            one |= {"items": {}} if one["type"] == "array" else {}
+        parameters = object_of(arguments, self._needed())
+        return {"name": self.name, "description": self.summary, "parameters": parameters}
+
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         """Return the JSON schema of a call, with an explanation first if asked for."""
         arguments = {name: {"type": p.kind} for name, p in self.parameters.items()}
@@ -221,7 +231,19 @@ class Bench:
         both: Any = OrCall(question, [*self._tools.values()]) if self.left else question
         return cast(Question, both)
 
-    def call(self, call: Call) -> tuple[str, str]:
+    def offers(self) -> tuple[dict[str, Any], ...]:
+        """Return what may be called natively now."""
+        return tuple(tool.offered() for tool in self._tools.values()) if self.left else ()
+
+    def native(self, calls: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+        """Run native calls of one reply, as many as there may be; return as `call` does."""
+        done = [
+            self.call(Call(made["name"], made["arguments"]), native=True)
+            for made in [*calls][: self.left]
+        ]
+        return next((bad for bad in done if bad[1]), ("", ""))
+
+    def call(self, call: Call, native: bool = False) -> tuple[str, str]:
         """Run a call; return what was wrong with it, in words and in a word, "" if nothing."""
         self.left -= 1
         why = kind = ""
@@ -237,6 +259,11 @@ class Bench:
         assert question is not None
         told = self._prompts.result(said, bool(why), self.left, question, self._reasoning)
         made = json.dumps({"tool": call.tool, "arguments": call.arguments}, default=float)
+        if native:  # to be shown in the server's form, which takes plain names and objects alone
+            fits = isinstance(call.arguments, Mapping) and len(made) <= LONGEST
+            shown = {"tool": name if _NAME.fullmatch(name) else "unknown", "arguments": {}}
+            made = made if fits and shown["tool"] == name else json.dumps(shown)
         made = made if len(made) <= LONGEST else '{"tool": "...", "arguments": {}}'
-        self.said += ({"role": "assistant", "content": made}, {"role": "user", "content": told})
+        hearing = "tool" if native else "user"
+        self.said += ({"role": "assistant", "content": made}, {"role": hearing, "content": told})
         return why, kind

@@ -38,8 +38,8 @@ app = typer.Typer(
 
 _runs = (run.run, run.resume, look.report, look.compare, look.replay, look.watch, look.export)
 for _command in (*_runs, look.rate, games.play, games.list_all, games.show, games.serve_tiny):
-    _short, _name = str(_command.__doc__).partition("\n")[0], {games.list_all: "list"}.get(_command)
-    app.command(_name, short_help=_short)(_command)
+    _short, _name = str(_command.__doc__).partition("\n")[0], _command.__name__
+    app.command(_name.removesuffix("_all").replace("_", "-"), short_help=_short)(_command)
 app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, or shrink it.")
 
 

@@ -36,7 +36,12 @@ Scoring = Annotated[
 OpenIt = Annotated[bool, Option("--open", help="open the report in a browser")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="no progress bar, no table")]
 BaseUrl = Annotated[
-    str | None, value("URL", "the OpenAI-compatible server of openai:MODEL players")
+    str | None,
+    value(
+        "URL",
+        "the OpenAI-compatible server of openai:MODEL players; one on this machine gets no key "
+        "unless a file names it",
+    ),
 ]
 
 

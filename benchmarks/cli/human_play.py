@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines.deviation import deviation, has_deviation
-from llm_games.baselines.players import make_player, players_for
+from llm_games.baselines.players import make_player, on_server, players_for
 from llm_games.benchmarks.runs.config import ConfigError, GameSettings, checked
 from llm_games.benchmarks.runs.plan import check, params_of
 from llm_games.errors import LLMGamesError
@@ -18,7 +18,7 @@ from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 from llm_games.view import View
 from llm_games.words import Prompts
-from llm_games.wrappers.human import HumanPolicy
+from llm_games.wrappers.human import HumanPolicy, show
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import Episode, Seats, moves_of, play_table
@@ -70,7 +70,7 @@ def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -
             f"give one for all of them, or {others}"
         )
     specs = [*specs] * others if len(specs) == 1 else specs
-    return [make_player(spec, game, server if spec.startswith("openai:") else {}) for spec in specs]
+    return [make_player(spec, game, server if on_server(spec) else {}) for spec in specs]
 
 
 def play_with(
@@ -79,7 +79,7 @@ def play_with(
     person: HumanPolicy,
     others: Sequence[Policy],
     seed: int,
-    write: Callable[[str], None] = print,
+    write: Callable[[str], None] = show,
 ) -> Episode:
     """Play a person's game to the end, and show the last report too; `others` sit in their order.
 
@@ -145,4 +145,4 @@ def _written(view: View, decision: Decision) -> str:
     value = view.question.value_of(decision.action)
     if isinstance(value, dict):
         return ", ".join(f"{key}: {share}" for key, share in value.items())
-    return "null" if value is None else str(value)
+    return "none" if value is None else str(value)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,11 +25,15 @@ CacheFile = Annotated[
 NoCache = Annotated[bool, Option("--no-cache", help="keep no replies and use none")]
 Calls = Annotated[int | None, value("N", "stop before there are more calls of models")]
 Tokens = Annotated[int | None, value("N", "of prompts and replies")]
-Money = Annotated[float | None, value("X", "in the currency of the prices in the file")]
+Money = Annotated[float | None, value("X", "in the currency of the prices; of known ones dollars")]
 PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
 MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
 MaxWait = Annotated[
     float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
+Assigned = Annotated[
+    list[str] | None,
+    value("NAME=VALUE", "any setting of a model's player, as in TOML; can be repeated", "--set"),
 ]
 
 
@@ -66,6 +71,7 @@ def run(
     scoring: common.Scoring = None,
     base_url: common.BaseUrl = None,
     max_wait: MaxWait = None,
+    assigned: Assigned = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -94,7 +100,9 @@ def run(
     given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
     given |= _costs(context)
     past = int(memory) if memory is not None and memory.isdecimal() else memory
-    plan = plan_of(source, Overrides.of(seats=seat, games=game, memory=past, **given))
+    overrides = Overrides.of(seats=seat, games=game, memory=past, **given)
+    settings = {**overrides.settings, **_settings(assigned or [], overrides.settings)}
+    plan = plan_of(source, replace(overrides, settings=settings))
     if dry_run:
         _dry_run(plan, as_json)
         return
@@ -129,7 +137,7 @@ def resume(
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
-        plan = plan.with_patience(max_wait)
+        plan = plan.with_patience(max_wait).with_own({})
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
     if owed:
@@ -137,6 +145,28 @@ def resume(
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, as_json, quiet, report_to, open_it)
+
+
+def _settings(assigned: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Read ``NAME=VALUE``: a value of TOML, or a word as it is."""
+    import tomllib
+
+    from llm_games.benchmarks.runs.config import ConfigError
+
+    given: dict[str, Any] = {}
+    for pair in assigned:
+        name, sign, text = pair.partition("=")
+        if not sign or not name.strip():
+            raise ConfigError(f"--set {pair}: write NAME=VALUE, such as temperature=default")
+        if (name := name.strip()) in {*given, *named}:
+            raise ConfigError(f"--set {pair}: {name} is given twice")
+        try:
+            given[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            if not text.strip() or set(text) & set("[]{}\"'"):
+                raise ConfigError(f"--set {pair}: {text!r} is no value of TOML") from None
+            given[name] = text.strip()
+    return given
 
 
 def _costs(context: Context) -> dict[str, Any]:
@@ -150,18 +180,31 @@ def _costs(context: Context) -> dict[str, Any]:
 
 
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
-    from llm_games.benchmarks.cli.tables import estimate_table
-    from llm_games.benchmarks.runs.estimate import estimate
+    from llm_games.benchmarks.cli.tables import budget_lines, estimate_table
+    from llm_games.benchmarks.runs.estimate import estimate, fits
     from llm_games.benchmarks.runs.plan import players
+    from llm_games.wrappers.clients.stack import layers
+    from llm_games.wrappers.llm_policy import LLMPolicy
 
     unasked = plan.without_keys()
-    rows = estimate(unasked, players(unasked, unasked.shared(use_cache=False)))
+    shared = unasked.shared(use_cache=False)
+    made, budget = players(unasked, shared), shared.ledger.budget
+    rows = estimate(unasked, made)
     if as_json:
-        print(json.dumps({"plan": plan.model_dump(), "estimate": [r.__dict__ for r in rows]}))
+        told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
+        told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
+        told["budget"] = dict(fits(budget, rows))
+        print(json.dumps(told, default=str))  # money is exact, in words
         return
     terminal = console()
     terminal.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
+    for line in budget_lines(budget, rows):
+        terminal.print(line, **PLAIN)
+    asked = [list(layers(p.client))[-1] for p in made.values() if isinstance(p, LLMPolicy)]
+    served = {client.name for client in asked if hasattr(client, "base_url")}
+    if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
+        terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 
@@ -174,11 +217,10 @@ def _play(
     resumed: bool = False,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
-    from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players
-    from llm_games.benchmarks.runs.store import Unwritable
+    from llm_games.benchmarks.runs.run import RunStopped, go_on, play_run, seated_players
 
-    how = f"all that happened is in {path}; go on with: llm-games resume {path}"
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
@@ -186,24 +228,31 @@ def _play(
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
         except KeyboardInterrupt:
-            say(f"\ninterrupted; {how}" if path.exists() else "\ninterrupted; nothing was run")
+            say(f"\ninterrupted; {go_on(path) if path.exists() else 'nothing was run'}")
             raise Exit(130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
-            say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
+            say(f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else ""))
             raise Exit(1) from None
+        except StoreError:
+            raise
+        except Exception:  # such as of somebody's own player, which comes out as itself
+            if path.exists():
+                say(f"stopped by an error; {go_on(path)}")
+            raise
 
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.spending import Spending
     from llm_games.benchmarks.runs.store import Records
-    from llm_games.benchmarks.runs.summary import spending, summary, total
+    from llm_games.benchmarks.runs.summary import summary, total
 
     with Records.open_readonly(path) as records:
-        usage, spent, page, code = records.usage(), spending(records.spent()), None, 0
+        usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
             games = summary(records)
         except Exception as error:  # such as of a paper's score; the record and its report stand
@@ -215,7 +264,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
         for table in run_tables(games, overall) if games else ():
             terminal.print(table)
-        for line in spent_lines(spent["models"]):
+        for line in spent_lines(spent.models):
             terminal.print(line, soft_wrap=True, **PLAIN)
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
@@ -223,7 +272,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         page, missing = common.write_report([path], out, open_it, quiet or as_json)
         code = max(code, missing)
     if as_json:
-        kinds = spent.items()
+        kinds = {"models": spent.models, "seats": spent.seats}.items()
         told = {
             "db": str(path),
             "report": page and str(page),

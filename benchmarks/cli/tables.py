@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
@@ -11,21 +12,50 @@ import numpy as np
 
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.compare import Comparison
-from llm_games.benchmarks.runs.estimate import Estimate
+from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.stats import Cell, cell
 from llm_games.benchmarks.runs.summary import GameSummary
-from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
-    """Return the table of what a run would ask, with the totals."""
-    lines = [(r.label, r.episodes, r.decisions, r.calls, r.tokens_in, r.tokens_out) for r in rows]
-    _, *numbers = zip(*lines, strict=True)
-    total = ("all, about", *map(sum, numbers))
-    heads = columns("game", "episodes, decisions, calls, tokens in, tokens out", ",")
-    return Grid(heads, lines, foot=[total])
+    """Return the table of what a run would ask and cost, with the totals."""
+    heads = columns("game", "episodes, decisions, calls", ",")
+    heads |= columns("", "tokens in, tokens out", ">")
+    if priced := any(row.priced for row in rows):
+        heads["money"] = ">"
+
+    def line(label: str, counts: Sequence[int], low: Usage, high: Usage, costs: bool) -> list[Any]:
+        ends = [(getattr(low, name), getattr(high, name)) for name in ("tokens_in", "tokens_out")]
+        money = [_range(low.money, high.money) if costs else None] * priced
+        return [label, *counts, low.calls, *(_range(*pair) for pair in ends), *money]
+
+    lines = [line(r.label, (r.episodes, r.decisions), r.low, r.high, r.priced) for r in rows]
+    sums = [sum(row.episodes for row in rows), sum(row.decisions for row in rows)]
+    ends = (added(row.low for row in rows), added(row.high for row in rows))
+    return Grid(heads, lines, foot=[line("all, about", sums, *ends, priced)])
+
+
+def _range(low: Any, high: Any) -> str:
+    return "-".join(dict.fromkeys(map(about, (low, high))))
+
+
+def about(value: Any) -> str:
+    """Write an estimate with three figures: ``1.23M``, ``45.6k``, ``0.00789``."""
+    for size, unit in ((10**6, "M"), (10**3, "k")):
+        if value >= size and not isinstance(value, Decimal):
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}" if not isinstance(value, Decimal) or value < 1 else f"{value:,.2f}"
+
+
+def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
+    """Say of each limit of a budget whether the run will stay below it."""
+    answers = {"yes": "enough", "no": "too little", "perhaps": "perhaps enough"}
+    for name, found in fits(budget, rows):
+        needs, answer = _range(found["low"], found["high"]), answers[found["fits"]]
+        yield f"budget, {name} = {found['limit']:,}: {answer} for {needs}"
 
 
 def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[Grid]:
@@ -82,7 +112,9 @@ def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
     for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
         money = f", money {usage.money:.4f}" * bool(usage.money)
-        tokens = f"{usage.tokens_in:,} tokens in, {usage.tokens_out:,} out"
+        cached = f" ({usage.tokens_cached:,} cached)" * bool(usage.tokens_cached)
+        thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
+        tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
         yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
 
 

@@ -30,7 +30,7 @@ from llm_games.benchmarks.runs.paper import (
     owner,
     papers,
 )
-from llm_games.benchmarks.runs.reader import Game, Run, added, read
+from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK
 from llm_games.errors import BadParameter, unknown
@@ -75,9 +75,9 @@ def build(
         for name, content in {out.name: text, **files.contents}.items():
             file = out.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            # a file's name may hold what is no text
-            text = content.encode(errors="replace") if isinstance(content, str) else content
-            file.write_bytes(text)
+            # the name of a run's file may hold what is no text
+            coded = content.encode(errors="replace") if isinstance(content, str) else content
+            file.write_bytes(coded)
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
     if failed:
@@ -167,7 +167,7 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
     sections = []
     for i, paper in enumerate(mine):
         make = partial(sections_of, paper)
-        made = page.made(paper.title, make, lambda why, of=paper: [Section(of.title, why)])
+        made = page.made(paper.title, make, partial(_unmade, paper))
         for k, about in enumerate(map(page.section, made)):
             at = f"{prefix}-paper-{i}-{k}"
             pairs = [
@@ -216,6 +216,11 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
     }
 
 
+def _unmade(paper: Paper, why: str) -> list[Section]:
+    """Return what stands in place of a paper's sections."""
+    return [Section(paper.title, why)]
+
+
 def _undrawn(why: str) -> dict[str, Any]:
     """Return what stands in place of a figure."""
     return {"inline": "", "sentence": why, "files": []}
@@ -253,29 +258,30 @@ def _about(game: Game) -> str:
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
-    file, did = run.file, added(player.did for player in run.players.values())
-    done = sum(episode.row.status == "done" for episode in run.episodes)
+    file = run.file
+    done = sum(row.status == "done" for row in run.rows)
     facts = [
         ("file", file.path.name),
         ("made", file.created[:19].replace("T", " ") + " UTC"),
         ("llm-games", file.package),
         ("players", ", ".join(run.players)),
         ("seed", str(file.config.get("seed", "–"))),
-        ("episodes", f"{done} of {len(run.episodes)} done"),
+        ("episodes", f"{done} of {len(run.rows)} done"),
         ("played for", "–" if run.seconds is None else tables.seconds(run.seconds)),
     ]
-    if did.calls:
-        tokens = f"{did.tokens_in:,} / {did.tokens_out:,}"
-        facts += [("calls", f"{did.calls:,}"), ("tokens in / out", tokens)]
+    if (spent := run.spent.total).calls:
+        tokens = f"{spent.tokens_in:,} / {spent.tokens_out:,}"
+        facts += [("calls", f"{spent.calls:,}"), ("tokens in / out", tokens)]
+        facts += [("cost", f"{spent.money:.4f}")] if run.priced else []
     return facts
 
 
 def _warnings(run: Run) -> list[str]:
     found = []
-    if left := sum(episode.row.status in ("pending", "running") for episode in run.episodes):
-        found.append(f"This run is not finished: {left} of {len(run.episodes)} episodes are left.")
-    if void := [episode for episode in run.episodes if episode.row.status == "void"]:
-        reasons = sorted({episode.row.reason or "no reason given" for episode in void})
+    if left := sum(row.status in ("pending", "running") for row in run.rows):
+        found.append(f"This run is not finished: {left} of {len(run.rows)} episodes are left.")
+    if void := [row for row in run.rows if row.status == "void"]:
+        reasons = sorted({row.reason or "no reason given" for row in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
         found.append(f"{which} no score: {'; '.join(reasons)}.")
     return found

@@ -6,12 +6,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import SEED, Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import editions, measure_of, scores
-from llm_games.benchmarks.runs.reader import Run, added
+from llm_games.benchmarks.runs.paper import editions, known, measure_of, numbers, scores
+from llm_games.benchmarks.runs.reader import Run
+from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
+from llm_games.wrappers.clients.budget import Usage
 
 BREAKS = {
     "unparsable": "format",
@@ -42,17 +43,16 @@ def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Gri
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        measure = measures.get(game.label)
-        found = {measure.name: list(map(measure.of, game.done))} if measure else {}
-        regret = game.done if has_deviation(game.name) else []
+        measure, found = measures.get(game.label), numbers(game)
+        judged = {measure.name: found["measured"]} if measure else {}
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
             *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
-            *(_mean([x for x in found.get(name, ()) if x is not None]) for name in others),
+            *(_mean(known(judged.get(name, ()))) for name in others),
             float(game.filled) if game.played else None,
-            _mean([e.rewards.sum(axis=0).mean() for e in game.done]),
-            _mean([float(e.regret().sum(axis=1).mean()) for e in regret]),
+            _mean(found["payoff"]),
+            _mean(known(found["regret"])),
         ]
         rows.append(row)
     foot = [("Overall", "", *total, *[""] * (4 + len(others)))] if scored and total else []
@@ -72,27 +72,43 @@ def bootstrap(columns: Sequence[Sequence[float]]) -> str:
 def usage_grid(run: Run) -> Grid:
     """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
-    heads |= {"cost": ".4g", "waited for replies": ">", "an episode took (median)": ">"}
-    parts = [(game.label, game.episodes) for game in run.games]
+    heads |= {"cost": ".4f", "waited for replies": ">", "an episode took (median)": ">"}
+    parts = [(game.label, game.rows, game.did) for game in run.games]
+    greetings = run.spent.seats.get("")
+    if len(parts) > 1 or greetings:
+        parts.append(("all", run.rows, run.did))
     rows: list[list[Value]] = []
-    for label, episodes in [*parts, ("all", run.episodes)] if len(parts) > 1 else parts:
-        took = [e.seconds for e in episodes if e.seconds is not None]
-        did = added(e.did for e in episodes)
-        asked = (did.calls, did.tokens_in, did.tokens_out) if did.calls else (None, None, None)
+    for label, episodes, did in parts:
+        took = [lasted for row in episodes if (lasted := lasting([row])) is not None]
+        spent = run.spent.total if label == "all" else run.spent.games.get(label)
+        asked: list[Value] = [None] * 4
+        if spent and spent.calls:
+            asked = _spent(run, spent)
+        elif did.calls:  # replies of a record, which cost nothing
+            asked = [did.calls, did.tokens_in, did.tokens_out, None]
         waited = seconds(sum(did.latencies)) if did.calls else None
         median = seconds(float(np.median(took))) if took else None
-        cost = did.cost if run.priced else None
-        rows.append([label, did.decisions, *asked, cost, waited, median])
+        rows.append([label, did.decisions, *asked, waited, median])
+    if greetings:
+        rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
     return Grid(heads, rows)
+
+
+def _spent(run: Run, usage: Usage) -> list[Value]:
+    """Return calls, tokens and cost."""
+    cost = float(usage.money) if run.priced else None
+    return [usage.calls, usage.tokens_in, usage.tokens_out, cost]
 
 
 def spent_grid(run: Run) -> Grid:
     """Return what was spent on each model by each seat, also on tries that brought no reply."""
-    heads = columns("seat, model", "calls, failed, tokens in, tokens out", ",") | {"money": ".4f"}
-    rows = [
-        [seat or "greeting", model, u.calls, u.failures, u.tokens_in, u.tokens_out, float(u.money)]
-        for (model, seat), u in run.file.spent().items()
-    ]
+    tokens = "tokens in, cached, tokens out, thoughts"
+    heads = columns("seat, model", f"calls, failed, {tokens}", ",") | {"money": ".4f"}
+    rows: list[list[Value]] = []
+    for (model, seat), u in run.spent.pairs.items():
+        tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
+        calls = u.calls, u.failures
+        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, float(u.money)])
     return Grid(heads, rows, name="spent")
 
 
@@ -121,8 +137,9 @@ def player_grid(run: Run) -> Grid:
         calls, share = did.moves.total(), filled_in(did.filled, did.decisions)
         if did.calls:
             middle, late = np.quantile(did.latencies, [0.5, 0.95])
-            tokens = f"{did.tokens_in:,} / {did.tokens_out:,}"
             latency = f"{seconds(middle)} / {seconds(late)}"
+            paid = run.spent.players.get(player.name, did)
+            tokens = f"{paid.tokens_in:,} / {paid.tokens_out:,}"
         name = Label(player.name, did.model, share > MARK)
         breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
         row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]

@@ -1,18 +1,19 @@
-"""A run from Python: `llm_games.run`."""
+"""A run from Python: `llm_games.run` and `llm_games.resume`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.plan import Overrides, plan_of
+from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.runs.records import PARTS, Records
-from llm_games.benchmarks.runs.run import fresh, play_run, seated_players, start
-from llm_games.benchmarks.runs.store import check_free
+from llm_games.benchmarks.runs.run import fresh, planned, play_run, seated_players, start
+from llm_games.benchmarks.runs.store import Store, check_free
 from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.errors import unknown
 
@@ -65,7 +66,8 @@ def run(
     to record in, by default a new one in this folder. Without `use_cache` no replies are kept or
     used. Overrides win over the file: ``seats``, ``games``, ``episodes``, ``seed``, ``scoring``,
     ``cache``, ``budget_calls`` and the like, or a setting of players that ask a language model,
-    such as ``temperature``.
+    such as ``temperature``. In place of names of players, clients, tools and games there may be
+    objects: what stands in a module is recorded as ``module:Name``, see `resume` for others.
 
     Raises:
         ConfigError: the run cannot be played as it is described.
@@ -76,10 +78,45 @@ def run(
     name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
     path = fresh(name) if db is None else Path(db)
     check_free(path)
+    return _played(lambda: start(plan, path), path, plan, use_cache)
 
+
+def resume(
+    db: str | Path,
+    own: Mapping[str, Any] | None = None,
+    *,
+    use_cache: bool = True,
+    **overrides: Any,
+) -> Results:
+    """Finish a run that was interrupted, and return it; what is recorded is not asked again.
+
+    `own` has by label the objects that `run` was handed and that cannot be found by a name: those
+    that are no functions or classes of a module. Overrides are ``cache``, the limits of the
+    budget, such as ``budget_calls``, and ``max_wait``.
+
+    Raises:
+        ConfigError: an object is missing, or an override is none of these.
+        StoreError: the file cannot be read or written, or cannot be resumed.
+        RunStopped: as of `run`.
+    """
+    patience = overrides.pop("max_wait", None)
+    given = Overrides.of(**overrides)
+    if given != Overrides(cache=given.cache, budget=given.budget):
+        takes = "cache, budget_... and max_wait"
+        raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
+    path = Path(db)
+    with Records.open_readonly(path) as records:
+        plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
+        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
+    return _played(lambda: Store.open(path), path, plan, use_cache, True) if owed else Results(path)
+
+
+def _played(
+    store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
+) -> Results:
     def play() -> None:
         with seated_players(plan, use_cache) as made:
-            play_run(lambda: start(plan, path), plan, made)
+            play_run(store, plan, made, resumed=resumed)
 
     try:
         asyncio.get_running_loop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,6 +20,7 @@ from pydantic import (
     ValidationInfo,
     create_model,
     field_validator,
+    model_validator,
 )
 
 from llm_games.errors import LLMGamesError
@@ -28,6 +30,7 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
 PAPERS = Path(__file__).parents[1] / "papers"
+SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
 
 
@@ -108,6 +111,11 @@ class ServerSettings(Settings):
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None  # prompts and replies together
     cache: bool | None = None  # true: replies are kept also at a temperature above 0
+    leave_out: list[Text] | None = None  # options that are never sent
+    headers: dict[str, str] | None = None  # ``env:NAME`` stands for an environment variable
+    service_tier: Text | None = None
+    stream: bool | None = None  # answers in pieces, for gateways that cut silent connections
+    tool_calls: Literal["auto", "native", "json"] | None = None
     device: str | None = None  # where a local model runs, such as ``cuda``
     dtype: str | None = None
 
@@ -123,6 +131,14 @@ class ServerSettings(Settings):
             raise ValueError(KEYS)
         return value
 
+    @field_validator("headers")
+    @classmethod
+    def _no_secrets(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
+        for name, value in (headers or {}).items():
+            if SECRET.search(name) and "env:" not in value:
+                raise ValueError(f'keys are never written down: {name} = "env:VARIABLE" names one')
+        return headers
+
 
 class ModelSettings(ServerSettings, PlayerSettings):
     """``[models.NAME]``: a model that seats refer to as ``openai:NAME``."""
@@ -135,6 +151,17 @@ class SeatSettings(ServerSettings, PlayerSettings):
 
     player: Text  # in a game's own seats also ``default``: the run's player at this seat
     name: Text | None = None  # how reports call it; `player` by default
+
+    @model_validator(mode="before")
+    @classmethod
+    def _client(cls, seat: Any) -> Any:
+        """Read ``client = "module:Name"`` as the player ``client:module:Name``."""
+        if not isinstance(seat, dict) or not isinstance(seat.get("client"), str):
+            return seat
+        if "player" in seat:
+            raise ValueError("a seat has a player or a client, not both")
+        rest = {key: value for key, value in seat.items() if key != "client"}
+        return rest | {"player": f"client:{seat['client']}"}
 
 
 class PriceSettings(Settings):
@@ -153,7 +180,7 @@ class PriceSettings(Settings):
 
     def price(self) -> Price:
         """Return the price, exactly."""
-        exact = {k: Decimal(str(v)) if isinstance(v, float) else v for k, v in self}
+        exact: Any = {k: Decimal(str(v)) if isinstance(v, float) else v for k, v in self}
         return Price(**exact | {"longer": self.longer and self.longer.price()})
 
 
@@ -184,9 +211,11 @@ class GameSettings(Settings):
     @field_validator("seats", mode="before")
     @classmethod
     def _tables(cls, value: Any) -> Any:
-        if not isinstance(value, list):
-            return value
-        return [{"player": seat} if isinstance(seat, str) else seat for seat in value]
+        if isinstance(value, (str, Mapping)):  # one for all
+            value = [value]
+        if value is not None and not isinstance(value, list):
+            raise ValueError('it should be a list of players, such as ["tiny"], or one for all')
+        return value and [{"player": s} if isinstance(s, str) else s for s in value]
 
 
 class Config(Settings):

@@ -32,11 +32,12 @@ class OtherEdition(StoreError):
 def editions(game: str) -> Plain:
     """Return the editions of today: rules and seat by number, wording as a hash of templates."""
     digest = hashlib.sha256()
-    for folder in filter(None, (rooms.wordings(game), words.FOLDER)):
+    own = game_class(game)
+    for folder in filter(None, (rooms.wordings(own.name), words.FOLDER)):
         for path in sorted(folder.glob("*.j2")):
             digest.update(f"{path.name}\0{path.read_text('utf-8')}\0".encode())
     return {
-        "rules": game_class(game).edition,
+        "rules": own.edition,
         "wording": digest.hexdigest()[:16],
         "seat": llm_policy.EDITION,
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -13,10 +15,12 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from llm_games.baselines.players import PLAYERS, Kind, make_player
+from llm_games.baselines.players import PLAYERS, Kind, asks_model, make_player, on_server, reading
 from llm_games.benchmarks.runs import config, served
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
+from llm_games.benchmarks.runs.own import written
 from llm_games.errors import LLMGamesError, unknown
+from llm_games.named import OWN, is_named
 from llm_games.registry import game_class, rulebook
 from llm_games.rooms import ROOMS
 from llm_games.rulebook import Rulebook, seated
@@ -24,8 +28,9 @@ from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
-from llm_games.wrappers.clients.stack import Shared
+from llm_games.wrappers.clients.stack import Shared, dress, layers
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.own import Own, client_of
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.seats import together
 
@@ -45,6 +50,26 @@ class PlannedSeat(Settings):
     name: str
     client: dict[str, Any]
     settings: dict[str, Any]
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks a language model: how often at most is then said."""
+        return "max_attempts" in self.settings
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether its client has layers around it: it asks a model, and is no recording."""
+        return self.asks and not self.player.startswith("recorded:")
+
+    @property
+    def own(self) -> bool:
+        """Whether it is somebody's own policy: of it the record has moves, and no settings."""
+        return not self.asks and reading(self.player) == "own"
+
+    def labels(self) -> list[str]:
+        """Return the labels of the objects that it needs, see `RunPlan.own`."""
+        names = [self.player.removeprefix("client:"), *self.settings.get("tools", ())]
+        return [name.removeprefix(OWN) for name in names if name.startswith(OWN)]
 
     @property
     def key(self) -> str:
@@ -93,6 +118,19 @@ class RunPlan(Settings):
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
     games: list[PlannedGame]
+    own: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
+    """by label, objects that seats need and that cannot be found by a name; not written down"""
+
+    def with_own(self, own: Mapping[str, Any]) -> RunPlan:
+        """Return the plan with these objects; a `ConfigError` names those that it lacks."""
+        needed = {one for game in self.games for seat in game.seats for one in seat.labels()}
+        if lost := sorted(needed - set(own)):
+            given = ", ".join(f"{label!r}: ..." for label in lost)
+            raise ConfigError(
+                f"this run was handed objects that are not written down: {', '.join(lost)}. Hand "
+                f"them over again, from Python: llm_games.resume(FILE, own={{{given}}})"
+            )
+        return self.model_copy(update={"own": dict(own)})
 
     def with_costs(self, overrides: Overrides) -> RunPlan:
         """Return the plan with the cache and the limits of the budget that are given."""
@@ -103,18 +141,21 @@ class RunPlan(Settings):
 
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """Return the plan with calls that wait so many seconds for a server; None: as planned."""
-        plan = self.model_copy(deep=True)
+        plan = self._copy()
         for seat in (seat for game in plan.games for seat in game.seats):
-            if max_wait is not None and has_layers(seat.player):
+            if max_wait is not None and seat.has_layers:
                 seat.client["max_wait"] = max_wait
         return plan
 
+    def _copy(self) -> RunPlan:
+        return self.model_copy(update={"games": [g.model_copy(deep=True) for g in self.games]})
+
     def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
-        plan = self.model_copy(deep=True)
+        plan = self._copy()
         for seat in (seat for game in plan.games for seat in game.seats):
-            if seat.player.startswith("openai:"):
-                for key in ("api_key_env", "api_key_file"):
+            if on_server(seat.player):
+                for key in ("api_key_env", "api_key_file", "headers"):
                     seat.client.pop(key, None)
                 seat.client["api_key"] = "none"
         return plan
@@ -137,7 +178,7 @@ class Overrides:
     `seats` are player specs, one for all seats or one for each; they also replace a game's own
     seats, unless these name ``default``, for which they then stand. `games` are names or labels.
     `settings` are of all players that ask a language model; ``base_url`` of those at a server.
-    `budget` has limits, such as ``calls``.
+    `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.own`.
     """
 
     seats: Sequence[str] = ()
@@ -148,11 +189,14 @@ class Overrides:
     scoring: str | None = None
     cache: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **given: Any) -> Overrides:
         """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
         given = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(given.get("seats", ()), list | tuple):
+            given["seats"] = [given["seats"]]
         own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
         limits = [name for name in given if name.startswith("budget_")]
         budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
@@ -174,7 +218,7 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     """Return a raw game without some keys; seats that name the run's player stay."""
     if not isinstance(game, dict):
         return game
-    seats = game["seats"] if isinstance(game.get("seats"), list) else []
+    seats = game["seats"] if isinstance(game.get("seats"), list) else [game.get("seats")]
     names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
     gone = set(keys) - ({"seats"} if DEFAULT in names else set())
     return {key: value for key, value in game.items() if key not in gone}
@@ -185,7 +229,12 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     overrides, name = overrides or Overrides(), str(source)
     raw = source if isinstance(source, Mapping) else load(name)
     name = "configuration" if raw is source or "\n" in name else name
-    return resolve(parse(overrides.apply(raw), name), name, overrides)
+    raw, own = written(overrides.apply(raw))
+    settings, more = written(overrides.settings)
+    own = {**overrides.own, **own, **more}
+    return resolve(
+        parse(raw, name), name, dataclasses.replace(overrides, settings=settings, own=own)
+    )
 
 
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
@@ -193,12 +242,13 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     overrides = overrides or Overrides()
     checked(config.ModelSettings, overrides.settings, "command line")
     called = [{game.label or game.game, game.game} for game in file.games]
-    wanted, known = set(overrides.games), set().union(*called)
-    for name in overrides.games:
+    only = [overrides.games] if isinstance(overrides.games, str) else overrides.games
+    wanted, known = set(only), set().union(*called)
+    for name in only:
         if name not in known:
             raise unknown("game in this run called", name, known)
     games = [
-        _game(file, f"{source}: games[{i}] ({game.game})", game, change, overrides.settings)
+        _game(file, f"{source}: games[{i}] ({game.game})", game, change, overrides)
         for i, game in enumerate(file.games)
         if not wanted or called[i] & wanted
         for change in file.vary or [config.PlayerSettings()]
@@ -208,15 +258,16 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     double = next((label for label in labels if labels.count(label) > 1), None)
     if double is not None:
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
-    same = {name: getattr(file, name) for name in RunPlan.model_fields if name != "games"}
-    return RunPlan(games=games, **same).with_costs(overrides)
+    same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
+    plan = RunPlan(**same | {"games": games}).with_costs(overrides)
+    return plan.with_own(overrides.own)
 
 
 def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
     """Check that what the command line sets reaches a player."""
-    asked = {seat.player for game in games for seat in game.seats if is_model(seat.player)}
+    asked = {seat.player for game in games for seat in game.seats if seat.asks}
     for key in settings:
-        if key == "base_url" and not any(player.startswith("openai:") for player in asked):
+        if key == "base_url" and not any(map(on_server, asked)):
             raise ConfigError(
                 f"{source}: --base-url is for players behind a server, and there is none; give "
                 "one: --seat openai:MODEL"
@@ -237,15 +288,11 @@ def episode_seed(run: int, label: str, number: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
-def is_model(player: str) -> bool:
+def is_model(player: str, own: Mapping[str, Any]) -> bool:
     """Return whether a player asks a language model, and so takes settings."""
-    entry = PLAYERS.get(player.partition(":")[0])
-    return entry is not None and entry.model is not None
-
-
-def has_layers(player: str) -> bool:
-    """Return whether a player's client has layers around it: it is a model, and no recording."""
-    return is_model(player) and not player.startswith("recorded:")
+    with suppress(LLMGamesError):  # said when it is made
+        return asks_model(_meant(player, own))
+    return False
 
 
 def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
@@ -260,19 +307,46 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
         rules = game.rules()
         for number, seat in enumerate(game.seats):
             try:
-                if seat.key not in made or not is_model(seat.player):
-                    client = seat.client | ({"shared": shared} if has_layers(seat.player) else {})
-                    made[seat.key] = make_player(seat.player, rules, client, **seat.settings)
+                if seat.key not in made or not seat.asks:
+                    made[seat.key] = _player(plan, seat, rules, shared)
                 made[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
     return made
 
 
+def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
+    """Make the player of a seat; objects come in place of their labels."""
+    client, settings = seat.client, dict(seat.settings)
+    client = client | ({"shared": shared} if seat.has_layers else {})
+    if "tools" in settings:
+        settings["tools"] = [_meant(tool, plan.own) for tool in settings["tools"]]
+    player = _meant(seat.player, plan.own)
+    if seat.player.startswith(f"client:{OWN}"):
+        player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))
+    made = make_player(player, rules, client, **settings)
+    if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
+        made = copy.copy(made)
+        made.client = dress(Own(made.client), shared=shared)
+    return made
+
+
+def _short(player: str) -> str:
+    """Return how reports call a player; an object, by its name alone."""
+    for before in ("client:", OWN, "__main__:"):
+        player = player.removeprefix(before)
+    return player
+
+
+def _meant(name: str, own: Mapping[str, Any]) -> Any:
+    """Return the object of a label; any other name as it is."""
+    return own.get(name.removeprefix(OWN), name) if name.startswith(OWN) else name
+
+
 async def check(made: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
-    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient)}
+    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
     said = ({"role": "user", "content": "Say hello."},)
     hello = Request(said, sampling=Sampling(max_tokens=16), kind="greeting")
 
@@ -285,12 +359,16 @@ async def check(made: Mapping[str, Policy]) -> None:
     await together(map(ask, clients.values()))
 
 
+def _is_own(client: Client) -> bool:
+    return any(isinstance(layer, Own) for layer in layers(client))
+
+
 def _game(
     file: Config,
     where: str,
     game: config.GameSettings,
     change: config.PlayerSettings,
-    settings: Mapping[str, Any],
+    overrides: Overrides,
 ) -> PlannedGame:
     params, varied = params_of(game), change.given()
     if file.failed_reply != "fallback":
@@ -305,15 +383,17 @@ def _game(
             f"{where} may never end with these parameters; set max_steps, such as 1000 "
             "(an episode that reaches it is void)"
         )
-    label = ", ".join([game.label or game.game, *(f"{k} {v}" for k, v in varied.items())])
+    own, called = is_named(game.game), game.label or game.game
+    called = rules.name if own and game.label is None else called
+    label = ", ".join([called, *(f"{k} {v}" for k, v in varied.items())])
     chance = rules.name if file.common_chance else label
     episodes = file.episodes if game.episodes is None else game.episodes
     return PlannedGame(
         label=label,
-        game=rules.name,
+        game=game.game if own else rules.name,
         params=params,
         seats=[
-            _seat(file, seat, {**settings, **varied})
+            _seat(file, seat, {**overrides.settings, **varied}, overrides.own)
             for seat in _seats(file, game, rules.players, where)
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
@@ -348,29 +428,31 @@ def _seats(
 
 def params_of(game: config.GameSettings) -> dict[str, Any]:
     """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
-    if game.game not in ROOMS:
+    if game.game not in ROOMS and not is_named(game.game):
         return dict(game.params)
     may = {f.name for f in dataclasses.fields(game_class(game.game)) if "None" in str(f.type)}
     return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
 
 
-def _seat(file: Config, seat: config.SeatSettings, last: dict[str, Any]) -> PlannedSeat:
+def _seat(
+    file: Config, seat: config.SeatSettings, last: dict[str, Any], own: Mapping[str, Any]
+) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, and those that come last."""
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
-    if is_model(player):
+    if is_model(player, own):
+        before, model = (f"{kind}:", model) if kind in PLAYERS else ("", player)
         described = file.models[model].given() if model in file.models else {}
-        if described:
-            player = f"{kind}:{described.pop('model', model)}"
+        player = before + described.pop("model", model) if described else player
         common = {"max_attempts": file.max_attempts} | file.player.given()
         merged = common | described | merged | last
-        if kind != "openai" and "base_url" in last:
+        if not on_server(player) and "base_url" in last:
             merged.pop("base_url")
-        if "max_wait" in last and not has_layers(player):
+        if "max_wait" in last and player.startswith("recorded:"):
             merged.pop("max_wait")
     return PlannedSeat(
         player=player,
-        name=seat.name or seat.player,
+        name=seat.name or _short(seat.player),
         client={k: v for k, v in merged.items() if k in config.ServerSettings.model_fields},
         settings={k: v for k, v in merged.items() if k in config.PlayerSettings.model_fields},
     )

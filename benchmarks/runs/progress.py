@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from llm_games.benchmarks.runs.run import Counters, Watcher
@@ -29,10 +30,12 @@ class _Bar(Progress):
 def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
     """Give what a run calls after every step."""
     bar = _Bar(
-        TextColumn("{task.completed:.0f} of {task.total:.0f} episodes"),
-        BarColumn(bar_width=12),
-        TextColumn("{task.description}"),
         TimeElapsedColumn(),
+        BarColumn(bar_width=12),
+        TextColumn(
+            "{task.completed:,.0f} of {task.total:,.0f} episodes, {task.description}",
+            table_column=Column(no_wrap=False),  # in two lines rather than cut
+        ),
         console=console,
         disable=quiet or not console.is_terminal,
         transient=True,
@@ -43,8 +46,8 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
         def watch(now: Counters) -> None:
             bar.stand = now
             if not bar.disable:
-                done = f"{now.decisions} decisions, {now.in_flight} calls in flight, "
-                done += f"{now.broke} rule breaks"
+                done = f"{now.decisions:,} decisions, {now.in_flight:,} calls in flight, "
+                done += f"{now.broke:,} rule breaks"
                 bar.update(task, total=now.episodes, completed=now.played, description=done)
 
         yield watch

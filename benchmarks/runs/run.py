@@ -26,12 +26,19 @@ from llm_games.benchmarks.runs.database import NotARun, StoreError
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow
+from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.runs.store import Store, now, plain_action
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
-from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Layer,
+    Request,
+)
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.retry import Retry, Waits
@@ -45,11 +52,20 @@ NEW_OBJECTS = 10_000
 
 
 class RunStopped(LLMGamesError):
-    """A call brought no completion for good, or the budget is spent; to be resumed with `flags`."""
+    """A call brought no completion for good, or the budget is spent.
 
-    def __init__(self, message: str, flags: str = "") -> None:
-        super().__init__(message)
-        self.flags = flags
+    All that happened is in the file at `path` (None: nothing was run), from where it goes on.
+    """
+
+    def __init__(self, message: str, path: Path | None = None, flags: str = "") -> None:
+        super().__init__(f"{message}\n{go_on(path, flags)}" if path else message)
+        self.path = path
+
+
+def go_on(path: Path, flags: str = "") -> str:
+    """Say how a run that ended early is finished."""
+    said = f"all that happened is in {path}; go on with: llm-games resume {path} {flags}"
+    return said.rstrip()
 
 
 class ReplayFailed(StoreError):
@@ -126,21 +142,24 @@ def play_run(
         StoreError: the file cannot be written, or the record does not fit.
         KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
     """
+    path: Path | None = None
 
     async def main() -> None:
+        nonlocal path
         try:
             if not resumed:
                 await check(made)
             with open_store() as store:
+                path = store.path
                 run = _Run(store, plan, made, watch)
                 if resumed:
                     await check(made)
                 await run.play()
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
-            raise RunStopped(f"{error} (with {flag})", f"{flag} MORE") from None
+            raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
         except ClientError as error:
-            raise RunStopped(str(error)) from None
+            raise RunStopped(str(error), path) from None
         finally:
             for policy in made.values():
                 if isinstance(policy, LLMPolicy):
@@ -260,11 +279,16 @@ class _Run:
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
-            record.enter(len(episode.steps), episode.afterwards)
+            record.enter(episode.length, episode.afterwards)
             self.store.end(row.id, void_reason(episode, game))
             await self.store.durable()
             self.counters.played += 1
             self.watch(self.counters)
+
+
+OVERFLOW = "overflow"
+"""Kind of the notes on prompts that a server refused as too long, before shorter ones were asked:
+``{"call": how many completions were there, "said": …}``."""
 
 
 class Recorded:
@@ -279,10 +303,23 @@ class Recorded:
         for call in [] if fresh else records.attempts(row.id):
             self.calls.setdefault(Place(call.step, call.seat), []).append(call)
         self._asked: Counter[Place] = Counter()
+        self.overflows: dict[Place, list[Plain]] = {}
+        for note in [] if fresh else records.notes(row.id):
+            if note.kind == OVERFLOW:
+                self.overflows.setdefault(Place(note.step, note.seat), []).append(note.content)
+        self._met: Counter[Place] = Counter()  # overflows so far
 
     def count(self, request: Request) -> tuple[Place, int]:
-        """Return where a completion is asked for, and how many were there before."""
+        """Return where a completion is asked for, and how many were there before.
+
+        Raises:
+            ContextOverflow: the server had refused the prompt, and a shorter one was asked.
+        """
         at = Place(request.who.step, request.who.seat)
+        known, met = self.overflows.get(at, ()), self._met[at]
+        if met < len(known) and known[met]["call"] == self._asked[at]:
+            self._met[at] += 1
+            raise ContextOverflow(known[met]["said"])
         self._asked[at] += 1
         return at, self._asked[at] - 1
 
@@ -293,6 +330,7 @@ class _Record(Recorded):
     def __init__(self, run: _Run, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
+        self._noted = Counter({at: len(met) for at, met in self.overflows.items()})
 
     async def call(self, client: Client, request: Request) -> Completion:
         """Serve a completion from the record, or get one and record it."""
@@ -304,11 +342,25 @@ class _Record(Recorded):
             if (row.prompt, row.seed) != (prompt, request.seed):
                 raise self._differs(at, "its prompt or seed")
             return row.completion()
-        row = await self._live(client, request, at, number, prompt)
+        try:
+            row = await self._live(client, request, at, number, prompt)
+        except ContextOverflow as error:
+            self._asked[at] -= 1
+            self._met[at] += 1
+            self.overflows.setdefault(at, []).append({"call": number, "said": str(error)})
+            raise
+        self._enter_overflows(at)
         self.store.add(row, self.row.id)
         self.run.books.enter(client.name, self.run.seat(request.who))
         await self.store.durable()
         return row.completion()
+
+    def _enter_overflows(self, at: Place) -> None:
+        """Write them once a shorter prompt was answered: a player that stops is asked anew."""
+        met = self.overflows.get(at, [])
+        for number in range(self._noted[at], len(met)):
+            self.store.add(rows.NoteRow(*at, number, OVERFLOW, met[number]), self.row.id)
+        self._noted[at] = len(met)
 
     async def _live(
         self, client: Client, request: Request, at: Place, number: int, prompt: int
@@ -324,6 +376,7 @@ class _Record(Recorded):
 
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
+        self._asked.clear()
         if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
                 at = Place(step.number, seat)
@@ -345,7 +398,7 @@ class _Record(Recorded):
         for seat, decision in decisions.items():
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.row.id, Place(step, seat), number, attempt)
-            for number, note in enumerate(decision.notes):
+            for number, note in enumerate(decision.notes, self._noted[Place(step, seat)]):
                 row = rows.NoteRow(step, seat, number, note.kind, note.content)
                 self.store.add(row, self.row.id)
 
@@ -406,7 +459,8 @@ def void_reason(episode: Episode, game: PlannedGame) -> str | None:
         return f"no end after {game.max_steps} steps (max_steps)"
     if not episode.void:
         return None
-    step = episode.steps[-1]
+    step = episode.last
+    assert step is not None
     seats = ", ".join(str(seat) for seat in np.flatnonzero(step.outcome.broke))
     return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell
-from llm_games.wrappers.clients.budget import Usage
 
 
 @dataclass(frozen=True)
@@ -76,20 +74,11 @@ def total(found: list[GameSummary]) -> Cell | None:
     return paper.overall([(game.game, game.scores) for game in found])
 
 
-def spending(spent: Mapping[tuple[str, str], Usage]) -> dict[str, dict[str, Usage]]:
-    """Add up what was spent, see `Records.spent`, by ``models`` and by ``seats``."""
-    found: dict[str, dict[str, Usage]] = {"models": {}, "seats": {}}
-    for names, usage in spent.items():
-        for kind, name in zip(found, names, strict=True):
-            found[kind].setdefault(name, Usage()).add(usage)
-    return found
-
-
 def _summary(game: Game, edition: str) -> GameSummary:
     scores, measured, payoffs, did = list[float](), list[float](), [], Tally()
     measure = paper.measure_of(game)
-    for episode in game.read():
-        did.add(episode.did)
+    for episode in game.episodes:
+        did.add(episode.tallies()[0])
         if episode.row.status == "done":
             payoffs.append(episode.payoffs)
             score = paper.score(episode.rules, episode.records, edition)

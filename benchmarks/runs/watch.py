@@ -16,7 +16,9 @@ from rich.text import Text
 
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import EpisodeRow
+from llm_games.benchmarks.runs.rows import EpisodeRow, GameRow
+from llm_games.benchmarks.runs.spending import Spending
+from llm_games.wrappers.clients.budget import Usage
 
 INTERVAL = 1.0  # seconds between two looks
 COUNTED = ("done", "void", "running", "pending")
@@ -26,8 +28,8 @@ LONGEST = 40  # characters of the last actions that are shown
 class GameStand(NamedTuple):
     """Where one game stands: episodes by status, and what was decided and asked for so far.
 
-    `broke` counts decisions against the rules, `tokens` those in and out; `last` says where the
-    last step was and what was done there.
+    `broke` counts decisions against the rules; `calls` and `tokens` (in and out) are as booked, see
+    `Spending`; `last` says where the last step was and what was done there.
     """
 
     label: str
@@ -74,24 +76,25 @@ class Stand(NamedTuple):
 def look(path: Path) -> Stand:
     """Return where a run stands now."""
     with Records.open_readonly(path) as records:
-        rows = records.episodes()
+        rows, spent = records.episodes(), Spending(records).games
         games = [
-            _game(records, game.id, game.label, [row for row in rows if row.game.id == game.id])
+            _game(records, game, [row for row in rows if row.game.id == game.id], spent[game.label])
             for game in records.games()
         ]
         return Stand(records.title, games, records.holder())
 
 
-def _game(records: Records, game: int, label: str, rows: list[EpisodeRow]) -> GameStand:
+def _game(records: Records, game: GameRow, rows: list[EpisodeRow], spent: Usage) -> GameStand:
     statuses: list[str] = [row.status for row in rows]
     said = ""
-    if last := records.last_step(game):
+    if last := records.last_step(game.id):
         number, step, actions = last
         shown = ", ".join("-" if action is None else str(action) for action in actions)
         cut = shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
         said = f"{number}/{step}: {cut}"
     episodes = {status: statuses.count(status) for status in COUNTED}
-    return GameStand(label, episodes, *records.counts(game), said)
+    made = records.counts(game.id)
+    return GameStand(game.label, episodes, *made, spent.calls, spent.tokens, said)
 
 
 def stands(path: Path) -> Iterator[Stand]:

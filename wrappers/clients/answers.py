@@ -14,6 +14,9 @@ LONGEST_TEXT = 200_000
 REPLY = "reply"
 """How the form of an answer is called where a server wants a name for it."""
 
+LIMITS = ("max_completion_tokens", "max_tokens")
+"""The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
+
 _FINISH = {
     "length": "length max_tokens max_output_tokens model_length",
     "refusal": "content_filter refusal safety recitation blocklist prohibited_content spii",
@@ -32,10 +35,16 @@ _BROKE = re.compile(
     r"insufficient[ _](balance|credit|fund)|out of credits",
     re.I,
 )
+_FILTERED = re.compile(
+    r"content_filter|content management policy|ResponsibleAIPolicy|ContentPolicyViolation", re.I
+)
 _REFUSING = re.compile(
     r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
     r"|\bonly\b|\bextra\b|\brequires?\b|\bmust\b|should be|cannot|deprecated|ignored",
     re.I,
+)
+_SIZE = re.compile(
+    r"too (large|big|high|many)|at most|maximum|exceed|less than|up to|range|<=", re.I
 )
 _WORDS = {  # how servers call some options beside their names
     "response_format": [r"json.?schema|structured.?output|output.?(schema|format)|guided"],
@@ -267,7 +276,7 @@ def broke(status: int | None, said: Mapping[str, Any]) -> bool:
 
 def filtered(said: Mapping[str, Any]) -> bool:
     """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it."""
-    return said.get("code") in ("content_filter", "ResponsibleAIPolicyViolation")
+    return bool(_FILTERED.search(_all(said)))
 
 
 def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | None:
@@ -277,16 +286,17 @@ def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | 
     text, param = said["message"], str(said.get("param") or "")
     found = {}
     for name in sent:
-        if name in re.split(r"[.\[]", param) or name in said["loc"]:
-            return name
         # In an error of the server's own a plain word, such as stop, may mean something else.
         plain = status < 500 or "_" in name
         words = rf"(?<![\w-]){name}(?![\w-])" if plain else rf"[\"'`.]{name}[\"'`]"
-        if match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
+        if name in re.split(r"[.\[]", param) or name in said["loc"]:
+            found[name] = -1
+        elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
             found[name] = match.start()
-    if not found or not _REFUSING.search(text):
+    name = min(found, key=lambda name: found[name], default=None)
+    if name is None or (found[name] >= 0 and not _REFUSING.search(text)):
         return None
-    return min(found, key=lambda name: found[name])
+    return None if name in LIMITS and _SIZE.search(text) else name  # fewer tokens may do
 
 
 def _all(said: Mapping[str, Any]) -> str:

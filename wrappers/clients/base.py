@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.questions import Question
 from llm_games.replies import Finish
-from llm_games.view import NOBODY, Who
+from llm_games.view import NOBODY, View, Who
 from llm_games.wrappers.chat import Chat, Message
 
 __all__ = ["Chat", "Message"]  # from where they are taken by clients
@@ -82,6 +82,8 @@ class Request:
     kind: str = "move"
     tools: tuple[Mapping[str, Any], ...] = ()
     """what may be called natively, each ``{"name", "description", "parameters": JSON schema}``"""
+    view: View | None = field(default=None, compare=False, repr=False)
+    """what the seat sees, for clients that decide by more than the words"""
     guarded: bool = False
     """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
 

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llm_games.errors import LLMGamesError
+from llm_games.view import Who
 from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
 
 log = logging.getLogger(__name__)
 
 APPLICATION = 0x6C6C6D63
 """What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
+MOST_EPISODES = 10_000
+"""Episodes at the same time of which is known who has asked in their latest step."""
 _TABLE = """CREATE TABLE IF NOT EXISTS replies (
   key BLOB PRIMARY KEY,     -- sha256 of the request and where it went
   source TEXT NOT NULL,     -- the server's address or the model's folder
@@ -62,6 +65,8 @@ class ReplyCache:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.flights: dict[Any, asyncio.Future[None]] = {}  # what is asked now, by loop and key
+        # By episode: the step that is played, and who has asked what in it.
+        self._asking: dict[tuple[str, int], tuple[int, dict[bytes, list[Any]]]] = {}
         with self._translated():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._database = base = sqlite3.connect(
@@ -89,6 +94,19 @@ class ReplyCache:
         row = (key, source, model, completion.model, text, time.time())
         with self._translated():
             self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def rank(self, asked: bytes, who: Who) -> int:
+        """Return how many others had asked the same in this step when `who` first did."""
+        step, callers = self._asking.pop(who[:2], (who.step, {}))
+        if step != who.step:
+            callers = {}
+        self._asking[who[:2]] = who.step, callers  # the latest stands last
+        if len(self._asking) > MOST_EPISODES:
+            del self._asking[next(iter(self._asking))]
+        same, caller = callers.setdefault(asked, []), (who.seat, who.call)
+        if caller not in same:
+            same.append(caller)
+        return same.index(caller)
 
     def contents(self) -> list[Cached]:
         """Return what is kept, by model."""
@@ -124,8 +142,10 @@ class Cache(Layer):
 
     Only whole replies are kept: no failure, no refusal, none that was cut off, and none at a
     temperature above 0, unless `always`. Requests are the same if model, source (the server's
-    address or the model's folder), messages, schema, sampling, seat and seed are, so that each
-    draw of a mixed strategy stays a draw of its own. `hits` and `misses` count.
+    address or the model's folder), messages, schema, tools, sampling and draw are. Who asks makes
+    no difference. A draw is an episode's seed, a step, and how many asked the same in it before, so
+    that each draw of a mixed strategy stays one of its own until that episode is played again; of a
+    request outside of games it is the seed. `hits` and `misses` count.
     """
 
     def __init__(
@@ -152,7 +172,7 @@ class Cache(Layer):
         flight = self.file.flights[place] = place[0].create_future()
         try:
             completion = await self.client.complete(request)
-            if completion.finish == "stop" and completion.text:
+            if completion.finish == "stop" and completion.text and not completion.tool_calls:
                 _tried(self.file.put, key, self.source, self.name, completion)
             return completion
         finally:
@@ -163,14 +183,16 @@ class Cache(Layer):
         asked: dict[str, Any] = {
             "model": self.name,
             "source": self.source,
-            "messages": request.messages,
+            "messages": request.messages.digest.hex(),
             "schema": request.schema(),
+            "tools": request.tools,
             "sampling": request.sampling.given(),
-            "seat": [request.who.run, request.who.seat],
-            "seed": request.seed,
         }
+        asked |= {"tools": request.tools} if request.tools else {}
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
-        return hashlib.sha256(text.encode()).digest()
+        chat, who = hashlib.sha256(text.encode()).digest(), request.who
+        draw = [who.seed, who.step, self.file.rank(chat, who)] if who.run else [request.seed]
+        return hashlib.sha256(chat + json.dumps(draw).encode()).digest()
 
 
 def _tried(use: Callable[..., Any], *arguments: Any) -> Any:

@@ -19,7 +19,7 @@ COOLDOWN = 15.0
 """Seconds after a cut in which further refusals cut nothing: they are of the same crowd."""
 LONGEST_CLOSED = 120.0
 """Seconds for which a server may ask all to wait; a longer wish is each call's own matter."""
-DOWN = 3
+DOWN = 8
 """Failures in a row, of whatever calls, after which a server is taken to be down."""
 SLACK = 1.0
 """Seconds of a pace that may be caught up with at once."""

@@ -28,7 +28,8 @@ PLACES = 64
 FIRST_CALLS, FIRST_SHARE, FIRST_ROOM = 4, 8, 256
 """Until a model's first reply: so many calls in flight, each with such a part of what is left, but
 at least so many tokens for its reply."""
-NAMES = {"max_tokens", "max_completion_tokens"}
+SLACK = 16
+"""Tokens by which a server may count a reply that it cuts otherwise than its limit."""
 
 
 class Metered(Layer):
@@ -57,7 +58,7 @@ class Metered(Layer):
         self._highest = self.price.highest() if self.price else Price()
         paid = self._highest.input or self._highest.output
         self._limited = ledger.limited("tokens") or bool(paid and ledger.limited("money"))
-        if set(getattr(client, "leave_out", ())) >= NAMES:
+        if "max_tokens" in getattr(client, "leave_out", ()):
             ledger.lengths[self.name].sent = False
 
     async def complete(self, request: Request) -> Completion:
@@ -76,7 +77,8 @@ class Metered(Layer):
             except ClientError as error:
                 room = self._less(guard, cut, error)
                 continue
-            if completion.finish != "length" or not guard or 0 < completion.tokens_out < guard:
+            counted = completion.tokens_out or guard
+            if completion.finish != "length" or not guard <= counted <= guard + SLACK or not guard:
                 return completion
             cut, room = guard, 4 * guard
 
@@ -106,7 +108,7 @@ class Metered(Layer):
         """Find out how long replies get, and what the server does with limits."""
         self.estimator.learn(request, answer)
         known, limit = self.ledger.lengths[self.name], request.sampling.max_tokens
-        known.sent = known.sent and not set(answer.left_out or ()) >= NAMES
+        known.sent = known.sent and "max_tokens" not in (answer.left_out or ())
         if limit and answer.tokens_out > limit and known.sent and known.kept:
             known.kept = False
             if self._limited:
@@ -204,7 +206,8 @@ def price_of(client: Client, ledger: Ledger) -> Price | None:
     """
     name = client.name
     if name not in ledger.prices:
-        found = listed(name, str(getattr(client, "base_url", "") or ""))
+        at = str(getattr(client, "base_url", "") or ""), str(getattr(client, "provider", "") or "")
+        found = listed(name, *at)
         if found is None and ledger.limited("money"):
             known = "" if find_spec("genai_prices") else "; pip install genai-prices has a list"
             raise BadParameter(

@@ -26,6 +26,7 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
+from llm_games.wrappers.clients.answers import LIMITS
 from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
 from llm_games.wrappers.clients.secrets import Secret
 
@@ -38,7 +39,6 @@ MOST_AT_ONCE = 10_000
 """Connections to one server; below, `Limit` decides."""
 CONNECT = 15.0
 """Seconds to connect."""
-LIMITS = ("max_completion_tokens", "max_tokens")
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
     "service_tier", "tools", "stream", "stream_options",
@@ -144,20 +144,18 @@ class OpenAIClient:
             if answers.filtered(said):
                 words = self._masked(said["message"])
                 return Completion("", "refusal", 0, 0, 0.0, self.model, refusal=words)
-            optional = self._optional(request, body)
+            optional = self._optional(body)
             name = None if answers.too_long(said) else answers.refused(status, said, optional)
             if name is None:
                 return self._failure(status, said, headers)
             self._leave_out(_form(request) if name == "response_format" else name)
 
-    def _optional(self, request: Request, body: Mapping[str, Any]) -> set[str]:
+    def _optional(self, body: Mapping[str, Any]) -> set[str]:
         """Return what of a body can be left out."""
-        insisted = {
-            "response_format": self.structured == "always",
-            "tools": self.tool_calls == "native",
-        }
-        known = {*OPTIONS, *LIMITS, *(request.sampling.extra_body or {})}
-        return {name for name in known & body.keys() if not insisted.get(name)}
+        kept = {"model", "messages"}
+        kept |= {"response_format"} if self.structured == "always" else set()
+        kept |= {"tools"} if self.tool_calls == "native" else set()
+        return {*body} - kept
 
     def _leave_out(self, name: str) -> None:
         if name not in self._refused:  # else another call has learned of it meanwhile
@@ -166,7 +164,7 @@ class OpenAIClient:
 
     def _body(self, request: Request) -> tuple[dict[str, Any], list[str] | None]:
         """Return what is sent, and the options that are not since the server refuses them."""
-        sampling, native = request.sampling, self._calls_natively(request)
+        sampling, native = request.sampling, self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
         # OpenAI has a new name for the limit of tokens, most others know the old one.
         names = LIMITS if self.base_url == OFFICIAL else LIMITS[::-1]
@@ -195,9 +193,8 @@ class OpenAIClient:
         body |= {name: value for name, value in wanted.items() if name not in refused}
         return body, sorted(wanted.keys() & refused) or None
 
-    def _calls_natively(self, request: Request) -> bool:
-        off = self.tool_calls == "json" or "tools" in self._refused | self.leave_out
-        return bool(request.tools) and not off
+    def _calls_natively(self) -> bool:
+        return self.tool_calls != "json" and "tools" not in self._refused | self.leave_out
 
     async def _send(self, body: dict[str, Any]) -> tuple[int, Any, Any] | ClientError:
         """Return status, content and headers, or what failed on the way and what to do about it."""
@@ -212,17 +209,9 @@ class OpenAIClient:
         except openai.APIStatusError as error:
             return error.response.status_code, error.response.content, error.response.headers
         except TimeoutError:
-            return ClientError(
-                f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
-                "timeout may be too short for this model",
-                transient=True,
-            )
+            return self._late()
         except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-            return ClientError(
-                f"cannot reach {self.base_url} ({self._shown(_cause(error))}): check that the "
-                "server is running, that base_url is right, and the network",
-                transient=True,
-            )
+            return self._unreached(error)
         except ValueError as error:
             fault = f"{type(error).__name__}: {self._shown(str(error))}"
             return ClientError(f"{self.base_url}: {fault}")
@@ -261,9 +250,22 @@ class OpenAIClient:
         loop = asyncio.get_running_loop()
         if loop not in self._accounts:
             _hang_up(self._accounts, ended=True)
-            key = self._key.reveal() if self._key else "none"
-            self._accounts[loop] = _connected(self.base_url, key, self._headers, self.timeout)
+            self._accounts[loop] = self._opened()
         return self._accounts[loop]
+
+    def _opened(self) -> Any:
+        import openai
+
+        http = connections(self.timeout)
+        account = openai.AsyncOpenAI(
+            api_key=self._key.reveal() if self._key else "none",
+            base_url=self.base_url,
+            max_retries=0,
+            http_client=http,
+            timeout=http.timeout,
+        )
+        silent = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics of usage
+        return account.with_options(default_headers={**silent, **self._headers})
 
     # -- what came --------------------------------------------------------------------------------
 
@@ -285,6 +287,20 @@ class OpenAIClient:
         said = {name: self._masked(getattr(got, name)) for name in ("text", "thoughts", "refusal")}
         model = self._shown(got.model or self.model)
         return replace(got, **said, model=model, latency=latency, left_out=left_out)
+
+    def _late(self) -> ClientError:
+        return ClientError(
+            f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
+            "timeout may be too short for this model",
+            transient=True,
+        )
+
+    def _unreached(self, error: Exception) -> ClientError:
+        return ClientError(
+            f"cannot reach {self.base_url} ({self._shown(_cause(error))}): check that the "
+            "server is running, that base_url is right, and the network",
+            transient=True,
+        )
 
     def _broken(self, what: str) -> ClientError:
         return ClientError(f"{self.base_url} {what}", transient=True)
@@ -357,40 +373,35 @@ def _form(request: Request) -> str:
 # -- connections ----------------------------------------------------------------------------------
 
 
-def _connected(base_url: str, key: str, headers: Mapping[str, str], timeout: float) -> Any:
-    """Open an account: connections to a server, for one event loop."""
+def connections(timeout: float) -> Any:
+    """Open connections for one event loop; the limit of time is on connecting alone."""
     import httpx2
     import openai
 
     for name in ("httpx2", "openai"):  # a line for each call is too much
         library = logging.getLogger(name)
         library.setLevel(library.level or logging.WARNING)
-    http = openai.DefaultAioHttpClient(
+    return openai.DefaultAioHttpClient(
         verify=_trusted(),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no call knows of another
         limits=httpx2.Limits(max_connections=MOST_AT_ONCE),
-        timeout=httpx2.Timeout(
-            None, connect=min(timeout, CONNECT)
-        ),  # the whole has a limit of ours
+        timeout=httpx2.Timeout(None, connect=min(timeout, CONNECT)),
     )
-    account = openai.AsyncOpenAI(
-        api_key=key, base_url=base_url, max_retries=0, http_client=http, timeout=http.timeout
-    )
-    silent = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics of usage
-    return account.with_options(default_headers={**silent, **headers})
 
 
 def _hang_up(accounts: dict[asyncio.AbstractEventLoop, Any], ended: bool = False) -> None:
     """Close the connections of event loops that do not run here; only of `ended` ones if so."""
-    for loop, account in list(accounts.items()):
+    for loop in list(accounts):
         if ended and not loop.is_closed():
             continue
-        del accounts[loop]
-        with suppress(RuntimeError, OSError, TimeoutError):
+        closing = accounts.pop(loop).close()
+        with suppress(StopIteration, RuntimeError, OSError, TimeoutError):
             if loop.is_running():
-                asyncio.run_coroutine_threadsafe(account.close(), loop).result(1)
+                done = asyncio.run_coroutine_threadsafe(closing, loop)
+                if loop is not asyncio._get_running_loop():
+                    done.result(1)
             else:
-                asyncio.run(account.close())
+                closing.send(None)  # nothing is left to wait for
 
 
 @cache

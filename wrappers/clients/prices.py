@@ -60,18 +60,21 @@ class Price:
         return values | {"longer": self.longer and self.longer.plain()}
 
 
-def listed(name: str, url: str = "") -> Price | None:
+def listed(name: str, url: str = "", provider: str = "") -> Price | None:
     """Return today's price by the package ``genai-prices``, which is never updated by us.
 
-    Known are models (``gpt-5``) at the address of a provider, and ``provider/model``; None: it is
-    not in the list, or the package is not there. A name alone says nothing: anybody may serve it.
+    Known are models (``gpt-5``) at the address of a provider, or of a provider by name, which
+    may also begin the model's (``openai/gpt-5``). None: it is not in the list, or the package is
+    not there. A model's name alone says nothing: anybody may serve it.
     """
-    provider, _, model = name.partition("/")
+    first, _, model = name.partition("/")
     tried: list[dict[str, str]] = []
     if url:
         tried = [{"model_ref": ref, "provider_api_url": url} for ref in (name, model) if ref]
-    elif model:
-        tried = [{"model_ref": model, "provider_id": provider}]
+    elif model and not provider:
+        tried = [{"model_ref": model, "provider_id": first}]
+    if provider:
+        tried.append({"model_ref": name, "provider_id": provider})
     if not tried or find_spec("genai_prices") is None:
         return None
     import genai_prices

@@ -17,7 +17,13 @@ from typing import Any
 
 from llm_games.facts import check_integer
 from llm_games.replies import Finish
-from llm_games.wrappers.clients.base import ClientError, Completion, Message, Request
+from llm_games.wrappers.clients.base import (
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Message,
+    Request,
+)
 
 GATHER = 0.005  # seconds that a batch waits for company
 _NEEDED = {
@@ -133,10 +139,8 @@ class TransformersClient:
             try:
                 ids = _encode(tokenizer, request.messages)
                 if len(ids) >= most:
-                    raise ClientError(
-                        f"{self.name}: the chat has {len(ids)} tokens and the model reads at most "
-                        f"{most}: give the policy a smaller memory"
-                    )
+                    fault = f"{len(ids)} tokens and the model reads at most {most}"
+                    raise ContextOverflow(f"{self.name}: the chat has {fault}")
             except ClientError as error:
                 future.set_exception(error)
             else:

@@ -1,0 +1,35 @@
+"""What a run has spent, as its books have it: the one source of all that shows tokens or money."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from llm_games.benchmarks.runs.records import Records
+from llm_games.wrappers.clients.budget import Usage
+
+
+class Spending:
+    """The usage of a run: in `total`, and by ``models``, ``seats``, ``games`` and ``players``.
+
+    Seats are as `Ledger.seat_of` names them, "" for greetings, which are no game's; games go by
+    label and players by name. Who asked nobody misses; so do players before version 0.3, when seats
+    went by game and were those of the table, and two labels of one game.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.total, self.pairs = Usage(), records.spent()
+        self.models, self.seats = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
+        self.games, self.players = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
+        rows = records.games()
+        known = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
+        known |= {row.label: row for row in rows}
+        old = [int(part) for part in re.findall(r"\d+", records.package)[:2]] < [0, 3]
+        for (model, seat), usage in self.pairs.items():
+            label, _, place = seat.rpartition("/player_")
+            found = [self.total, self.models[model], self.seats[seat]]
+            if (row := known.get(label)) is not None:
+                found += [self.games[row.label]]
+                found += [] if old else [self.players[row.seats[int(place)]]]
+            for one in found:
+                one.add(usage)

@@ -1,0 +1,394 @@
+"""Models by provider/name: servers of the shapes of OpenAI, Anthropic and Gemini, over HTTP."""
+
+import json
+import sys
+
+import pytest
+from fault_server import completion, error
+from test_clients_openai import KEY, Server, run
+
+from llm_games.errors import BadParameter, UnknownName
+from llm_games.questions import Integer
+from llm_games.wrappers.clients.base import (
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Request,
+    Sampling,
+)
+from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE, client_for
+
+BID = '{"bid": 5}'
+TOOL = {
+    "name": "calculator",
+    "description": "computes",
+    "parameters": {
+        "type": "object",
+        "properties": {"expression": {"type": "string"}},
+        "required": ["expression"],
+        "additionalProperties": False,
+    },
+}
+CHAT = (
+    {"role": "system", "content": "You bid."},
+    {"role": "user", "content": "First?"},
+    {"role": "assistant", "content": BID},
+    {"role": "user", "content": "Your bid?"},
+)
+ASK = Request(CHAT, Integer("bid", 0, 9), sampling=Sampling(max_tokens=20), seed=5)
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.stop()
+
+
+def anthropic(*content, stop="end_turn", usage=None):
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-2026",
+        "content": list(content),
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": usage or {"input_tokens": 20, "output_tokens": 10},
+    }
+
+
+def gemini(*parts, finish="STOP", usage=None):
+    content = {"role": "model", "parts": list(parts)}
+    return {
+        "candidates": [{"content": content, "finishReason": finish, "index": 0}],
+        "usageMetadata": usage
+        or {"promptTokenCount": 20, "candidatesTokenCount": 10, "totalTokenCount": 30},
+        "modelVersion": "gemini-2026",
+        "responseId": "r1",
+    }
+
+
+def responses(*output, status="completed", **more):
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 0,
+        "model": "gpt-2026",
+        "status": status,
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 20,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 4},
+            "total_tokens": 30,
+        },
+        **more,
+    }
+
+
+def text(said):
+    return {"type": "text", "text": said}
+
+
+def said(words):
+    return {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": words, "annotations": []}],
+    }
+
+
+def client(name, server, **settings):
+    url = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
+    return client_for(name, base_url=url, api_key=KEY, **settings)
+
+
+SERVED = {
+    "anthropic/claude-haiku-4-5": anthropic(text(BID)),
+    "google/gemini-2.5-flash": gemini({"text": BID}),
+    "openai-responses/gpt-5": responses(said(BID)),
+    "openai/gpt-5": completion(BID),
+}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_completion(server, name):
+    server.script = [(200, SERVED[name])]
+    (got,) = run(client(name, server), ASK)
+    assert (got.text, got.finish, got.tokens_out) == (BID, "stop", 10)
+    assert len(server.seen) == 1
+    sent, headers = json.dumps(server.seen[0]), server.headers[0]
+    assert '"minimum": 0' in sent.replace("minimum:", '"minimum":')  # the schema
+    assert KEY in headers.get("x-goog-api-key", "") + headers.get("authorization", "")
+    assert ("seed" in (got.left_out or [])) == ('"seed"' not in sent)
+
+
+DEEP = [
+    (
+        "anthropic/claude-haiku-4-5",
+        anthropic(
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+            text(BID),
+            stop="max_tokens",
+            usage={"input_tokens": 20, "cache_read_input_tokens": 80, "output_tokens": 10},
+        ),
+        {"thoughts": "Hm.", "finish": "length", "tokens_in": 100, "tokens_cached": 80},
+    ),
+    (
+        "anthropic/claude-haiku-4-5",
+        anthropic({"type": "tool_use", "id": "t1", "name": "reply", "input": {"bid": 5}}),
+        {"text": '{"bid":5}', "finish": "stop"},
+    ),
+    ("anthropic/claude-haiku-4-5", anthropic(stop="refusal"), {"text": "", "finish": "refusal"}),
+    (
+        "google/gemini-2.5-flash",
+        gemini(
+            {"text": "Hm.", "thought": True},
+            {"text": BID},
+            usage={
+                "promptTokenCount": 100,
+                "cachedContentTokenCount": 80,
+                "candidatesTokenCount": 10,
+                "thoughtsTokenCount": 30,
+                "totalTokenCount": 140,
+            },
+        ),
+        {"thoughts": "Hm.", "tokens_out": 40, "tokens_reasoning": 30, "tokens_cached": 80},
+    ),
+    ("google/gemini-2.5-flash", gemini({"text": "x"}, finish="SAFETY"), {"finish": "refusal"}),
+    (
+        "google/gemini-2.5-flash",
+        {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}},
+        {"finish": "refusal"},
+    ),
+    (
+        "openai-responses/gpt-5",
+        responses(
+            {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]},
+            said(BID),
+        ),
+        {"thoughts": "Hm.", "tokens_reasoning": 4, "text": BID},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "answer", "expected"), DEEP)
+def test_thoughts_tokens_and_refusals(server, name, answer, expected):
+    server.script = [(200, answer)]
+    (got,) = run(client(name, server), ASK)
+    assert isinstance(got, Completion), got
+    assert {key: getattr(got, key) for key in expected} == expected
+
+
+def google_error(code, message, status, **more):
+    return {"error": {"code": code, "message": message, "status": status, **more}}
+
+
+def anthropic_error(kind, message):
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+AFTER = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]
+FAULTS = [
+    # provider, status, body, headers, (kind, transient, status, retry after)
+    ("anthropic", 401, anthropic_error("authentication_error", "invalid x-api-key"), {},
+     (ClientError, False, 401, None)),
+    ("anthropic", 429, anthropic_error("rate_limit_error", "slow"), {"retry-after": "3"},
+     (ClientError, True, 429, 3)),
+    ("anthropic", 529, anthropic_error("overloaded_error", "Overloaded"), {},
+     (ClientError, True, 529, None)),
+    ("anthropic", 400, anthropic_error("invalid_request_error",
+     "prompt is too long: 208310 tokens > 200000 maximum"), {},
+     (ContextOverflow, False, 400, None)),
+    ("anthropic", 400, anthropic_error("invalid_request_error",
+     "Your credit balance is too low to access the Anthropic API."), {},
+     (ClientError, False, 400, None)),
+    ("anthropic", 404, anthropic_error("not_found_error", "model: claude-x"), {},
+     (ClientError, False, 404, None)),
+    ("anthropic", 200, "<html>hello</html>", {}, (ClientError, True, None, None)),
+    ("google", 400, google_error(400, "API key not valid. Please pass a valid API key.",
+     "INVALID_ARGUMENT"), {}, (ClientError, False, 400, None)),
+    ("google", 429, google_error(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED",
+     details=AFTER), {}, (ClientError, True, 429, 7)),
+    ("google", 400, google_error(400, "The input token count (1200000) exceeds the maximum number "
+     "of tokens allowed (1048576).", "INVALID_ARGUMENT"), {}, (ContextOverflow, False, 400, None)),
+    ("google", 503, google_error(503, "The model is overloaded.", "UNAVAILABLE"), {},
+     (ClientError, True, 503, None)),
+    ("openai-responses", 429, error("pay", code="insufficient_quota"), {},
+     (ClientError, False, 429, None)),
+]  # fmt: skip
+MODELS = {name.partition("/")[0]: name for name in SERVED}
+
+
+@pytest.mark.parametrize(("provider", "status", "body", "headers", "expected"), FAULTS)
+def test_a_fault_is_one_request_and_an_error_of_ours(
+    server, provider, status, body, headers, expected
+):
+    server.script = [(status, body, headers)]
+    (got,) = run(client(MODELS[provider], server), ASK)
+    assert isinstance(got, ClientError), got
+    assert (type(got), got.transient, got.status, got.retry_after) == expected
+    assert server.url.removesuffix("/v1") in str(got)
+    assert len(server.seen) == 1
+    assert KEY not in str(got)
+
+
+def test_a_provider_that_is_not_there():
+    for name in MODELS.values():
+        there = client_for(name, base_url="http://127.0.0.1:9/v1", api_key=KEY)
+        (got,) = run(there, ASK)
+        assert (got.transient, "cannot reach http://127.0.0.1:9" in str(got)) == (True, True)
+
+
+def test_a_provider_that_is_slow(server):
+    server.script, server.delay = [(200, SERVED["anthropic/claude-haiku-4-5"])], 0.5
+    (got,) = run(client("anthropic/claude-haiku-4-5", server, timeout=0.1), ASK)
+    assert got.transient
+    assert "no answer within 0.1 s" in str(got)
+
+
+REFUSALS = [
+    ("anthropic", anthropic_error("invalid_request_error",
+     "`temperature` may only be set to 1 when thinking is enabled."), "temperature"),
+    ("google", google_error(400, 'Invalid JSON payload received. Unknown name "seed" at '
+     "'generation_config': Cannot find field.", "INVALID_ARGUMENT"), "seed"),
+    ("openai-responses", error("Unsupported parameter: 'top_p'", param="top_p"), "top_p"),
+    ("anthropic", anthropic_error("invalid_request_error",
+     "output_config.format: structured outputs are not supported"), "response_format"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "body", "name"), REFUSALS)
+def test_an_option_that_a_provider_refuses_is_left_out_once(server, provider, body, name):
+    name_there, good = MODELS[provider], SERVED[MODELS[provider]]
+    server.script = [(400, body), (200, good)]
+    ask = Request(CHAT, ASK.question, sampling=Sampling(top_p=0.5, max_tokens=20), seed=5)
+    there = client(name_there, server)
+    for _ in range(2):
+        (got,) = run(there, ask)
+        assert isinstance(got, Completion), got
+        assert name in got.left_out
+    assert len(server.seen) == 3
+
+
+CALLS = {
+    "anthropic/claude-haiku-4-5": anthropic(
+        text("I compute."),
+        {"type": "tool_use", "id": "t1", "name": "calculator", "input": {"expression": "1+1"}},
+        stop="tool_use",
+    ),
+    "google/gemini-2.5-flash": gemini(
+        {"functionCall": {"name": "calculator", "args": {"expression": "1+1"}}}
+    ),
+    "openai-responses/gpt-5": responses(
+        {
+            "type": "function_call",
+            "id": "f1",
+            "call_id": "c1",
+            "name": "calculator",
+            "arguments": '{"expression": "1+1"}',
+            "status": "completed",
+        }
+    ),
+    "openai/gpt-5": completion(
+        None,
+        "tool_calls",
+        tool_calls=[
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {"name": "calculator", "arguments": '{"expression": "1+1"}'},
+            }
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_model_calls_a_tool_natively_and_hears_the_result(server, name):
+    server.script = [(200, CALLS[name]), (200, SERVED[name])]
+    there = client(name, server)
+    (got,) = run(there, Request(CHAT, ASK.question, sampling=ASK.sampling, tools=(TOOL,)))
+    assert got.tool_calls == [{"name": "calculator", "arguments": {"expression": "1+1"}}]
+    made = {
+        "role": "assistant",
+        "content": '{"tool": "calculator", "arguments": {"expression": "1+1"}}',
+    }
+    heard = (*CHAT, made, {"role": "tool", "content": "it is 2"})
+    (got,) = run(there, Request(heard, ASK.question, sampling=ASK.sampling, tools=(TOOL,)))
+    assert (got.text, got.tool_calls) == (BID, None)
+    sent = json.dumps(server.seen[1])
+    assert "it is 2" in sent
+    assert '"tool": ' not in sent.replace('\\"', "")  # not as text
+
+
+def test_answers_may_come_in_pieces(server):
+    pieces = [
+        {"type": "message_start", "message": anthropic() | {"stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": text("")},
+        {"type": "content_block_delta", "index": 0,
+         "delta": {"type": "text_delta", "text": BID}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+         "usage": {"output_tokens": 10}},
+        {"type": "message_stop"},
+    ]  # fmt: skip
+    body = "".join(f"event: {p['type']}\ndata: {json.dumps(p)}\n\n" for p in pieces)
+    server.script = [(200, body.encode(), {"content-type": "text/event-stream"})]
+    (got,) = run(client("anthropic/claude-haiku-4-5", server, stream=True), ASK)
+    assert (got.text, got.tokens_out) == (BID, 10)
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", COMPATIBLE)
+def test_every_compatible_provider_has_an_address_and_a_key(provider, monkeypatch):
+    about = COMPATIBLE[provider]
+    for name in about.keys:
+        monkeypatch.setenv(name, KEY)
+    made = client_for(
+        f"{provider}/some/model:8b", base_url=about.base_url or "https://a.example/v1"
+    )
+    assert (type(made), made.model) == (OpenAIClient, "some/model:8b")
+    assert (made._key is not None) == bool(about.keys)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "kind", "says"),
+    [
+        ("gpt-5", {}, BadParameter, "provider/name"),
+        ("vllm/", {}, BadParameter, "provider/name"),
+        ("antropic/claude", {}, UnknownName, "did you mean 'anthropic'"),
+        ("azure/gpt-5", {"api_key": KEY}, BadParameter, "azure needs base_url"),
+        ("groq/llama", {}, ClientError, "GROQ_API_KEY"),
+        ("google/gemini", {}, ClientError, "GOOGLE_API_KEY"),
+    ],
+)
+def test_what_cannot_be_called_is_said(name, settings, kind, says, monkeypatch):
+    for about in (COMPATIBLE | ADAPTED).values():
+        for key in about.keys:
+            monkeypatch.delenv(key, raising=False)
+    with pytest.raises(kind, match=says):
+        client_for(name, **settings)
+
+
+def test_a_key_of_the_environment_does_not_go_to_a_server_on_this_machine(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.script = [(200, completion())]
+    run(client_for("openai/gpt-5", base_url=server.url), ASK)
+    assert server.headers[0]["authorization"] == "Bearer none"
+
+
+def test_a_missing_package_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    with pytest.raises(ClientError, match=r"pip install 'llm-games\[providers\]'"):
+        client_for("anthropic/claude-haiku-4-5", api_key=KEY)

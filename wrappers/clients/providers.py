@@ -1,0 +1,354 @@
+"""Models by ``provider/name``: one table of servers, and one adapter for those of other protocols.
+
+Servers that speak OpenAI's chat completions are called by `OpenAIClient`. The others are called
+through the models of pydantic-ai (``pip install 'llm-games[providers]'``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+import warnings
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from llm_games.errors import BadParameter, unknown
+from llm_games.wrappers.clients import answers
+from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.clients.openai import (
+    OFFICIAL,
+    OpenAIClient,
+    connections,
+    is_loopback,
+    rendered,
+)
+
+
+class Provider(NamedTuple):
+    """Where a provider's models are, and the environment variables that may hold the key."""
+
+    base_url: str
+    keys: tuple[str, ...] = ()
+    """none: it takes a key only if one is given"""
+
+
+COMPATIBLE = {
+    "openai": Provider(OFFICIAL, ("OPENAI_API_KEY",)),
+    "azure": Provider("", ("AZURE_OPENAI_API_KEY",)),  # https://RESOURCE.openai.azure.com/openai/v1
+    "openrouter": Provider("https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
+    "together": Provider("https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
+    "groq": Provider("https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
+    "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
+    "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
+    "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",)),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
+    "cerebras": Provider("https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
+    "sambanova": Provider("https://api.sambanova.ai/v1", ("SAMBANOVA_API_KEY",)),
+    "deepinfra": Provider("https://api.deepinfra.com/v1/openai", ("DEEPINFRA_API_KEY",)),
+    "nebius": Provider("https://api.studio.nebius.com/v1", ("NEBIUS_API_KEY",)),
+    "moonshot": Provider("https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",)),
+    "alibaba": Provider(
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", ("DASHSCOPE_API_KEY",)
+    ),
+    "zai": Provider("https://api.z.ai/api/paas/v4", ("ZAI_API_KEY",)),
+    "nvidia": Provider("https://integrate.api.nvidia.com/v1", ("NVIDIA_API_KEY",)),
+    "huggingface": Provider("https://router.huggingface.co/v1", ("HF_TOKEN",)),
+    "vllm": Provider("http://127.0.0.1:8000/v1"),
+    "ollama": Provider("http://127.0.0.1:11434/v1"),
+    "lmstudio": Provider("http://127.0.0.1:1234/v1"),
+    "llamacpp": Provider("http://127.0.0.1:8080/v1"),
+    "sglang": Provider("http://127.0.0.1:30000/v1"),
+    "litellm": Provider("http://127.0.0.1:4000/v1"),
+}
+"""Providers that speak OpenAI's chat completions."""
+ADAPTED = {
+    "anthropic": Provider("https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
+    "google": Provider(
+        "https://generativelanguage.googleapis.com", ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+    ),
+    "bedrock": Provider(
+        "https://bedrock-runtime.amazonaws.com"
+    ),  # keys and region: as AWS has them
+    "openai-responses": Provider(OFFICIAL, ("OPENAI_API_KEY",)),
+}
+"""Providers that are called through pydantic-ai."""
+_WRITTEN = {
+    "temperature": "temperature",
+    "top_p": "top_?p",
+    "max_tokens": "max_?(output_?|completion_?)?tokens",
+    "seed": "seed",
+    "stop": "stop",
+    "reasoning_effort": "effort|thinking|reasoning",
+    "service_tier": "service_?tier",
+    "response_format": "format|response_?(json_?)?schema",
+}
+"""How options are called in what is sent, by any provider."""
+_sent: ContextVar[list[bytes]] = ContextVar("sent")
+_NAMES = {"stop": "stop_sequences", "reasoning_effort": "thinking"}
+"""What pydantic-ai calls them."""
+
+
+def client_for(name: str, **settings: Any) -> OpenAIClient:
+    """Return the client of a model by ``provider/name``, such as ``anthropic/claude-haiku-4-5``.
+
+    `settings` are those of `OpenAIClient`. The name may hold further slashes and colons. A key that
+    is not given is looked for in the provider's environment variables, see `COMPATIBLE`, `ADAPTED`.
+
+    Raises:
+        UnknownName, BadParameter, ClientError: there is no such provider; what `OpenAIClient` says.
+    """
+    provider, slash, model = name.partition("/")
+    if not slash or not model:
+        raise BadParameter(f"a model is named provider/name, as in vllm/qwen3, got {name!r}")
+    about = (COMPATIBLE | ADAPTED).get(provider)
+    if about is None:
+        raise unknown("provider", provider, {*COMPATIBLE, *ADAPTED})
+    if not (settings.get("base_url") or about.base_url):
+        raise BadParameter(
+            f"{provider} needs base_url, such as https://RESOURCE.openai.azure.com/openai/v1"
+        )
+    settings["base_url"] = address = settings.get("base_url") or about.base_url
+    if all(settings.get(key) is None for key in ("api_key", "api_key_file", "api_key_env")):
+        keys = () if is_loopback(address) else about.keys
+        found = [key for key in keys if os.environ.get(key)]
+        settings["api_key_env"] = (found or [*keys, ""])[0]
+    if provider in ADAPTED:
+        return ProviderClient(provider, model, **settings)
+    return OpenAIClient(model, **settings)
+
+
+@dataclass
+class _Model:
+    """A model of pydantic-ai with its connections, for one event loop."""
+
+    model: Any
+    http: Any
+
+    async def close(self) -> None:
+        await self.http.aclose()
+
+
+class ProviderClient(OpenAIClient):
+    """Completes chats of providers with other protocols than OpenAI's chat completions.
+
+    Settings and behaviour are those of `OpenAIClient`.
+
+    Raises:
+        UnknownName, BadParameter, ClientError: as `client_for` does; a package is missing.
+    """
+
+    def __init__(self, provider: str, model: str, **settings: Any) -> None:
+        package = {"anthropic": "anthropic", "google": "google.genai", "bedrock": "boto3"}
+        for needed in ("pydantic_ai", package.get(provider, "openai")):
+            if not _installed(needed):
+                raise ClientError(
+                    f"{provider}/ needs a package: pip install 'llm-games[providers]'"
+                )
+        super().__init__(model, **settings)
+        self.provider = provider
+
+    def __repr__(self) -> str:
+        return f"ProviderClient({self.provider!r}, {self.model!r}, base_url={self.base_url!r})"
+
+    async def _call(self, request: Request) -> Completion | ClientError:
+        """Try once; options that are refused by name are left out at once."""
+        from pydantic_ai import exceptions as faults
+
+        began = time.perf_counter()
+        while True:
+            options, fault, sent = self._options(request), None, list[bytes]()
+            _sent.set(sent)
+            try:
+                async with asyncio.timeout(self.timeout):
+                    got = await self._ask(request, options)
+                left_out = self._left_out(request, b"".join(sent[-1:]))
+                return self._completion(got, request, left_out, time.perf_counter() - began)
+            except TimeoutError:
+                return self._late()
+            except faults.ContentFilterError as error:
+                return Completion("", "refusal", model=self.model, refusal=self._masked(str(error)))
+            except faults.UnexpectedModelBehavior as error:
+                return self._broken(f"sent no completion ({self._shown(str(error))})")
+            except (faults.ModelAPIError, faults.UserError) as error:
+                fault = error
+            name = self._refused_by(fault, options)
+            if name is None:
+                return self._fault(fault)
+            self._leave_out(name)
+
+    def _wanted(self, request: Request) -> dict[str, Any]:
+        """Return what is asked for, by OpenAI's names."""
+        sampling, native = request.sampling, bool(request.tools) and self._calls_natively()
+        form = None if self.structured == "never" else request.schema(calls=not native)
+        given = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
+        given |= {"response_format": form, "tools": request.tools if native else None}
+        return {k: v for k, v in given.items() if v is not None and k not in self.leave_out}
+
+    def _options(self, request: Request) -> dict[str, Any]:
+        return {k: v for k, v in self._wanted(request).items() if k not in self._refused}
+
+    def _left_out(self, request: Request, sent: bytes) -> list[str] | None:
+        """Name what was asked for and not sent: refused before, or not of this protocol."""
+        wanted = self._wanted(request)
+        left = wanted.keys() & self._refused
+        for name, words in _WRITTEN.items() if sent else ():
+            found = re.search(rf'(?<!\\)"({words})\w*"\s*:'.encode(), sent, re.I)
+            left |= {name} if name in wanted and not found else set()
+        return sorted(left) or None
+
+    async def _ask(self, request: Request, options: Mapping[str, Any]) -> Any:
+        from pydantic_ai.direct import model_request, model_request_stream
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
+        from pydantic_ai.tools import ToolDefinition
+
+        how = {
+            _NAMES.get(k, k): v for k, v in options.items() if k not in ("response_format", "tools")
+        }
+        how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
+        form, tools = options.get("response_format"), options.get("tools", ())
+        parameters = ModelRequestParameters(
+            function_tools=[
+                ToolDefinition(
+                    name=tool["name"],
+                    parameters_json_schema=tool["parameters"],
+                    description=tool["description"],
+                )
+                for tool in tools
+            ],
+            output_mode="native" if form else "text",
+            output_object=form and OutputObjectDefinition(form, answers.REPLY, strict=True),
+            allow_text_output=True,
+        )
+        asked = (self._account().model, _messages(request, bool(tools)))
+        more: Any = {"model_settings": how, "model_request_parameters": parameters}
+        if not self.stream or "stream" in self.leave_out:
+            return await model_request(*asked, **more)
+        async with model_request_stream(*asked, **more) as pieces:
+            async for _ in pieces:
+                pass
+        return pieces.get()
+
+    def _opened(self) -> _Model:
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.providers import infer_provider_class
+
+        async def keep(asked: Any) -> None:
+            _sent.get([]).append(await asked.aread())
+
+        # Completions say what was left out.
+        warnings.filterwarnings("ignore", "Sampling parameters .* not supported", UserWarning)
+        http = connections(self.timeout)
+        http.event_hooks = {"request": [keep]}
+        key = self._key.reveal() if self._key else "none"
+
+        def provider(name: str) -> Any:
+            made = infer_provider_class(name)
+            if self.provider == "bedrock":
+                return made(api_key=self._key and key)
+            return made(api_key=key, base_url=self.base_url, http_client=http)
+
+        return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
+
+    def _completion(
+        self, got: Any, request: Request, left_out: list[str] | None, latency: float
+    ) -> Completion:
+        """Read a response of pydantic-ai."""
+        parts: dict[str, list[Any]] = {}
+        for part in got.parts:
+            parts.setdefault(part.part_kind, []).append(part)
+        offered = {tool["name"] for tool in request.tools}
+        texts = [part.content for part in parts.get("text", ())]
+        calls = []
+        for part in parts.get("tool-call", ()):
+            if part.tool_name in offered:
+                calls.append({"name": part.tool_name, "arguments": part.args_as_dict()})
+            else:
+                texts.append(part.args_as_json_str())
+        thoughts = "".join(part.content or "" for part in parts.get("thinking", ()))
+        ends = {"length": "length", "content_filter": "refusal"}
+        usage = got.usage
+        details = usage.details
+        thought = details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0
+        finish: Any = ends.get(got.finish_reason or "", "stop")
+        return Completion(
+            text=self._masked("".join(texts)[: answers.LONGEST_TEXT]),
+            finish=finish,
+            tokens_in=usage.input_tokens,
+            tokens_out=usage.output_tokens,
+            latency=latency,
+            model=self._shown(got.model_name or self.model),
+            thoughts=self._masked(thoughts[: answers.LONGEST_TEXT]),
+            tool_calls=calls or None,
+            tokens_cached=usage.cache_read_tokens,
+            tokens_reasoning=min(thought, usage.output_tokens),
+            left_out=left_out,
+        )
+
+    def _refused_by(self, fault: Any, options: Mapping[str, Any]) -> str | None:
+        """Name the option that was refused, by the provider or by pydantic-ai for it."""
+        optional = self._optional(options)
+        status, said = getattr(fault, "status_code", 400), _said(fault)
+        if answers.too_long(said) or answers.filtered(said):
+            return None
+        return answers.refused(status, said, optional)
+
+    def _fault(self, fault: Any) -> Completion | ClientError:
+        """Say what failed."""
+        said, status = _said(fault), getattr(fault, "status_code", None)
+        if answers.filtered(said):
+            words = self._masked(said["message"])
+            return Completion("", "refusal", model=self.model, refusal=words)
+        if status is not None:
+            headers = dict(getattr(fault, "headers", None) or {})
+            failure = self._failure(status, said, headers)
+            if failure.transient and failure.retry_after is None:
+                failure.retry_after = fault.retry_after
+            return failure
+        if hasattr(fault, "retry_after"):
+            return self._unreached(fault)
+        return ClientError(f"{self.provider}: {self._shown(str(fault))}")
+
+
+def _said(fault: Any) -> dict[str, Any]:
+    return answers.said_by(getattr(fault, "body", None) or str(fault))
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _messages(request: Request, native: bool) -> list[Any]:
+    """Write a chat as pydantic-ai reads it."""
+    from pydantic_ai import messages as of
+
+    written: list[Any] = []
+    names: dict[str, str] = {}
+    for message in rendered(request.messages, native):
+        said = message["content"]
+        if message["role"] == "assistant":
+            parts: list[Any] = [of.TextPart(said)] if said else []
+            for call in message.get("tool_calls", ()):
+                name, arguments = call["function"].values()
+                names[call["id"]] = name
+                parts.append(of.ToolCallPart(name, arguments, call["id"]))
+            written.append(of.ModelResponse(parts))
+            continue
+        if message["role"] == "tool":
+            number = message["tool_call_id"]
+            part: Any = of.ToolReturnPart(names[number], said, number)
+        else:
+            part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(said)
+        if written and isinstance(written[-1], of.ModelRequest):
+            written[-1].parts.append(part)
+        else:
+            written.append(of.ModelRequest([part]))
+    return written
