@@ -164,7 +164,7 @@ def _take_last(text: str, question: Question, finish: Finish) -> Reply:
     text = split_thoughts(text, finish)[1]
     found = [obj for value in values(text, plain=True) for obj in _inside(value.value, question)]
     if not found:
-        raise _no_object(text, question)
+        raise _no_object(question, text)
     return _read(found[-1], question)
 
 
@@ -173,12 +173,12 @@ def _published(text: str, question: Question, finish: Finish) -> Reply:
     try:
         obj = DECODER.decode(spot(text, question.key))
         if not isinstance(obj, dict) or not question.holds(obj):
-            raise _no_object(text or "?", question)
+            raise _no_object(question)
         if isinstance(question, Integer):
             question = dataclasses.replace(question, truncate=True)
         return _read(obj, question)
     except (ValueError, RecursionError):
-        raise _no_object(text or "?", question) from None
+        raise _no_object(question) from None
 
 
 READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
@@ -284,7 +284,7 @@ def _bare(text: str, question: Question) -> _Answer:
         reply = _read({question.key: value}, question, frozenset({"bare"}))
         if reply.outcome != "unparsable":
             return _Answer(reply, PLAIN, 0, len(text))
-    raise _no_object(text, question)
+    raise _no_object(question, text)
 
 
 def _turn(text: str) -> str:
@@ -299,7 +299,7 @@ def _not_legal(bad: BadReply) -> Reply:
     return Reply(outcome, bad.action, str(bad), bad.detail)
 
 
-def _no_object(text: str, question: Question) -> BadReply:
+def _no_object(question: Question, text: str = "something") -> BadReply:
     if not text.strip():
         return BadReply("format", "it is empty")
     form = f"with the key {json.dumps(question.key)}" if question.key else "that is an answer"
