@@ -19,9 +19,8 @@ from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, StepRow, digest
+from llm_games.benchmarks.runs.rows import OVERFLOW, TABLES, EpisodeRow, StepRow, digest
 from llm_games.benchmarks.runs.run import (
-    OVERFLOW,
     Recorded,
     planned,
     recalled,

@@ -8,13 +8,13 @@ from typing import Any
 
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import AttemptRow
+from llm_games.benchmarks.runs.rows import OVERFLOW, AttemptRow, Plain
 from llm_games.errors import BadParameter, unknown
-from llm_games.wrappers.clients.base import Completion, Message
+from llm_games.wrappers.clients.base import Completion, ContextOverflow, Message
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 
-Row = tuple[list[Message], int, Completion]
+Row = tuple[list[Message], int, Completion | ContextOverflow]
 
 
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
@@ -30,6 +30,7 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
         if label and label not in labels:
             raise unknown(f"game in {path} called", label, labels)
         known: dict[tuple[str, int], tuple[str, AttemptRow]] = {}
+        refused: list[Plain] = []
         for episode in (e for e in records.episodes() if label in ("", e.game.label)):
             for row in records.attempts(episode.id):
                 key = str(row.prompt), row.seed
@@ -39,10 +40,16 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
                         f"{path} holds different answers to one prompt, in {where} and "
                         f"{episode.game.label}; say which to serve: recorded:{path}#{where}"
                     )
-        return RecordedClient(_rows(records, known.values()), f"recorded:{path}")
+            notes = records.notes(episode.id)
+            refused += [note.content for note in notes if note.kind == OVERFLOW]
+        return RecordedClient(_rows(records, known.values(), refused), f"recorded:{path}")
 
 
-def _rows(records: Records, found: Iterable[tuple[str, AttemptRow]]) -> Iterator[Row]:
+def _rows(
+    records: Records, found: Iterable[tuple[str, AttemptRow]], refused: Iterable[Plain]
+) -> Iterator[Row]:
+    for call in refused:
+        yield records.messages(call["prompt"]), call["seed"], ContextOverflow(call["said"])
     for _, row in found:
         if not row.error:
             yield records.messages(row.prompt), row.seed, row.completion()
