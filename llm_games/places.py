@@ -61,6 +61,14 @@ _DOUBT = _words(
     "если|если бы|может быть|如果|假如|也许|可能|もし",
     r"n['’]t\b|(?<!\bI )\bwould\b(?! like| be)|(?<!\bas )(?<!\bas in )(?<!\bas in the )\blast\b",
 )
+_UNREAL = _words(
+    r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|were I|had I|e\.g|example|instance|such as|"
+    r"something like|template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|"
+    r"hätte\w*|si)\b",
+    r"\b(?:I|we)\b[^,;]{0,30}\b(?:not|never)\b",
+    r"(?<!as )\b(?:before|old|last round|yesterday|initial\w*)\W*$",
+    "если|如果|假如|もし",
+)
 _POLITE = _words(
     r"\b(?:would|würde|dirais|diría)\b|['’]d\b"
 )  # or a condition, which then stands before it
@@ -134,13 +142,18 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
         return PLAIN  # what stands before it does not lead it in
     short = len(clause.split()) < 2
     short = short and not (_GIVEN.match(sentence) or _CONNECTED.match(clause))
+    led = sentence.endswith((":", "：", "=", "->", "→"))
+    alone = led or not _plain(text[max(0, begin - WINDOW) : begin].rsplit("\n", 1)[-1])
+    if alone and not differ and len(text) - end < WINDOW and not _plain(text[end:]):
+        # With it a reply comes to its end: doubts about the game are none about the answer.
+        unreal = _UNREAL.search(sentence if short or polite else clause)
+        return QUOTED if unreal or _OTHERS.search(clause) else PLAIN
     if _doubtful(sentence if short or polite else clause, differ):
         return QUOTED
     if _MINE.match(line):
         return MARKED
     if not sentence:
         return QUOTED if _doubtful(_SENTENCE.split(after + " ")[0], True) else PLAIN
-    led = sentence.endswith((":", "：", "=", "->", "→"))
     scope = clause if _CONNECTED.match(clause) else sentence
     own = whole and _OWN.search(sentence) and not _doubtful(scope, differ)
     return PLAIN if not after or led or own else QUOTED
