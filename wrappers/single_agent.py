@@ -115,7 +115,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._play_on()
         self._done, self._owed = self._finished or self._limit_reached(), False
         truncated = self._done and not self._finished
-        return self._observation(), self._reward, self._finished, truncated, self._info
+        return self._observation(), self._reward, self._finished, truncated, self._told
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
@@ -149,7 +149,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._reward += float(outcome.rewards[self.seat])
             self._finished = bool(outcome.finished[self.seat])
             if moved:
-                self._info = self._said()
+                self._told = self._said()
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over:
