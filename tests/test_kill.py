@@ -133,7 +133,7 @@ print("ready", flush=True)
 for line in sys.stdin:
     output, *arguments = json.loads(line)
     if (child := os.fork()) == 0:
-        sys.stderr = open(output, "w")
+        sys.stdin, sys.stderr = open(os.devnull), open(output, "w")
         sys.argv = ["llm-games", *arguments]
         cli.main()
     print(child, flush=True)

@@ -91,7 +91,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._deal(seed, options)
         self.seats.start(self._notes)
         self._notes, self._broke, self._reward = {}, False, 0.0
-        self._done, self._owed, self._finished = True, False, False  # until the others have moved
+        self._owed = self._finished = self._looked_back = False
+        self._done = True  # until the others have moved
         self._play_on()
         self._done = False
         return self._observation(), self._said()
@@ -111,11 +112,11 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         if not self._owed:
             if not self._take(self.seat, action):
                 return self._observation(), 0.0, False, False, self._said()
-            self._owed, self._reward = True, 0.0
+            self._owed, self._reward, self._told = True, 0.0, self._said()
         self._play_on()
         self._done, self._owed = self._finished or self._limit_reached(), False
         truncated = self._done and not self._finished
-        return self._observation(), self._reward, self._finished, truncated, self._info
+        return self._observation(), self._reward, self._finished, truncated, self._told
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
@@ -149,11 +150,12 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._reward += float(outcome.rewards[self.seat])
             self._finished = bool(outcome.finished[self.seat])
             if moved:
-                self._info = self._said()
+                self._told = self._said()
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
-        if self.table.state.over:
+        if self.table.state.over and not self._looked_back:
             found = run_sync(self.seats.finish()) if self.seats.look_back else {}
+            self._looked_back = True
             self._notes = {seat: decision.notes for seat, decision in found.items()}
 
 

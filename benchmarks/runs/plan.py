@@ -25,7 +25,7 @@ from llm_games.registry import game_class, rulebook
 from llm_games.rooms import ROOMS
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients import budget as books
-from llm_games.wrappers.clients.base import Client, ClientError, Request, Sampling
+from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, dress, layers
@@ -347,7 +347,7 @@ async def check(made: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
     asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
-    said = ({"role": "user", "content": "Say hello."},)
+    said = Chat.of([{"role": "user", "content": "Say hello."}])
     hello = Request(said, sampling=Sampling(max_tokens=16), kind="greeting")
 
     async def ask(client: Client) -> None:
