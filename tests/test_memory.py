@@ -29,13 +29,13 @@ def test_a_message_is_written_once_though_its_id_is_forgotten(tmp_path, monkeypa
         first, other = store.prompt(messages), store.prompt(messages[::-1])
         store.flush()
         asyncio.run(store.durable())
-        assert len(store._messages.known) == 0
+        assert len(store._messages.known) == 2
         assert (store.prompt(messages), store.prompt(messages[::-1])) == (first, other)
         store.flush()
-        assert len(store.pool()) == 9
+        assert len(list(store.pool())) == 9
     with Store.open(path) as store:
         assert (store.prompt(messages), store.prompt(messages[::-1])) == (first, other)
         assert store.prompt([*messages, {"role": "user", "content": "new"}]) == 19
         store.flush()
         assert store.messages(19)[-1] == {"role": "user", "content": "new"}
-        assert len(store.pool()) == 10
+        assert len(list(store.pool())) == 10

@@ -91,7 +91,7 @@ def test_messages_are_pooled_and_come_back(tmp_path_factory, prompts):
     with Store.open(path) as run:
         assert [run.messages(known) for known in ids] == chats
         assert [run.prompt(chat) for chat in chats] == ids
-        assert len(run.pool()) == len({m for chat in prompts for m in chat})
+        assert len(list(run.pool())) == len({m for chat in prompts for m in chat})
         starts = {tuple(chat[:end]) for chat in prompts for end in range(1, len(chat) + 1)}
         assert run._rows("SELECT count(*) FROM prompts") == [(len(starts),)]
 

@@ -64,8 +64,25 @@ class Episode:
     seed: int
     state: Any
     steps: list[Step] = field(default_factory=list)
+    """all, or none if each was handed on as it was made, see `play_table`"""
+    length: int = 0
+    """how many there were"""
+    last: Step | None = None
+    """the last of them"""
     afterwards: dict[int, Decision] = field(default_factory=dict)
     """what players did on looking back at it, by seat, see `Policy.finish`"""
+
+    def __post_init__(self) -> None:
+        """Nothing is paid yet."""
+        self.payoffs: PerPlayer = np.zeros(self.game.players)
+        """each seat's payoff over all steps, float64"""
+
+    def add(self, step: Step, keep: bool) -> None:
+        """Count a step that was made, and keep it or let go of it."""
+        self.length, self.last = self.length + 1, step
+        self.payoffs = self.payoffs + step.outcome.rewards
+        if keep:
+            self.steps.append(step)
 
     @property
     def over(self) -> bool:
@@ -76,12 +93,6 @@ class Episode:
     def void(self) -> bool:
         """Return whether a broken rule ended the game without a score."""
         return bool(self.state.void)
-
-    @property
-    def payoffs(self) -> PerPlayer:
-        """Return each seat's payoff over all steps, float64."""
-        rewards = (step.outcome.rewards for step in self.steps)
-        return np.sum([np.zeros(self.game.players), *rewards], axis=0)
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -204,7 +215,8 @@ async def play_table(
         game: the rules.
         policies: one for each seat; the same one may sit on several.
         seed: the chance of the game and each seat's randomness come from it.
-        on_step: awaited after each step, before anybody is asked again.
+        on_step: awaited after each step, before anybody is asked again; the episode then keeps no
+            steps, so that a long one takes no more memory.
         max_steps: stop after so many; needed where the game itself has no limit.
         recalled: by seat, notes of the game before, in a series of games.
         given: by name, what chance would else decide, see `Rulebook.reset`.
@@ -223,9 +235,10 @@ async def play_table(
         decisions = await seats.ask()
         outcome = table.step(moves_of(decisions))
         episode.state = table.state
-        episode.steps.append(Step(len(episode.steps), decisions, outcome))
+        step = Step(episode.length, decisions, outcome)
+        episode.add(step, keep=on_step is None)
         if on_step is not None:
-            await on_step(episode.steps[-1])
+            await on_step(step)
         seats.hear()
     if episode.over:
         episode.afterwards = await seats.finish()

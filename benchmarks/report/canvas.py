@@ -29,6 +29,8 @@ _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--p
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
 MARKS = "osD^vXP<>*"
+MOST = 200
+"""Lines, or dots side by side, of single runs in a plot."""
 
 _STYLE = {
     "svg.fonttype": "none",
@@ -123,13 +125,24 @@ def _inline(text: str, name: str) -> str:
 # -- shapes that several games share -------------------------------------------------------------
 
 
+def some(many: int) -> Array:
+    """Return the places of single runs that are drawn: all, or `MOST` of them, evenly spread."""
+    return np.linspace(0, many - 1, min(many, MOST)).astype(int)
+
+
+def single(many: int, kind: str = "run") -> str:
+    """Say which single runs, or what else, are drawn of so many."""
+    return f"single {kind}s" if many <= MOST else f"{MOST} of the {many:,} {kind}s"
+
+
 def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str = BLUE) -> None:
-    """Draw values over rounds: every run thin, their mean thick, ± 1 std over runs as a band."""
+    """Draw values over rounds: runs thin (`some`), their mean thick, ± 1 std over all as a band."""
     table = padded(runs)
     rounds = np.arange(1, table.shape[1] + 1)
     dot = "o" if len(rounds) == 1 else None
     if len(runs) > 1:
-        axes.plot(rounds, table.T, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
+        lines = table[some(len(table))].T
+        axes.plot(rounds, lines, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
         mean, std = moments(table)
         axes.fill_between(rounds, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0)
     else:

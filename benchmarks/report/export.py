@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.report.parts import Parts
 from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
-from llm_games.benchmarks.runs.paper import action, editions, score
+from llm_games.benchmarks.runs.paper import action, editions, numbers
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.replies import ReplyOutcome
 
@@ -48,34 +49,41 @@ def tables(
     Tables of one name share a file. Published rows belong to no run and are there once.
     """
 
-    def listed(of: Callable[[Run], Iterator[Row]]) -> list[Row]:
-        return [{"run": run.stem} | row for run in runs for row in of(run)]
+    def listed(of: Callable[[Run], Iterator[Row]]) -> bytes:
+        return as_csv({"run": run.stem} | row for run in runs for row in of(run))
 
     kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
-    rows: dict[str, list[Row]] = {
-        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: [])
-        for name, of in kinds
-    }
+    rows: dict[str, list[Row]] = {}
     for run, grid in found:
         own = rows.setdefault(grid.name, [])
         for row in grid.dicts():
             line: Row = {"run": "" if row.get("source") == PUBLISHED else run.stem} | row
             if line["run"] or line not in own:
                 own.append(line)
-    written = {name: as_csv(lines) for name, lines in rows.items() if lines}
-    return [files.add("tables", name, ("csv", text))[0] for name, text in written.items()]
+    written = {
+        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: b"")
+        for name, of in kinds
+    }
+    for name, lines in rows.items():
+        written[name] = as_csv(lines, dict.fromkeys(key for row in lines for key in row))
+    texts = ((name, text) for name, text in written.items() if text)
+    return [files.add("tables", name, ("csv", text))[0] for name, text in texts]
 
 
 def _scores(run: Run) -> Iterator[Row]:
     """Yield a row for each episode: its score by each edition, payoffs, replies and time."""
     for game in run.games:
+        found = numbers(game)
+        columns = zip(*(found[name] for name in (*editions(), "payoff")), strict=True)
         for e in game.episodes:
-            done, did = e.row.status == "done", e.did
+            did, _ = e.tallies()
+            own = next(columns) if e.row.status == "done" else [math.nan] * (len(editions()) + 1)
+            *scores, payoff = (None if math.isnan(value) else value for value in own)
             yield {
                 **{"label": game.label, "game": game.name},
                 **{"episode": e.row.number, "status": e.row.status},
-                **{x: score(e.rules, e.records, x) if done else None for x in editions()},
-                "payoff_of_a_seat": e.rewards.sum(axis=0).mean() if done else None,
+                **dict(zip(editions(), scores, strict=True)),
+                "payoff_of_a_seat": payoff,
                 **{"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls},
                 **{"tokens_in": did.tokens_in, "tokens_out": did.tokens_out},
                 "seconds": e.seconds,

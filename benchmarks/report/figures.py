@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,8 +53,10 @@ def latency(run: Run) -> list[Sketch]:
 
 def thin(game: Game) -> str:
     """Explain the thin lines, if there are any."""
-    many = len(game.played) > 1
-    return "; thin lines: single runs, band: ± 1 standard deviation over them" if many else ""
+    many = len(game.played)
+    whom = "them" if many <= canvas.MOST else "all"
+    lines = f"; thin lines: {canvas.single(many)}, band: ± 1 standard deviation over {whom}"
+    return lines if many > 1 else ""
 
 
 def _moves(axes: Axes, game: Game) -> str:
@@ -65,9 +67,9 @@ def _moves(axes: Axes, game: Game) -> str:
     if isinstance(question, Choice):
         return _choices(axes, game, question.words)
     unit = 10 ** getattr(question, "decimals", 0)
+    means = _seat_means(game, unit)
     for name, colour in coloured(game.players):
-        seats = range(game.seats.count(name))
-        paths(axes, [_path(game, name, k, unit) for k in seats], name[:40], colour)
+        paths(axes, means[name], name[:40], colour)
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
     canvas.room(axes)
     return (
@@ -76,12 +78,24 @@ def _moves(axes: Axes, game: Game) -> str:
     )
 
 
-def _path(game: Game, name: str, k: int, unit: int) -> list[float]:
-    """Return the mean move of a player's k-th seat at each step, NaN where it made none."""
-    runs = [[record["actions"][e.of(name)[k]] for record in e.records] for e in game.played]
-    steps = zip_longest(*runs, fillvalue=-1)
-    made = ([move / unit for move in step if np.ndim(move) == 0 and move >= 0] for step in steps)
-    return [float(np.mean(moves)) if moves else np.nan for moves in made]
+def _seat_means(game: Game, unit: int) -> dict[str, list[list[float]]]:
+    """Return the mean moves of each seat of each player, step by step, NaN where it made none."""
+    found: dict[str, list[list[array[float]]]] = {
+        name: [[] for _ in range(game.seats.count(name))] for name in game.players
+    }
+    for episode in game.played:
+        for name, seats in found.items():
+            for steps, seat in zip(seats, episode.of(name), strict=True):
+                for number, record in enumerate(episode.records):
+                    if number == len(steps):
+                        steps.append(array("d"))
+                    move = record["actions"][seat]
+                    if np.ndim(move) == 0 and move >= 0:
+                        steps[number].append(move / unit)
+    return {
+        name: [[float(np.mean(made)) if made else np.nan for made in steps] for steps in seats]
+        for name, seats in found.items()
+    }
 
 
 def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
@@ -97,24 +111,36 @@ def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
 def _payoffs(axes: Axes, game: Game) -> str:
     episodes = game.done or game.played
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
-    sitting = np.array([e.seats for e in episodes])
-    shift = np.linspace(-0.15, 0.15, len(totals)) if len(totals) > 1 else np.zeros(1)
-    for name, colour in coloured(game.players):
-        rows, seats = np.nonzero(sitting == name)
-        at, taken = seats + shift[rows], np.unique(seats)
-        axes.plot(at, totals[rows, seats], "o", color=colour, alpha=0.4, ms=4, mew=0)
-        means = [totals[sitting[:, seat] == name, seat].mean() for seat in taken]
+    numbers = np.array([game.players.index(name) for name in game.seats])  # of the players
+    sitting = numbers[np.array([row.seating for row in episodes.rows])]
+    dots = canvas.some(len(totals))
+    shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
+    for player, (name, colour) in enumerate(coloured(game.players)):
+        rows, seats = np.nonzero(sitting[dots] == player)
+        axes.plot(
+            seats + shift[rows],
+            totals[dots[rows], seats],
+            "o",
+            color=colour,
+            alpha=0.4,
+            ms=4,
+            mew=0,
+        )
+        taken = np.flatnonzero((sitting == player).any(axis=0))
+        means = [totals[sitting[:, seat] == player, seat].mean() for seat in taken]
         label = name[:40] if len(game.players) > 1 else None
         axes.plot(taken, means, "_", color=colour, ms=16, mew=2.4, label=label)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
     canvas.room(axes)
-    sentence = "Total payoff of each seat: a dot for each run, a bar at their mean"
+    which = f"{canvas.MOST} of the {len(totals):,} runs" if len(dots) < len(totals) else "each run"
+    sentence = f"Total payoff of each seat: a dot for {which}, a bar at their mean"
     if len(game.players) == 1:
         return f"{sentence}; {totals.mean():.4g} on average."
-    by_name = ((name, totals[sitting == name].mean()) for name in game.players)
-    return f"{sentence}; on average {', '.join(f'{name} {mean:.4g}' for name, mean in by_name)}."
+    by_name = [totals[sitting == player].mean() for player in range(len(game.players))]
+    pairs = zip(game.players, by_name, strict=True)
+    return f"{sentence}; on average {', '.join(f'{name} {mean:.4g}' for name, mean in pairs)}."
 
 
 def _regret(axes: Axes, game: Game) -> str:

@@ -259,14 +259,14 @@ def _about(game: Game) -> str:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     file = run.file
-    done = sum(episode.row.status == "done" for episode in run.episodes)
+    done = sum(row.status == "done" for row in run.rows)
     facts = [
         ("file", file.path.name),
         ("made", file.created[:19].replace("T", " ") + " UTC"),
         ("llm-games", file.package),
         ("players", ", ".join(run.players)),
         ("seed", str(file.config.get("seed", "–"))),
-        ("episodes", f"{done} of {len(run.episodes)} done"),
+        ("episodes", f"{done} of {len(run.rows)} done"),
         ("played for", "–" if run.seconds is None else tables.seconds(run.seconds)),
     ]
     if (spent := run.spent.total).calls:
@@ -278,10 +278,10 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 def _warnings(run: Run) -> list[str]:
     found = []
-    if left := sum(episode.row.status in ("pending", "running") for episode in run.episodes):
-        found.append(f"This run is not finished: {left} of {len(run.episodes)} episodes are left.")
-    if void := [episode for episode in run.episodes if episode.row.status == "void"]:
-        reasons = sorted({episode.row.reason or "no reason given" for episode in void})
+    if left := sum(row.status in ("pending", "running") for row in run.rows):
+        found.append(f"This run is not finished: {left} of {len(run.rows)} episodes are left.")
+    if void := [row for row in run.rows if row.status == "void"]:
+        reasons = sorted({row.reason or "no reason given" for row in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
         found.append(f"{which} no score: {'; '.join(reasons)}.")
     return found

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.compare import SEED, Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import editions, measure_of, scores
-from llm_games.benchmarks.runs.reader import Run, added
+from llm_games.benchmarks.runs.paper import editions, known, measure_of, numbers, scores
+from llm_games.benchmarks.runs.reader import Run
+from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
 from llm_games.wrappers.clients.budget import Usage
 
@@ -43,17 +43,16 @@ def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Gri
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        measure = measures.get(game.label)
-        found = {measure.name: list(map(measure.of, game.done))} if measure else {}
-        regret = game.done if has_deviation(game.name) else []
+        measure, found = measures.get(game.label), numbers(game)
+        judged = {measure.name: found["measured"]} if measure else {}
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
             *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
-            *(_mean([x for x in found.get(name, ()) if x is not None]) for name in others),
+            *(_mean(known(judged.get(name, ()))) for name in others),
             float(game.filled) if game.played else None,
-            _mean([e.rewards.sum(axis=0).mean() for e in game.done]),
-            _mean([float(e.regret().sum(axis=1).mean()) for e in regret]),
+            _mean(found["payoff"]),
+            _mean(known(found["regret"])),
         ]
         rows.append(row)
     foot = [("Overall", "", *total, *[""] * (4 + len(others)))] if scored and total else []
@@ -74,14 +73,13 @@ def usage_grid(run: Run) -> Grid:
     """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
     heads |= {"cost": ".4f", "waited for replies": ">", "an episode took (median)": ">"}
-    parts = [(game.label, game.episodes) for game in run.games]
+    parts = [(game.label, game.rows, game.did) for game in run.games]
     greetings = run.spent.seats.get("")
     if len(parts) > 1 or greetings:
-        parts.append(("all", run.episodes))
+        parts.append(("all", run.rows, run.did))
     rows: list[list[Value]] = []
-    for label, episodes in parts:
-        took = [e.seconds for e in episodes if e.seconds is not None]
-        did = added(e.did for e in episodes)
+    for label, episodes, did in parts:
+        took = [lasted for row in episodes if (lasted := lasting([row])) is not None]
         spent = run.spent.total if label == "all" else run.spent.games.get(label)
         asked: list[Value] = [None] * 4
         if spent and spent.calls:
@@ -109,8 +107,8 @@ def spent_grid(run: Run) -> Grid:
     rows: list[list[Value]] = []
     for (model, seat), u in run.spent.pairs.items():
         tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
-        row = [seat or "greeting", model, u.calls, u.failures, *tokens_in, *tokens_out]
-        rows.append([*row, float(u.money)])
+        calls = u.calls, u.failures
+        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, float(u.money)])
     return Grid(heads, rows, name="spent")
 
 

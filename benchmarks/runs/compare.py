@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import edition_of, score
-from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
+from llm_games.benchmarks.runs.reader import Game, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
-from llm_games.benchmarks.runs.stats import DRAWS, interval, shown
+from llm_games.benchmarks.runs.stats import DRAWS, blocks, interval, shown
 from llm_games.errors import BadParameter
+from llm_games.rulebook import Array
 
 SEED = 2024  # of all draws, so that a comparison or report is the same each time it is made
 EXACT = 12  # up to so many pairs the permutation test goes through all signs
@@ -73,28 +74,30 @@ class Comparison:
         return asdict(self) | {key: found and found._asdict() for key, found in both.items()}
 
 
-def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
+def difference(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Difference:
     """Compare paired values; a `BadParameter` says that they are not equally many, or none."""
     if len(a) != len(b) or not len(a):
         raise BadParameter(f"pairs need a value on both sides, got {len(a)} and {len(b)}")
     change = np.subtract(b, a, dtype=np.float64)
-    low, high = interval([change.tolist()], np.random.default_rng(SEED)) or (None, None)
+    low, high = interval([change], np.random.default_rng(SEED)) or (None, None)
     means = float(np.mean(a)), float(np.mean(b)), float(change.mean())
     return Difference(len(change), *means, low, high, sign_flip(change))
 
 
-def sign_flip(change: Sequence[float] | np.ndarray[Any, Any]) -> float:
+def sign_flip(change: Sequence[float] | Array) -> float:
     """Return the two-sided p-value of differences whose signs could as well be the other way.
 
     All signs up to `EXACT` pairs, then `DRAWS` seeded draws with the observed one among them.
     """
     change = np.asarray(change, np.float64)
     if len(change) <= EXACT:
-        signs = np.array(list(product((1, -1), repeat=len(change))))
+        sums = np.array(list(product((1, -1), repeat=len(change)))) @ change
     else:
-        signs = np.random.default_rng(SEED).choice((1, -1), size=(DRAWS, len(change)))
-        signs[0] = 1
-    sums = np.abs(signs @ change)
+        rng, sums = np.random.default_rng(SEED), np.empty(DRAWS)
+        for some in blocks(len(change)):
+            sums[some] = rng.choice((1, -1), size=(len(some), len(change))) @ change
+        sums[0] = change.sum()
+    sums = np.abs(sums)
     # Equal up to rounding counts as equal: other signs add up in another order.
     return float(np.mean(sums >= np.abs(change.sum()) - 1e-9 * np.abs(change).sum()))
 
@@ -124,25 +127,25 @@ def compare(
 def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
     first = a or b
     assert first is not None
-    sides = [
-        {(row.number, row.seed, row.game.game): row for row in game.rows} if game else {}
-        for game in (a, b)
+    sides = [{row.number: row for row in game.rows} if game else {} for game in (a, b)]
+    done = [
+        number
+        for number, row in sides[0].items()
+        if (twin := _twin(row, sides[1])) and row.status == twin.status == "done"
     ]
-    both = [key for key in sides[0] if key in sides[1]]
-    done = [key for key in both if all(side[key].status == "done" for side in sides)]
     seats, notes = _seats_and_notes(a, b)
-    scores: tuple[list[Any], ...] = ([], [])
-    payoffs: tuple[list[float], ...] = ([], [])
+    scores, payoffs = np.full((2, len(done)), np.nan), np.empty((2, len(done)))
     for i, game in enumerate(filter(None, (a, b))):
-        for key in done:
-            episode = RecordedEpisode(game.file, sides[i][key])
-            scores[i].append(score(episode.rules, episode.records, edition))
-            payoffs[i].append(float(episode.payoffs[seats].mean()))
-    scored = [pair for pair in zip(*scores, strict=True) if None not in pair]
+        for k, number in enumerate(done):
+            episode = game.shelf.episode(sides[i][number])
+            found = score(episode.rules, episode.records, edition)
+            scores[i, k] = np.nan if found is None else found
+            payoffs[i, k] = episode.payoffs[seats].mean()
+    scored = scores[:, ~np.isnan(scores).any(axis=0)]
     return Comparison(
         label=first.label,
         game=first.name,
-        score=difference(*zip(*scored, strict=True)) if scored else None,
+        score=difference(*scored) if scored.size else None,
         payoff=difference(*payoffs) if done else None,
         seats=seats,
         alone=_alone(sides),
@@ -163,17 +166,23 @@ def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], 
     return changed or list(range(len(pairs))), notes
 
 
-def _alone(sides: Sequence[Mapping[tuple[int, int, str], EpisodeRow]]) -> list[str]:
+def _twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | None:
+    """Return the same episode of the other side, if it has one."""
+    other = others.get(episode.number)
+    alike = other and (other.seed, other.game.game) == (episode.seed, episode.game.game)
+    return other if alike else None
+
+
+def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
     """Say which episodes have no counterpart, or one that is not done."""
     found = []
     for name, mine, other in (("A", sides[0], sides[1]), ("B", sides[1], sides[0])):
         numbers: dict[str, list[int]] = {}
-        played = {twin.number for twin in other.values()}
-        for key, episode in mine.items():
-            why = f"with another seed in {name}" if episode.number in played else f"only in {name}"
-            if key in other:
+        for number, episode in mine.items():
+            why = f"with another seed in {name}" if number in other else f"only in {name}"
+            if _twin(episode, other):
                 why = "" if episode.status == "done" else f"{episode.status} in {name}"
-            numbers.setdefault(why, []).append(episode.number)
+            numbers.setdefault(why, []).append(number)
         numbers.pop("", None)
         for why, alone in numbers.items():
             some = ", ".join(map(str, alone[:8])) + (", …" if len(alone) > 8 else "")

@@ -152,11 +152,14 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
     return format(value, "," if form == "," else "")
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Write rows as CSV; the columns are all that any of them has."""
-    lines, out = list(rows), io.StringIO()
-    names = dict.fromkeys(name for row in lines for name in row)
-    writer = csv.DictWriter(out, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return out.getvalue()
+def as_csv(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> bytes:
+    """Write rows as CSV, empty for none; the columns are those of the first if none are given."""
+    lines = iter(rows)
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8", "replace", newline="")
+    for first in lines:
+        writer = csv.DictWriter(out, list(columns or first), lineterminator="\n")
+        writer.writeheader()
+        writer.writerow(first)
+        writer.writerows(lines)
+    out.seek(0)
+    return out.buffer.read()

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import csv
+import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -15,6 +17,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
@@ -151,10 +154,38 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
     return next((score for score in scores if score is not None), None)
 
 
+def numbers(game: Game) -> Mapping[str, Sequence[float]]:
+    """Return numbers of the episodes that count, in their order, NaN for none; worked out once.
+
+    They are the scores by edition, what the paper's measure gives (``measured``), a seat's mean
+    ``payoff`` and the mean ``regret`` of a round.
+    """
+    if __name__ not in game.found:
+        measure, regret = measure_of(game), has_deviation(game.name)
+        names = (*editions(), "measured", "payoff", "regret")
+        found: dict[str, array[float]] = {name: array("d") for name in names}
+        for episode in game.done:
+            values = [score(episode.rules, episode.records, name) for name in editions()]
+            values.append(measure.of(episode) if measure else None)
+            values.append(float(episode.rewards.sum(axis=0).mean()))
+            values.append(float(episode.regret().sum(axis=1).mean()) if regret else None)
+            for column, value in zip(found.values(), values, strict=True):
+                column.append(math.nan if value is None else value)
+        game.found[__name__] = found
+    kept: Mapping[str, Sequence[float]] = game.found[__name__]
+    return kept
+
+
+def known(values: Sequence[float]) -> list[float]:
+    """Return the numbers that there are."""
+    return [value for value in values if not math.isnan(value)]
+
+
 def scores(game: Game, edition: str) -> list[float]:
     """Return the scores of the episodes that have one, in their order."""
-    found = (score(episode.rules, episode.records, edition) for episode in game.done)
-    return [value for value in found if value is not None]
+    if edition not in editions():
+        raise unknown("edition", edition, editions())
+    return known(numbers(game)[edition])
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:

@@ -5,14 +5,15 @@ Parts of an episode are read when they are asked for, while the file is open.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from operator import iadd
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array
 
+KEPT = 30_000
+"""Decisions whose records are kept once they have been read, at most; others are read again."""
 TINY = "tiny"  # the embedded model: as a player, and as its own server calls it
 
 
@@ -49,7 +52,7 @@ class Tally:
     read: dict[str, Counter[str]] = field(default_factory=dict)
     tokens_in: int = 0
     tokens_out: int = 0
-    latencies: list[float] = field(default_factory=list)
+    latencies: array[float] = field(default_factory=lambda: array("d"))
     model: str = ""
 
     @property
@@ -84,14 +87,6 @@ class Tally:
         self.model = self.model or other.model
 
 
-def added(tallies: Iterable[Tally]) -> Tally:
-    """Add several up."""
-    total = Tally()
-    for tally in tallies:
-        total.add(tally)
-    return total
-
-
 @dataclass(frozen=True)
 class Player:
     """One player of a run: its name there, what it is, and what it did over all its seats."""
@@ -113,26 +108,65 @@ class Player:
         return asks and TINY not in (self.kind, self.did.model)
 
 
+class Shelf:
+    """Episodes of a file that are kept once they have been read, as many as there is room for.
+
+    So a small run is read once, and a large one in little memory. What is being played while it is
+    read has as many steps each time as it had first.
+    """
+
+    def __init__(self, file: Records) -> None:
+        self.file, self.lengths, self.room = file, file.lengths(), KEPT
+        self.episodes: dict[int, RecordedEpisode] = {}
+        self.rules: dict[str, Any] = {}
+
+    def episode(self, row: EpisodeRow) -> RecordedEpisode:
+        """Return an episode, kept or new."""
+        found = self.episodes.get(row.id)
+        if found is None:
+            found = RecordedEpisode(self, row)
+            if self.room > 0:
+                self.room -= len(row.seating)
+                self.episodes[row.id] = found
+        return found
+
+
 @dataclass
 class RecordedEpisode:
     """One episode of a recorded game; `row` says which, the rest is read from the file."""
 
-    file: Records
+    shelf: Shelf
     row: EpisodeRow
 
-    def __post_init__(self) -> None:
-        self.seats = self.row.seats  # the players' names, as they sat
-        self.seconds = seconds([self.row])  # from its start to its end; None if it has none
+    @property
+    def file(self) -> Records:
+        """The run's file."""
+        return self.shelf.file
 
     @cached_property
+    def seats(self) -> list[str]:
+        """The players' names, as they sat."""
+        return self.row.seats
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from its start to its end, if it has one."""
+        return seconds([self.row])
+
+    @property
     def rules(self) -> Any:
         """The rules, as its players sat."""
-        return self.row.rules()
+        alike = f"{self.row.game.id} {self.row.params}"
+        if alike not in self.shelf.rules:
+            self.shelf.rules[alike] = self.row.rules()
+        return self.shelf.rules[alike]
 
     @cached_property
     def steps(self) -> list[StepRow]:
         """Its steps in order."""
-        return self.file.steps(self.row.id)
+        found = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
+        self.shelf.room -= len(found) * len(self.row.seating)
+        return found
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
@@ -162,23 +196,17 @@ class RecordedEpisode:
         """Read what its players wrote down, by step and seat."""
         return self.file.notes(self.row.id)
 
-    @cached_property
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
-        """What was decided and asked for: in all, and by player."""
+        """Read what was decided and asked for: in all, and by player."""
         total, of = Tally(), {name: Tally() for name in self.seats}
-        for made in self.decisions():
-            for tally in (total, of[self.seats[made.seat]]):
-                tally.decisions += 1
-                tally.filled += made.broke
+        for seat, decisions, filled in self.file.decided(self.row.id):
+            for tally in (total, of[self.seats[seat]]):
+                tally.decisions += decisions
+                tally.filled += filled
         for attempt in self.attempts():
             for tally in (total, of[self.seats[attempt.seat]]):
                 tally.asked(attempt)
         return total, of
-
-    @property
-    def did(self) -> Tally:
-        """What was decided and asked for in all."""
-        return self.tallies[0]
 
     def of(self, name: str) -> list[int]:
         """Return the seats of a player."""
@@ -191,17 +219,40 @@ class RecordedEpisode:
         return deviation(self.rules, steps).regret
 
 
+class Episodes(Sequence[RecordedEpisode]):
+    """Episodes that are read when they are come by; few are kept of those that went by."""
+
+    def __init__(self, shelf: Shelf, rows: Sequence[EpisodeRow]) -> None:
+        self.shelf, self.rows = shelf, rows
+
+    @overload
+    def __getitem__(self, at: int) -> RecordedEpisode: ...
+    @overload
+    def __getitem__(self, at: slice) -> Episodes: ...
+    def __getitem__(self, at: int | slice) -> RecordedEpisode | Episodes:
+        if isinstance(at, slice):
+            return Episodes(self.shelf, self.rows[at])
+        return self.shelf.episode(self.rows[at])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 @dataclass
 class Game:
     """One of a run's games, as configured: where players change seats, an episode has its own.
 
-    `rows` are its episodes, `planned` is its entry in the run's configuration.
+    `rows` are its episodes, `planned` is its entry in the run's configuration. `did` is what was
+    decided and asked for in all of them, and `filled` the largest share of filled-in decisions of
+    an episode that is drawn, once `read` has been through them.
     """
 
-    file: Records
+    shelf: Shelf
     row: GameRow
     rows: Sequence[EpisodeRow]
     planned: Mapping[str, Any]
+    did: Tally = field(default_factory=Tally)
+    filled: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         self.label, self.name = self.row.label, self.row.game  # in the run, in the registry
@@ -216,34 +267,26 @@ class Game:
         """Its rules."""
         return rulebook(self.name, **self.params)
 
-    def read(self) -> Iterator[RecordedEpisode]:
-        """Yield its episodes one by one, so that nothing is kept of those that went by."""
-        return (RecordedEpisode(self.file, row) for row in self.rows)
+    @property
+    def episodes(self) -> Episodes:
+        """Its episodes."""
+        return Episodes(self.shelf, self.rows)
 
     @cached_property
-    def episodes(self) -> list[RecordedEpisode]:
-        """Its episodes."""
-        return list(self.read())
-
-    @property
-    def played(self) -> list[RecordedEpisode]:
+    def played(self) -> Episodes:
         """The episodes to draw: all that have begun and are not void."""
-        return [e for e in self.episodes if e.records and e.row.status != "void"]
+        begun, lengths = [row for row in self.rows if row.status != "void"], self.shelf.lengths
+        return Episodes(self.shelf, [row for row in begun if lengths.get(row.id) != 0])
 
-    @property
-    def done(self) -> list[RecordedEpisode]:
+    @cached_property
+    def done(self) -> Episodes:
         """The episodes that count."""
-        return [e for e in self.episodes if e.row.status == "done"]
+        return Episodes(self.shelf, [row for row in self.rows if row.status == "done"])
 
-    @property
-    def filled(self) -> Fraction:
-        """The largest share of filled-in decisions in an episode."""
-        shares = (filled_in(e.did.filled, e.did.decisions) for e in self.played)
-        return max(shares, default=Fraction(0))
-
-    def stack(self, key: str) -> Array:
-        """Return one entry of all records of `played`, ``(all steps, …)``."""
-        return np.array([record[key] for e in self.played for record in e.records])
+    @cached_property
+    def found(self) -> dict[str, Any]:
+        """What was worked out of all its episodes, kept by who did so under a name of its own."""
+        return {}
 
 
 def games(file: Records) -> list[Game]:
@@ -252,25 +295,30 @@ def games(file: Records) -> list[Game]:
     rows: dict[int, list[EpisodeRow]] = {}
     for row in file.episodes():
         rows.setdefault(row.game.id, []).append(row)
-    return [Game(file, g, rows.get(g.id, []), planned.get(g.label, {})) for g in file.games()]
+    shelf = Shelf(file)
+    return [Game(shelf, g, rows.get(g.id, []), planned.get(g.label, {})) for g in file.games()]
 
 
 @dataclass
 class Run:
-    """One run: its games, its players by name, and the edition its scores are to have."""
+    """One run: its games, its players by name, and the edition its scores are to have.
+
+    `did` is what was decided and asked for in all.
+    """
 
     file: Records
     games: list[Game]
     players: dict[str, Player]
     edition: str
+    did: Tally
 
     def __post_init__(self) -> None:
         self.stem = self.file.path.stem
         self.heading = f"{self.file.title} ({self.stem})"  # what tells it from others on a page
         self.spent = Spending(self.file)
         self.priced = bool(self.file.config.get("prices"))  # else costs mean nothing
-        self.episodes = [episode for game in self.games for episode in game.episodes]
-        self.seconds = seconds([row for game in self.games for row in game.rows])
+        self.rows = [row for game in self.games for row in game.rows]
+        self.seconds = seconds(self.rows)
 
     def by_game(self) -> dict[str, list[Game]]:
         """Return the games by their names in the registry."""
@@ -286,17 +334,26 @@ def read(file: Records, edition: str) -> Run:
     planned = (seat for game in file.config.get("games", []) for seat in game["seats"])
     specs = {seat["name"]: seat["player"] for seat in planned}
     players: dict[str, Player] = {}
+    whole = Tally()
     for game in found:
         for name in game.seats:
             players.setdefault(name, Player(name, specs.get(name, name)))
+        drawn = {row.id for row in game.played.rows}
         for episode in game.episodes:
-            for name, did in episode.tallies[1].items():
+            total, of = episode.tallies()
+            for tally in (game.did, whole):
+                tally.add(total)
+            for name, did in of.items():
                 players[name].did.add(did)
-    return Run(file, found, players, edition)
+            if episode.row.id in drawn:
+                game.filled = max(game.filled, filled_in(total.filled, total.decisions))
+    return Run(file, found, players, edition, whole)
 
 
 def seconds(rows: Sequence[EpisodeRow]) -> float | None:
     """Return the time from the first start of some episodes to the last end, if there is one."""
-    started = [datetime.fromisoformat(row.started) for row in rows if row.started]
-    ended = [datetime.fromisoformat(row.ended) for row in rows if row.ended]
-    return (max(ended) - min(started)).total_seconds() if ended and started else None
+    started = min((row.started for row in rows if row.started), default=None)
+    ended = max((row.ended for row in rows if row.ended), default=None)
+    if started is None or ended is None:
+        return None
+    return (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from llm_games.benchmarks.runs import database, lock, rows
 from llm_games.benchmarks.runs.rows import TABLES, Plain
+from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
 
 R = TypeVar("R")
@@ -28,6 +29,7 @@ class Records:
 
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
+        self._known: dict[str, list[str]] = {}  # columns by table
         found = self._read(rows.RunRow)
         if len(found) != 1 or not isinstance(found[0].config, dict):
             lost = f"{path}: there is not one description of the run"
@@ -70,13 +72,25 @@ class Records:
 
     def episodes(self) -> list[rows.EpisodeRow]:
         """Return all episodes, game by game."""
-        games: dict[Any, rows.GameRow] = {game.id: game for game in self.games()}
-        found = self._read(rows.EpisodeRow)
-        for row in found:
-            if row.game not in games:
-                lost = f"episode {row.id} belongs to no game"
+        games = {game.id: game for game in self.games()}
+
+        def game(number: int) -> rows.GameRow:
+            if number not in games:
+                lost = f"an episode belongs to no game ({number})"
                 raise database.NotARun(f"{self.path}: {lost}; the file is damaged")
-        return [replace(row, game=games[row.game]) for row in found]
+            return games[number]
+
+        shared = cache(json.loads)  # equal values are one object: a run may have many episodes
+        loads = dict.fromkeys(("seating", "given", "edition"), shared)
+        return self._read(rows.EpisodeRow, loads={"game": game, **loads})
+
+    def lengths(self) -> dict[int, int]:
+        """Return how many steps episodes have that are being played, and 0 of those without any."""
+        count = "(SELECT count(*) FROM steps WHERE episode = id)"
+        none = "NOT EXISTS (SELECT * FROM steps WHERE episode = id)"
+        return dict(
+            self._rows(f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}")
+        )
 
     def steps(self, episode: int) -> list[rows.StepRow]:
         """Return the steps of an episode in order."""
@@ -91,6 +105,11 @@ class Records:
     def decisions(self, episode: int) -> list[rows.DecisionRow]:
         """Return the decisions of an episode by step and seat."""
         return self._read(rows.DecisionRow, "WHERE episode = ?", episode)
+
+    def decided(self, episode: int) -> list[tuple[int, int, int]]:
+        """Return seats of an episode, how often each decided, and how often the rules filled in."""
+        count = "SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? GROUP BY seat"
+        return self._rows(count, episode)
 
     def attempts(self, episode: int, step: int | None = None) -> list[rows.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
@@ -110,12 +129,16 @@ class Records:
             if name == "episodes":
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
                 continue
+            chats = self.chats(episode.id) if name == "attempts" else {}
             for row in getattr(self, name)(episode.id):
                 found = dict(vars(row))
                 if "seat" in found:
                     found["player"] = episode.seats[row.seat]
                 if "prompt" in found:
-                    found["prompt"] = self.messages(row.prompt)
+                    listed = isinstance(row.prompt, list)
+                    found["prompt"] = (
+                        self.messages(row.prompt) if listed else list(chats[row.prompt])
+                    )
                 yield episode, found
 
     def messages(self, prompt: Any) -> list[dict[str, str]]:
@@ -124,9 +147,21 @@ class Records:
         found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in found]
 
-    def pool(self) -> list[rows.MessageRow]:
-        """Return all messages."""
-        return self._read(rows.MessageRow)
+    def chats(self, episode: int) -> dict[Any, Chat]:
+        """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
+
+        Those of schema 2 are not among them.
+        """
+        chats: dict[Any, Chat] = {}
+        for prompt, before, role, content in self._each(_PROMPTS, episode):
+            chats[prompt] = chats.get(before, Chat()).plus(role or "", content or "")
+        return chats
+
+    def pool(self) -> Iterator[rows.MessageRow]:
+        """Yield all messages."""
+        names = self._columns(TABLES[rows.MessageRow])
+        query = f"SELECT {', '.join(names)} FROM messages ORDER BY id"
+        return (rows.MessageRow(*row) for row in self._each(query))
 
     def holder(self) -> str | None:
         """Return which process plays the run now, in words; None if nobody does."""
@@ -172,16 +207,24 @@ class Records:
         """Return how many calls at a time servers have borne, start by start."""
         return self._read(rows.LimitRow)
 
-    def _read(self, kind: type[R], where: str = "", *values: Any) -> list[R]:
-        """Return rows of a class in the order of their key."""
+    def _read(
+        self,
+        kind: type[R],
+        where: str = "",
+        *values: Any,
+        loads: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> list[R]:
+        """Return rows of a class in the order of their key; `loads` win over the class's own."""
         table = TABLES[kind]
-        there = [row[0] for row in self._rows("SELECT name FROM pragma_table_info(?)", table.name)]
-        names = [name for name in table.types if name in there]
+        names = self._columns(table)
         query = f"SELECT {', '.join(names)} FROM {table.name} {where} ORDER BY {table.key}"
-        found = [dict(zip(names, row, strict=True)) for row in self._rows(query, *values)]
-        loads = [(name, load) for name, load in table.loads.items() if name in there]
-        for row in found:
-            for name, load in loads:
+        loading = [
+            (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
+        ]
+        found = []
+        for values_of_row in self._each(query, *values):
+            row = dict(zip(names, values_of_row, strict=True))
+            for name, load in loading:
                 value = row[name]
                 try:
                     row[name] = value if value is None else load(value)
@@ -191,11 +234,23 @@ class Records:
                         f"{self.path}: {name} in a row of {table.name} ({first}) is not JSON: "
                         f"{value[:60]!r}; the file is damaged, restore it from a copy"
                     ) from None
-        return [kind(**row) for row in found]
+            found.append(kind(**row))
+        return found
+
+    def _columns(self, table: rows.Relation) -> list[str]:
+        """Return the columns of a table that this file has."""
+        if table.name not in self._known:
+            info = self._rows("SELECT name FROM pragma_table_info(?)", table.name)
+            there = {name for (name,) in info}
+            self._known[table.name] = [name for name in table.types if name in there]
+        return self._known[table.name]
+
+    def _each(self, query: str, *values: Any) -> Iterator[Any]:
+        with database.translated(self.path):
+            yield from self._database.execute(query, values)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        with database.translated(self.path):
-            return self._database.execute(query, values).fetchall()
+        return list(self._each(query, *values))
 
 
 _CHAINED = """
@@ -205,6 +260,16 @@ WITH RECURSIVE chain (id, parent, message) AS (
   SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
 )
 SELECT role, content FROM chain LEFT JOIN messages m ON m.id = message ORDER BY chain.id
+"""
+_PROMPTS = """
+WITH RECURSIVE chain (id, parent, message) AS (
+  SELECT p.id, p.parent, p.message FROM attempts a JOIN prompts p ON p.id = a.prompt
+  WHERE a.episode = ?
+  UNION
+  SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
+)
+SELECT chain.id, parent, role, content FROM chain LEFT JOIN messages m ON m.id = message
+ORDER BY chain.id
 """
 _LISTED = """
 SELECT role, content FROM json_each(?) LEFT JOIN messages m ON m.id = value ORDER BY key

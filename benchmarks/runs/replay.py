@@ -17,9 +17,9 @@ from typing import Any
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
-from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan
+from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, StepRow, digest
+from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, GameRow, StepRow, digest
 from llm_games.benchmarks.runs.run import (
     OVERFLOW,
     Recorded,
@@ -30,8 +30,11 @@ from llm_games.benchmarks.runs.run import (
 )
 from llm_games.errors import LLMGamesError
 from llm_games.questions import MISSING, Shares
+from llm_games.registry import game_class
+from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import Place, Step, play_table
 
@@ -91,33 +94,40 @@ def replay(records: Records) -> Replay:
         for row, right in named
         if row.hash != right
     ]
-    found += _games(records, plan)
-    games = {game.label: game for game in plan.games}
-    for row in records.episodes():
-        if row.game.label not in games:
-            continue
-        try:
-            episode = _Rerun(records, row, games[row.game.label])
-            found += episode.play()
-        except StoreError as error:  # a value of the file that cannot be read
-            found.append(Mismatch(_name(row), "unreadable", "a record", str(error)))
-            continue
-        done.episodes += 1
-        done.steps += episode.reached
-        done.completions += episode.read
+    episodes = records.episodes()
+    found += _games(records.games(), episodes, plan)
+    table = _Table(records, plan)
+    with asyncio.Runner() as runner:
+        for row in episodes:
+            if row.game.label not in table.games:
+                continue
+            try:
+                episode = _Rerun(table, row)
+                runner.run(episode.play())
+            except StoreError as error:  # a value of the file that cannot be read
+                found.append(Mismatch(_name(row), "unreadable", "a record", str(error)))
+                continue
+            found += episode.found
+            done.episodes += 1
+            done.steps += episode.reached
+            done.completions += episode.read
     done.differences = tuple(found)
     return done
 
 
-def _games(records: Records, plan: RunPlan) -> Iterator[Mismatch]:
+def _games(
+    games: Sequence[GameRow], episodes: Sequence[EpisodeRow], plan: RunPlan
+) -> Iterator[Mismatch]:
     """Check the table of games, and the episodes' seeds, against the configuration."""
-    rows, episodes = {row.label: row for row in records.games()}, records.episodes()
+    rows, owned = {row.label: row for row in games}, dict[int, list[EpisodeRow]]()
+    for episode in episodes:
+        owned.setdefault(episode.game.id, []).append(episode)
     for game in plan.games:
         row = rows.pop(game.label, None)
         if row is None:
             yield Mismatch(f"game {game.label}", "row", "one", "none")
             continue
-        own, many = [e for e in episodes if e.game.id == row.id], len(game.seeds)
+        own, many = owned.get(row.id, []), len(game.seeds)
         for what, expected, found in (
             ("game", game.game, row.game),
             ("params", game.params, row.params),
@@ -137,42 +147,80 @@ class _Stop(Exception):
     """A step differs: what follows may build upon it."""
 
 
-class _Rerun(Recorded):
-    """One recorded episode that is played again, and the differences found in it.
+class _Table:
+    """Where one episode after another is played again; it has what they share.
 
-    It is the client of its players, which gives the completions of the record.
+    It is the client of the players, which gives the completions of the record.
     """
 
     name = "recorded"
 
-    def __init__(self, records: Records, row: EpisodeRow, game: PlannedGame) -> None:
+    def __init__(self, records: Records, plan: RunPlan) -> None:
+        self.records, self.games = records, {game.label: game for game in plan.games}
+        self.players: dict[str, LLMPolicy] = {}
+        self.rules: dict[str, Rulebook] = {}
+        self.now: _Rerun | None = None
+
+    def player(self, seat: PlannedSeat) -> Policy:
+        """Return who writes the prompts of a seat anew: one player for all its episodes."""
+        if seat.key not in self.players:
+            self.players[seat.key] = llm_player(self, seat.settings)
+        return self.players[seat.key]
+
+    def rules_of(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
+        """Return the rules of an episode: one object for all that are alike."""
+        alike = f"{game.label}\0{seated(game_class(game.game), game.params, row.seating)}"
+        if alike not in self.rules:
+            self.rules[alike] = game.rules(row.seating)
+        return self.rules[alike]
+
+    async def complete(self, request: Request) -> Completion:
+        """Return a recorded completion of the episode that is being played."""
+        assert self.now is not None
+        return self.now.complete(request)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class _Rerun(Recorded):
+    """One recorded episode that is played again, and the differences found in it."""
+
+    def __init__(self, table: _Table, row: EpisodeRow) -> None:
+        records = table.records
         super().__init__(records, row)
-        self.game, self.messages, self.written = game, records.messages, records.written(row.id)
+        self.table, self.records, self.game = table, records, table.games[row.game.label]
+        self.written = records.written(row.id)
+        self.seats_at: dict[int, set[int]] = {}  # who has a decision or completion, by step
+        for at in (*self.decisions, *self.calls):
+            self.seats_at.setdefault(at.step, set()).add(at.seat)
+        self.chats = records.chats(row.id)
         self.notes: dict[Place, list[Any]] = {}
         for note in records.notes(row.id):
             if note.kind == OVERFLOW:
                 continue
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
-        self.recalled = recalled(records, row) if game.series else None
-        self.own = {i for i, place in enumerate(row.seating) if game.seats[place].own}
+        self.recalled = recalled(records, row) if self.game.series else None
+        seats = self.game.seats
+        self.own = {i for i, place in enumerate(row.seating) if seats[place].own}
         self.found: list[Mismatch] = []
         self.reached = self.read = 0
 
-    def play(self) -> list[Mismatch]:
-        """Play the episode to the end of its record; return the differences."""
+    async def play(self) -> None:
+        """Play the episode to the end of its record, and note the differences."""
+        self.table.now = self
         asking = {at.seat for at in self.calls}
         policies: list[Policy] = []
         for i, place in enumerate(self.row.seating):
             seat = self.game.seats[place]
             asks = seat.asks or (i in asking and i not in self.own)
-            policies.append(llm_player(self, seat.settings) if asks else _Seated(self))
+            policies.append(self.table.player(seat) if asks else _Seated(self))
         try:
-            asyncio.run(self._play(policies))
+            await self._play(policies)
         except _Stop:
             pass
         except LLMGamesError as error:
             self.note("replay", "to go on", f"an error: {error}", Place(self.reached, -1))
-        return self.found
 
     async def _play(self, policies: Sequence[Policy]) -> None:
         many = len(self.steps)
@@ -182,7 +230,7 @@ class _Rerun(Recorded):
             return
         self._compare("numbers of the steps", [*range(many)], [step.step for step in self.steps])
         episode = await play_table(
-            self.game.rules(self.row.seating),
+            self.table.rules_of(self.game, self.row),
             policies,
             self.row.seed,
             on_step=self.check,
@@ -190,7 +238,7 @@ class _Rerun(Recorded):
             given=self.row.given,
             recalled=self.recalled,
         )
-        self._compare("number of steps", len(episode.steps), many)
+        self._compare("number of steps", episode.length, many)
         # A run may have been stopped between the last step and the note of the end.
         ended = self.row.status != "running" and (episode.over or many == self.game.max_steps)
         reason = void_reason(episode, self.game) if ended else None
@@ -212,15 +260,18 @@ class _Rerun(Recorded):
 
     async def check(self, step: Step) -> None:
         """Compare one step as it is played with its record; `_Stop` if they differ."""
+        self._asked.clear()
         row, decisions = rows_of(step)
-        found, at = self.steps[step.number], Place(step.number, -1)
-        for what in ("asked", "rewards", "finished"):
-            self._compare(what, getattr(row, what), getattr(found, what), at)
-        for key in {**row.record, **found.record}:
-            self._compare(f"record {key}", row.record.get(key), found.record.get(key), at)
-        if not self.found:  # equal values can be written in several ways
-            for what, text in TABLES[StepRow].written(row.thin()).items():
-                self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
+        written, at = TABLES[StepRow].written(row.thin()), Place(step.number, -1)
+        if written != self.written[step.number]:
+            found = self.steps[step.number]
+            for what in ("asked", "rewards", "finished"):
+                self._compare(what, getattr(row, what), getattr(found, what), at)
+            for key in {**row.record, **found.record}:
+                self._compare(f"record {key}", row.record.get(key), found.record.get(key), at)
+            if not self.found:  # equal values can be written in several ways
+                for what, text in written.items():
+                    self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
         for made in decisions:
             place = Place(made.step, made.seat)
             if place not in self.decisions:
@@ -230,9 +281,8 @@ class _Rerun(Recorded):
                 known = getattr(self.decisions[place], what)
                 self._compare(what, getattr(made, what), known, place)
             self._completions(place, step.decisions[made.seat])
-        for place in (*self.decisions, *self.calls):
-            if place.step == step.number and place.seat not in step.decisions:
-                self.note("decision", "none", "one", place)
+        for seat in sorted(self.seats_at.get(step.number, set()) - step.decisions.keys()):
+            self.note("decision", "none", "one", Place(step.number, seat))
         if self.found:
             raise _Stop
         self.reached += 1
@@ -250,7 +300,7 @@ class _Rerun(Recorded):
                 name = f"completion {number}, {what}"
                 self._compare(name, getattr(attempt, what), getattr(call, what), at)
 
-    async def complete(self, request: Request) -> Completion:
+    def complete(self, request: Request) -> Completion:
         """Return a recorded completion, once its prompt and seed have been compared."""
         at, number = self.count(request)
         calls, name = self.calls.get(at, []), f"completion {number}"
@@ -262,19 +312,18 @@ class _Rerun(Recorded):
         call = calls[number]
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
-        chat, found = request.messages, self.messages(call.prompt)
-        self._compare(f"{name}, number of messages", len(chat), len(found), at)
-        for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
-            for what in ("role", "content"):
-                self._compare(f"{name}, message {i} ({what})", mine[what], other[what], at)
+        recorded = self.chats.get(call.prompt)
+        if request.messages != recorded:
+            chat, found = list(request.messages), list(recorded or ())
+            self._compare(f"{name}, number of messages", len(chat), len(found), at)
+            for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
+                for what in ("role", "content"):
+                    self._compare(f"{name}, message {i} ({what})", mine[what], other[what], at)
         self.read += 1
         return call.completion()
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
     def _compare(self, what: str, expected: Any, found: Any, at: Place | None = None) -> None:
-        if _json(expected) != _json(found):
+        if repr(expected) != repr(found) and _json(expected) != _json(found):
             self.note(what, *_texts(expected, found), at)
 
     def note(self, what: str, expected: str, found: str, at: Place | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,9 @@ from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow
 from llm_games.errors import BadParameter, unknown
-from llm_games.wrappers.clients.base import Completion, Message
+from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-
-Row = tuple[list[Message], int, Completion]
 
 
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
@@ -29,23 +27,21 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
         labels = [game.label for game in records.games()]
         if label and label not in labels:
             raise unknown(f"game in {path} called", label, labels)
-        known: dict[tuple[str, int], tuple[str, AttemptRow]] = {}
+        known: dict[tuple[bytes, int], tuple[str, AttemptRow, Chat]] = {}
         for episode in (e for e in records.episodes() if label in ("", e.game.label)):
+            chats = records.chats(episode.id)
             for row in records.attempts(episode.id):
-                key = str(row.prompt), row.seed
-                where, first = known.setdefault(key, (episode.game.label, row))
+                listed = isinstance(row.prompt, list)
+                chat = Chat.of(records.messages(row.prompt)) if listed else chats[row.prompt]
+                found = (episode.game.label, row, chat)
+                where, first, _ = known.setdefault((chat.digest, row.seed), found)
                 if (first.text, first.finish) != (row.text, row.finish):
                     raise BadParameter(
                         f"{path} holds different answers to one prompt, in {where} and "
                         f"{episode.game.label}; say which to serve: recorded:{path}#{where}"
                     )
-        return RecordedClient(_rows(records, known.values()), f"recorded:{path}")
-
-
-def _rows(records: Records, found: Iterable[tuple[str, AttemptRow]]) -> Iterator[Row]:
-    for _, row in found:
-        if not row.error:
-            yield records.messages(row.prompt), row.seed, row.completion()
+    rows = ((chat, row.seed, row.completion()) for _, row, chat in known.values() if not row.error)
+    return RecordedClient(rows, f"recorded:{path}")
 
 
 def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -> LLMPolicy:

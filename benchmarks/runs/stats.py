@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
+from llm_games.rulebook import Array
+
 DRAWS = 10_000  # samples of a bootstrap or a permutation test
+TOGETHER = 2_000_000  # values that are drawn at once
 MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 
 
@@ -33,7 +36,7 @@ def cell(values: Sequence[float]) -> Cell:
 
 
 def interval(
-    columns: Sequence[Sequence[float]], rng: np.random.Generator
+    columns: Sequence[Sequence[float] | Array], rng: np.random.Generator
 ) -> tuple[float, float] | None:
     """Return the bootstrap 95 % interval of the mean over columns of the mean over runs.
 
@@ -45,9 +48,16 @@ def interval(
     means = np.zeros(DRAWS)
     for column in columns:
         runs = np.asarray(column, np.float64)
-        means += runs[rng.integers(len(runs), size=(DRAWS, len(runs)))].mean(axis=1)
+        for some in blocks(len(runs)):
+            means[some] += runs[rng.integers(len(runs), size=(len(some), len(runs)))].mean(axis=1)
     low, high = np.quantile(means / len(columns), [0.025, 0.975])
     return float(low), float(high)
+
+
+def blocks(size: int) -> Iterator[range]:
+    """Yield the numbers of all draws of so many values, as many together as memory is to hold."""
+    step = max(1, TOGETHER // size)
+    return (range(first, min(first + step, DRAWS)) for first in range(0, DRAWS, step))
 
 
 def filled_in(broken: int, decisions: int) -> Fraction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.version import __version__
+from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.policy import Attempt
 
@@ -151,17 +152,20 @@ class Store(Records):
             self.add(row, again=True)
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
-        """Return the id of a prompt, adding what is new of it."""
+        """Return the id of a prompt, adding what is new of it, which is all it costs."""
+        new: list[Chat] = []
         prompt = 0
-        for message in messages:
-            said = f"{message['role']}\0{message['content']}"
-            name = rows.digest(f"{prompt}\0{said}")
-            known = self._prompts.known.get(name)
-            if known is None:
-                unique = rows.digest(said)
-                last = self._messages.of(unique, (unique,), (message["role"], message["content"]))
-                known = self._prompts.of(name, (prompt, last))
-            prompt = known
+        for chat in Chat.of(messages).nodes():
+            if known := self._prompts.find(chat.digest):
+                prompt = known
+                break
+            new.append(chat)
+        for chat in reversed(new):
+            assert chat.last is not None
+            role, content = chat.last["role"], chat.last["content"]
+            name = rows.digest(f"{role}\0{content}")
+            message = self._messages.of(name, (name,), (role, content))
+            prompt = self._prompts.of(chat.digest, (prompt, message))
         return prompt
 
     async def durable(self) -> None:
@@ -179,25 +183,35 @@ class _Ids:
         self._store, self._row, table = store, row, TABLES[row]
         marks = ", ".join("?" for _ in table.unique.split(","))
         self._query = f"SELECT id FROM {table.name} WHERE ({table.unique}) = ({marks})"
-        self.known: dict[bytes, int] = {}
+        self.known: dict[bytes, int] = {}  # what was used last stands last
         self.last: int = store._rows(f"SELECT coalesce(max(id), 0) FROM {table.name}")[0][0]
         self._all = not self.last  # whether all ids are known: nothing is to be looked up
 
+    def find(self, name: bytes) -> int | None:
+        """Return the id of a row if it is at hand."""
+        found = self.known.pop(name, None)
+        if found is not None:
+            self.known[name] = found
+        return found
+
     def of(self, name: bytes, unique: Sequence[Any], more: Sequence[Any] = ()) -> int:
         """Return the id of a row, adding it if it is new."""
-        if name not in self.known:
+        known = self.find(name)
+        if known is None:
             found = [] if self._all else self._store._rows(self._query, *unique)
             if not found:
                 self.last += 1
                 self._store.add(self._row(self.last, *unique, *more))
-            self.known[name] = found[0][0] if found else self.last
-        return self.known[name]
+            known = self.known[name] = found[0][0] if found else self.last
+        return known
 
     def forget(self, last: int) -> None:
-        """Drop ids up to `last`, whose rows are in the file, if they are too many."""
-        if len(self.known) > MOST_IDS:
-            self.known = {name: i for name, i in self.known.items() if i > last}
-            self._all = False
+        """Drop ids up to `last`, whose rows are in the file, that were not used for longest."""
+        over = max(0, len(self.known) - MOST_IDS)
+        for name in list(islice(self.known, over)):
+            if self.known[name] <= last:
+                del self.known[name]
+                self._all = False
 
 
 def check_free(path: Path) -> None:

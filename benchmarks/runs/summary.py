@@ -77,8 +77,8 @@ def total(found: list[GameSummary]) -> Cell | None:
 def _summary(game: Game, edition: str) -> GameSummary:
     scores, measured, payoffs, did = list[float](), list[float](), [], Tally()
     measure = paper.measure_of(game)
-    for episode in game.read():
-        did.add(episode.did)
+    for episode in game.episodes:
+        did.add(episode.tallies()[0])
         if episode.row.status == "done":
             payoffs.append(episode.payoffs)
             score = paper.score(episode.rules, episode.records, edition)

@@ -8,7 +8,7 @@ requirement, is an exact fraction; money is in dollars.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
@@ -128,31 +128,46 @@ class Indicators(NamedTuple):
     mean_median: float | None
 
 
-def indicators(game: WaterAllocation, played: Sequence[Days]) -> Indicators:
+class Ended(NamedTuple):
+    """What is left of a game for the indicators: who lives, p_n, and whether it is finished."""
+
+    alive: list[bool]
+    prices: list[Fraction | None]
+    finished: bool
+
+
+def ended(game: WaterAllocation, days: Days) -> Ended:
+    """Return what is left of one game."""
+    alive = living(days) if days else []
+    finished = bool(days) and (len(days) == game.days or not any(alive))
+    return Ended(alive, lowest_prices(game, days), finished)
+
+
+def indicators(game: WaterAllocation, played: Iterable[Days | Ended]) -> Indicators:
     """Return the indicators of one or more finished games of one setting.
 
     Raises:
         BadParameter: there is no game, or one that is not finished.
     """
-    finished = [bool(days) and (len(days) == game.days or not any(living(days))) for days in played]
-    if not played or not all(finished):
-        unfinished = [i for i, done in enumerate(finished) if not done]
+    left = [one if isinstance(one, Ended) else ended(game, one) for one in played]
+    if not left or not all(one.finished for one in left):
+        unfinished = [i for i, one in enumerate(left) if not one.finished]
         raise BadParameter(
-            f"indicators need finished games, got {len(played)} games, not finished: {unfinished}"
+            f"indicators need finished games, got {len(left)} games, not finished: {unfinished}"
         )
-    ends = [living(days) for days in played]
+    ends = [one.alive for one in left]
     ratios = [ratio for alive in ends if (ratio := supply_ratio(game, alive)) is not None]
     start = supply_ratio(game, [True] * game.players)
     assert start is not None
-    prices = daily_prices([lowest_prices(game, days) for days in played])
+    prices = daily_prices([one.prices for one in left])
     medians = [found.median for found in prices if found is not None]
     return Indicators(
-        games=len(played),
+        games=len(left),
         survival=tuple(np.mean(ends, axis=0).tolist()),
         survivors=float(np.sum(ends) / len(ends)),
         ratio_start=float(start),
         ratio_end=float(sum(ratios) / len(ratios)) if ratios else None,
-        left_out=len(played) - len(ratios),
+        left_out=len(left) - len(ratios),
         prices=prices,
         mean_median=statistics.fmean(medians) if medians else None,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llm_games.benchmarks.papers.alympics import metrics as alympics
-from llm_games.benchmarks.papers.alympics.metrics import Curves, Days, Indicators
+from llm_games.benchmarks.papers.alympics.metrics import Ended, Ending, Indicators
 from llm_games.benchmarks.papers.alympics.ratings import rate
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
@@ -29,25 +29,22 @@ if TYPE_CHECKING:
 class Setting:
     """One of a run's games, with its residents in their own order, wherever they sat.
 
-    `cast` has their names and who played them, several if they took turns. `played` are the days of
-    all episodes that are drawn, `done` of those that count.
+    `cast` has their names and who played them, several if they took turns. `curves` are those of
+    all episodes that are drawn, each float64 ``(residents, days)`` by name, NaN where there is
+    none; `done` and `endings` what came of those that count, and of each resident there.
     """
 
     label: str
     rules: WaterAllocation
     cast: Sequence[tuple[str, str]]
-    played: Sequence[Days]
-    done: Sequence[Days]
+    curves: Sequence[Mapping[str, Array]]
+    done: Sequence[Ended]
+    endings: Sequence[Sequence[Ending]]
 
     @cached_property
     def found(self) -> Indicators:
         """The indicators of its finished games."""
         return alympics.indicators(self.rules, self.done)
-
-    @cached_property
-    def curves(self) -> list[Curves]:
-        """What happened day by day."""
-        return [alympics.curves(self.rules, days) for days in self.played]
 
     @cached_property
     def paper(self) -> alympics.Published | None:
@@ -57,7 +54,7 @@ class Setting:
 
     def stack(self, key: str, seat: int) -> Array:
         """Return a resident's curves, float64 ``(games, days)``, NaN where there is none."""
-        return canvas.padded([getattr(curves, key)[seat] for curves in self.curves])
+        return canvas.padded([curves[key][seat] for curves in self.curves])
 
     def residents(self, length: int = 24) -> list[str]:
         """Return their names, and their players' where these differ and stay the same."""
@@ -74,19 +71,25 @@ def read(run: Run) -> dict[str, Setting]:
 
 def _setting(game: Game) -> Setting:
     names = [resident.name for resident in game.rules.cast]
-    casts, played, done = [], [], []
+    casts = [dict[str, None]() for _ in names]
+    curves, done, endings = [], [], []
     for episode in game.played:
         sat = [resident.name for resident in episode.rules.cast]
         seats = [sat.index(name) for name in names]
-        casts.append([episode.seats[seat] for seat in seats])
+        for cast, seat in zip(casts, seats, strict=True):
+            cast[episode.seats[seat]] = None
         days = [
             {k: [v[seat] for seat in seats] if isinstance(v, list) else v for k, v in day.items()}
             for day in episode.records
         ]
-        played.append(days)
-        done += [days] if episode.row.status == "done" else []
-    players = (" / ".join(dict.fromkeys(found)) for found in zip(*casts, strict=True))
-    return Setting(game.label, game.rules, [*zip(names, players, strict=True)], played, done)
+        found = alympics.curves(game.rules, days)
+        tables = found._replace(ratio=[found.ratio])._asdict()
+        curves.append({key: canvas.padded(table) for key, table in tables.items()})
+        if episode.row.status == "done":
+            done.append(alympics.ended(game.rules, days))
+            endings.append([alympics.ending(game.rules, days, seat) for seat in range(len(names))])
+    cast = [*zip(names, map(" / ".join, casts), strict=True)]
+    return Setting(game.label, game.rules, cast, curves, done, endings)
 
 
 # -- result tables ---------------------------------------------------------------------------------
@@ -155,7 +158,7 @@ def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield what each resident came to: shares and means over its games."""
     for one in settings:
         for seat, (resident, player) in enumerate(one.cast):
-            ends = [alympics.ending(one.rules, days, seat) for days in one.done]
+            ends = [endings[seat] for endings in one.endings]
             means = np.mean(ends, axis=0).tolist()
             yield [one.label, resident, player, len(ends), one.found.survival[seat], *means]
 
@@ -253,7 +256,7 @@ def _survival(axes: Axes, one: Setting) -> str:
 
 
 def _numbers(axes: Axes, one: Setting) -> str:
-    counts = [sum(alympics.living(days)) for days in one.done]
+    counts = [sum(ended.alive) for ended in one.done]
     bars = [(counts, -0.2, BLUE, BLUE, "", "this run")]
     sentence = f"How many residents lived to the end; {np.mean(counts):.2g} on average"
     if one.paper:
@@ -298,29 +301,31 @@ def _prices(axes: Axes, one: Setting) -> str:
 
 
 def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
-    names = one.residents()
+    names, shown = one.residents(), canvas.some(len(one.curves))
     for seat, (colour, mark) in enumerate(canvas.looks(len(names))):
         table = one.stack(key, seat)
         days = np.arange(1, table.shape[1] + 1)
         means = canvas.moments(table)[0]
         axes.plot(days, means, color=colour, marker=mark, ms=4.5, label=names[seat])
-        axes.plot(days, table.T, color=colour, linewidth=0.5, alpha=0.25)
+        axes.plot(days, table[shown].T, color=colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
     axes.set(ylabel=what, ylim=(0, None))
-    many = f"mean over the {len(one.played)} games" if len(one.played) > 1 else "of the game"
+    many = f"mean over the {len(one.curves)} games" if len(one.curves) > 1 else "of the game"
     left = ", bids above the balance included" if key == "bids" else ""
-    return f"Each resident, {many} in which it is alive on that day{left}; thin: single games."
+    single = canvas.single(len(one.curves), "game")
+    return f"Each resident, {many} in which it is alive on that day{left}; thin: {single}."
 
 
 def _scarcity(axes: Axes, one: Setting) -> str:
-    ratios = canvas.padded([curves.ratio for curves in one.curves])
+    ratios = one.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
-    axes.plot(days, ratios.T, color=BLUE, linewidth=0.6, alpha=0.35)
+    axes.plot(days, ratios[canvas.some(len(ratios))].T, color=BLUE, linewidth=0.6, alpha=0.35)
     axes.plot(days, canvas.moments(ratios)[0], "o-", color=BLUE, ms=4.5, label="mean")
     line(axes, 1, "water for all who live", canvas.INK, ":")
     canvas.over_rounds(axes, "day")
     axes.set(ylabel="RSR after the day", ylim=(0, None))
-    return "Mean supply to the daily need of the living; thin: single games, until nobody lives."
+    single = canvas.single(len(ratios), "game")
+    return f"Mean supply to the daily need of the living; thin: {single}, until nobody lives."
 
 
 ABOUT = (

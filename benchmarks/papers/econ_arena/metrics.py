@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import chain, product, zip_longest
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import Record, printed
-from llm_games.benchmarks.runs.reader import RecordedEpisode
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
@@ -170,72 +170,138 @@ class Standing(NamedTuple):
         return self.won / self.runs
 
 
-def standings(sessions: Sequence[RecordedEpisode], measure: str = "scaled") -> list[Standing]:
-    """Return the results of every player, in the order in which they first appear."""
-    played: dict[str, list[list[PlayerRun]]] = {}
-    for session in sessions:
-        runs = player_runs(session, measure)
-        for name in dict.fromkeys(session.seats):
-            seats = [seat for seat, player in enumerate(session.seats) if player == name]
-            own = [run[seat] for run in runs for seat in seats]
+class _Mean:
+    """The exact mean of fractions as they come, None left out: sums are kept by denominator."""
+
+    def __init__(self, values: Iterable[Fraction | None] = ()) -> None:
+        self.sums, self.many = Counter[int](), 0
+        self.add(values)
+
+    def add(self, values: Iterable[Fraction | None]) -> None:
+        for value in values:
+            if value is not None:
+                self.sums[value.denominator] += value.numerator
+                self.many += 1
+
+    def exact(self) -> Fraction | None:
+        found = sum(Fraction(above, below) for below, above in self.sums.items())
+        return Fraction(found, self.many) if self.many else None
+
+    def known(self) -> float | None:
+        exact = self.exact()
+        return None if exact is None else float(exact)
+
+
+class Results:
+    """The results of players, and their paths, session by session as these come."""
+
+    def __init__(self, measure: str = "scaled") -> None:
+        self.measure = measure
+        self.sums: dict[str, _Sums] = {}
+        self.places: dict[str | None, list[_Mean]] = {None: []}
+
+    def add(self, session: RecordedEpisode) -> Results:
+        """Add one session."""
+        runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
+        for seat, name in enumerate(session.seats):
+            seats.setdefault(name, []).append(seat)
+        for name, taken in seats.items():
+            own = [run[seat] for run in runs for seat in taken]
             if own:
-                played.setdefault(name, []).append(own)
-    return [_standing(name, found) for name, found in played.items()]
+                self.sums.setdefault(str(name), _Sums()).add(own)
+        for name, taken in (seats | {None: [*range(len(session.seats))]}).items():
+            places = self.places.setdefault(name, [])
+            places += [_Mean() for _ in runs[len(places) :]]
+            for mean, run in zip(places, runs, strict=False):
+                mean.add(run[seat].place for seat in taken)
+        return self
+
+    def standings(self) -> list[Standing]:
+        """Return the results of every player, in the order in which they first appeared."""
+        return [sums.standing(name) for name, sums in self.sums.items()]
+
+    def path(self, player: str | None = None) -> list[float | None]:
+        """Return the mean normalised action of each run over sessions, of one player or of all.
+
+        None where nobody acted legally.
+        """
+        return [mean.known() for mean in self.places.get(player, [])]
 
 
-def _standing(name: str, sessions: list[list[PlayerRun]]) -> Standing:
-    runs = [run for session in sessions for run in session]
-    deviations = [run.deviation for run in runs]
-    broke = Counter(run.broke for run in runs)
+class _Sums:
+    """What adds up to the results of one player."""
 
-    def over(name: str) -> Any:
-        means = [_mean(getattr(run, name) for run in session) for session in sessions]
-        known = [mean for mean in means if mean is not None]
-        std = float(statistics.stdev(known)) if len(known) > 1 else None
-        return Cell(float(sum(known) / len(known)), std, len(known)) if known else None
+    def __init__(self) -> None:
+        self.runs = self.won = self.left_out = 0
+        self.broke = Counter[str]()
+        self.deviation, self.misbid = _Mean(), _Mean()
+        self.means: dict[str, list[Fraction]] = {name: [] for name in OVER_SESSIONS}
 
-    return Standing(
-        name,
-        len(runs),
-        payoff=over("payoff"),
-        advantage=over("advantage"),
-        ratio=over("ratio"),
-        asset_ratio=over("asset_ratio"),
-        deviation=_float(_mean(deviations)),
-        left_out=deviations.count(None),
-        misbid=_float(_mean(run.misbid for run in runs)),
-        won=sum(run.won for run in runs),
-        bad_format=broke["format"],
-        bad_range=broke["range"],
-    )
+    def add(self, session: Sequence[PlayerRun]) -> None:
+        """Add the runs of one session."""
+        self.runs += len(session)
+        self.won += sum(run.won for run in session)
+        self.broke.update(run.broke for run in session)
+        self.left_out += sum(run.deviation is None for run in session)
+        self.deviation.add(run.deviation for run in session)
+        self.misbid.add(run.misbid for run in session)
+        for name, means in self.means.items():
+            mean = _Mean(getattr(run, name) for run in session).exact()
+            means += [] if mean is None else [mean]
+
+    def standing(self, player: str) -> Standing:
+        """Return the results."""
+        return Standing(
+            player,
+            self.runs,
+            **{name: _over(means) for name, means in self.means.items()},
+            deviation=self.deviation.known(),
+            left_out=self.left_out,
+            misbid=self.misbid.known(),
+            won=self.won,
+            bad_format=self.broke["format"],
+            bad_range=self.broke["range"],
+        )
 
 
-def _mean(values: Iterable[Fraction | None]) -> Fraction | None:
-    known = [value for value in values if value is not None]
-    return Fraction(sum(known), len(known)) if known else None
+OVER_SESSIONS = ("payoff", "advantage", "ratio", "asset_ratio")
+"""Fields of `PlayerRun` whose means of sessions are averaged."""
 
 
-def _float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
+def _over(means: Sequence[Fraction]) -> Any:
+    std = float(statistics.stdev(means)) if len(means) > 1 else None
+    mean = _Mean(means).known()
+    return None if mean is None else Cell(mean, std, len(means))
+
+
+def results(game: Game) -> Results:
+    """Return the results of the finished sessions of one of a run's games, worked out once."""
+    if __name__ not in game.found:
+        game.found[__name__] = _results(game.done)
+    found: Results = game.found[__name__]
+    return found
 
 
 def deviation(session: RecordedEpisode) -> float | None:
     """Return the mean deviation d of all players over all runs of a session, None without any."""
-    return _float(_mean(turn.deviation for run in player_runs(session) for turn in run))
+    return _Mean(turn.deviation for run in player_runs(session) for turn in run).known()
 
 
-def path(sessions: Sequence[RecordedEpisode], player: str | None = None) -> list[float | None]:
-    """Return the mean normalised action of each run over sessions, of one player or of all.
+def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> Results:
+    found = Results(measure)
+    for session in sessions:
+        found.add(session)
+    return found
 
-    None where nobody acted legally.
-    """
 
-    def of(session: RecordedEpisode, run: Sequence[PlayerRun]) -> list[Fraction | None]:
-        turns = zip(session.seats, run, strict=True)
-        return [turn.place for name, turn in turns if player in (None, name)]
+def standings(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> list[Standing]:
+    """Return the results of every player, in the order in which they first appear."""
+    return _results(sessions, measure).standings()
 
-    places = ([of(session, run) for run in player_runs(session)] for session in sessions)
-    return [_float(_mean(chain(*run))) for run in zip_longest(*places, fillvalue=())]
+
+def path(sessions: Iterable[RecordedEpisode], player: str | None = None) -> list[float | None]:
+    """Return the mean action of each run of some sessions, see `Results.path`."""
+    return _results(sessions).path(player)
 
 
 def goal(game: Any) -> int:
@@ -284,14 +350,17 @@ class BreakRow(NamedTuple):
         return 100 * self.broken_runs / self.runs
 
 
-def break_table(sessions: Sequence[RecordedEpisode]) -> list[BreakRow]:
+def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     """Return the rows of Table 2: by game, with and without history shown, and player."""
-    rows, kinds = [], [(title(session.rules), shows_history(session.rules)) for session in sessions]
-    for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
-        pairs = zip(sessions, kinds, strict=True)
-        for found in standings([session for session, kind in pairs if kind == (game, history)]):
-            broken = found.bad_format, found.bad_range
-            rows.append(BreakRow(game, history, found.player, found.runs, sum(broken), *broken))
+    kinds: dict[tuple[str, bool], Results] = {}
+    for session in sessions:
+        kind = title(session.rules), shows_history(session.rules)
+        kinds.setdefault(kind, Results()).add(session)
+    rows = []
+    for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
+        for player, sums in kinds[kind].sums.items() if kind in kinds else ():
+            broken = sums.broke["format"], sums.broke["range"]
+            rows.append(BreakRow(*kind, player, sums.runs, sum(broken), *broken))
     return rows
 
 

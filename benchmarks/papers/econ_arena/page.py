@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
-from llm_games.benchmarks.papers.econ_arena.metrics import Standing, standings
+from llm_games.benchmarks.papers.econ_arena.metrics import Standing, results, standings
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
@@ -109,7 +110,7 @@ def _payoffs(played: Played) -> Iterator[list[Value]]:
     for who, game in played.items():
         sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
         first = [{s.player: s.payoff.mean for s in standings(some)} for some in sessions]
-        for found in standings(game.done):
+        for found in results(game).standings():
             yield [
                 *(*who, found.player, OWN, len(game.done)),
                 *(means.get(found.player) for means in first),
@@ -123,7 +124,7 @@ def _payoffs(played: Played) -> Iterator[list[Value]]:
 
 
 def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
-    rows = econ_arena.break_table([session for game in games for session in game.done])
+    rows = econ_arena.break_table(session for game in games for session in game.done)
     for name in dict.fromkeys(row.player for row in rows):
         own = [row for row in rows if row.player == name]
         runs = sum(row.runs for row in own)
@@ -144,8 +145,8 @@ def _distances(played: Played) -> Iterator[list[Value]]:
     """Yield how far each player is from equilibrium, and how its path gets there."""
     for who, game in played.items():
         goal = econ_arena.goal(game.rules)
-        for found in standings(game.done):
-            path = econ_arena.path(game.done, found.player)
+        for found in results(game).standings():
+            path = results(game).path(found.player)
             yield [
                 *(*who, found.player, found.deviation, found.left_out, found.misbid),
                 found.advantage and found.advantage.mean,
@@ -158,7 +159,7 @@ def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
     for who, game in played.items():
         for name in game.players:
-            for k, place in enumerate(econ_arena.path(game.done, name), start=1):
+            for k, place in enumerate(results(game).path(name), start=1):
                 yield [*who, name, k, place, econ_arena.goal(game.rules)]
 
 
@@ -185,7 +186,7 @@ def _dots(
     axes: Axes, games: Sequence[Game], value: Callable[[Standing], tuple[float, float] | None]
 ) -> dict[str, float]:
     """Draw a value of each player in each game; return how far below a row's middle they are."""
-    found = [{s.player: value(s) for s in standings(game.done)} for game in games]
+    found = [{s.player: value(s) for s in results(game).standings()} for game in games]
     series = {name: [row.get(name) for row in found] for name in _players(games)}
     shifts = canvas.dots(axes, [game.label for game in games], series)
     canvas.zero(axes)
@@ -202,7 +203,7 @@ def _payoff(axes: Axes, games: Sequence[Game]) -> str:
         axes.set_xlabel("gain as a share of the assets")
         return "Mean gain of a run as a share of the assets, ± 1 standard error over sessions."
     for row, game in enumerate(games):
-        for found in standings(game.done):
+        for found in results(game).standings():
             if found.advantage:
                 stable = found.payoff.mean - found.advantage.mean
                 axes.plot(stable, row + shifts[found.player], "|", color=canvas.INK, ms=9)
@@ -246,7 +247,7 @@ def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
     curves = []
     for game in games:
         tried = [name for name in game.players if run.players[name].kind != "rational"]
-        paths = [econ_arena.path(game.done, name) for name in tried or game.players]
+        paths = [results(game).path(name) for name in tried or game.players]
         shown = {"0": "none", "all": "all"}.get(history(game), f"last {history(game)}")
         curves.append((shown, np.nanmean(canvas.padded(paths), axis=0)))
     _curves(axes, games[0], curves)
@@ -283,27 +284,30 @@ def _action(game: Game) -> str:
 
 
 def _paths(axes: Axes, game: Game) -> str:
-    _curves(axes, game, [(name, econ_arena.path(game.done, name)) for name in game.players])
+    _curves(axes, game, [(name, results(game).path(name)) for name in game.players])
     return f"Mean normalised action in each run, over {len(game.done)} sessions, by player."
 
 
 def _actions(axes: Axes, game: Game) -> str:
-    for row, name in enumerate(game.players):
-        own = [
-            float(turn.place)
-            for session in game.done
-            for who, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True)
-            if who == name and turn.place is not None
-        ]
-        shift = np.linspace(-0.22, 0.22, len(own)) if len(own) > 1 else np.zeros(len(own))
-        axes.plot(own, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
+    places: dict[str, array[float]] = {name: array("d") for name in game.players}
+    for session in game.done:
+        for who, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):
+            if turn.place is not None:
+                places[who].append(float(turn.place))
+    for row, own in enumerate(places.values()):
+        shown = np.array(own)[canvas.some(len(own))]
+        shift = np.linspace(-0.22, 0.22, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
+        axes.plot(shown, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
         if own:
             axes.plot(np.mean(own), row, "|", color=BLUE, ms=18, mew=2.4)
     goal = econ_arena.goal(game.rules)
     axes.axvline(goal, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     canvas.down(axes, game.players)
     axes.set_xlabel(_action(game))
-    return "Each legal action of each session, normalised, and the player's mean (bar)."
+    most = max(map(len, places.values()))
+    which = "Each legal action" if most <= canvas.MOST else f"{canvas.MOST} of the legal actions"
+    which += " of each session" if most <= canvas.MOST else ""
+    return f"{which}, normalised, and the player's mean (bar)."
 
 
 ABOUT = (

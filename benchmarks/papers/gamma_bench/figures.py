@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,8 +92,9 @@ def _diners_dilemma(axes: Axes, game: Game) -> str:
 
 def _sealed_bid_auction(axes: Axes, game: Game) -> str:
     rules = game.rules
-    columns = (game.stack(key).ravel() for key in ("valuations", "actions"))
-    pairs = Counter(zip(*columns, strict=True))
+    pairs = Counter[tuple[int, int]]()
+    for record in _records(game):
+        pairs.update(zip(record["valuations"], record["actions"], strict=True))
     values, bids = np.array(list(pairs)).T
     sizes = 10 * np.sqrt(list(pairs.values()))
     axes.scatter(values, bids, s=sizes, color=BLUE, alpha=0.45, linewidths=0, label="bid")
@@ -138,40 +139,45 @@ def _share(bids: Array | Sequence[int], record: dict[str, Any]) -> float:
     return float(np.mean([bid / value for bid, value in pairs if value]))
 
 
-def _records(game: Game) -> list[dict[str, Any]]:
-    return [record for episode in game.played for record in episode.records]
+def _records(game: Game) -> Iterator[dict[str, Any]]:
+    return (record for episode in game.played for record in episode.records)
 
 
 def _battle_royale(axes: Axes, game: Game) -> str:
-    shots = [
-        (number, run, record)
-        for run, episode in enumerate(game.played, start=1)
-        for number, record in enumerate(episode.records, start=1)
-    ]
-    kinds = [
-        "hit" if r["hit"] else "missed" if r["target"] >= 0 else "missed on purpose"
-        for _, _, r in shots
-    ]
-    looks = (("hit", ORANGE, "s"), ("missed", BLUE, "o"), ("missed on purpose", PURPLE, "x"))
-    for kind, colour, marker in looks:
-        at = [shot[:2] for shot, own in zip(shots, kinds, strict=True) if own == kind]
-        if at:
-            axes.plot(*zip(*at, strict=True), marker, color=colour, label=kind, ms=6)
-    high = [(number, run + 0.3) for number, run, r in shots if aims_high(shot_of(r), r["rates"])]
-    if high:
-        marks = zip(*high, strict=True)
-        axes.plot(*marks, "_", color=GREEN, ms=9, mew=2.2, label="at the strongest")
+    shots = well = 0
+    shown: dict[str, list[tuple[float, float]]] = {}
+    for run, episode in enumerate(game.played, start=1):
+        for number, r in enumerate(episode.records, start=1):
+            high = aims_high(shot_of(r), r["rates"])
+            shots, well = shots + 1, well + high
+            if run <= canvas.MOST:
+                kind = "hit" if r["hit"] else "missed" if r["target"] >= 0 else "missed on purpose"
+                shown.setdefault(kind, []).append((number, run))
+                if high:
+                    shown.setdefault("at the strongest", []).append((number, run + 0.3))
+    for kind, colour, marker, size in (
+        ("hit", ORANGE, "s", {"ms": 6}),
+        ("missed", BLUE, "o", {"ms": 6}),
+        ("missed on purpose", PURPLE, "x", {"ms": 6}),
+        ("at the strongest", GREEN, "_", {"ms": 9, "mew": 2.2}),
+    ):
+        if kind in shown:
+            axes.plot(*zip(*shown[kind], strict=True), marker, color=colour, label=kind, **size)
     canvas.over_rounds(axes, "shot")
     canvas.whole(axes.yaxis)
-    axes.set(ylabel="run", ylim=(len(game.played) + 0.7, 0.4))
-    share = len(high) / len(shots)
-    return f"Every shot of every run, underlined if aimed at the strongest other ({share:.0%})."
+    runs = min(len(game.played), canvas.MOST)
+    axes.set(ylabel="run", ylim=(runs + 0.7, 0.4))
+    which = "every run" if runs == len(game.played) else f"the first {runs} runs"
+    marked = f"underlined if aimed at the strongest other ({well / shots:.0%}"
+    marked += ")" if runs == len(game.played) else f" in all {len(game.played):,} runs)"
+    return f"Every shot of {which}, {marked}."
 
 
 def _pirate_plans(axes: Axes, game: Game) -> str:
     rules = game.rules
     plans = np.array([e.records[0]["plan"] for e in game.played])
     seats = np.arange(1, rules.players + 1)
+    plans = plans[canvas.some(len(plans))]
     shift = np.linspace(-0.2, 0.2, len(plans))[:, None] if len(plans) > 1 else 0
     axes.plot((seats + shift).ravel(), plans.ravel(), "o", color=BLUE, alpha=0.5, ms=5, mew=0)
     axes.plot([], [], "o", color=BLUE, ms=5, label="proposed, each run")
@@ -191,19 +197,20 @@ OFFERS = ((0, 0), (1, 1), (2, 4), (5, 9), (10, 19), (20, None))
 
 
 def _pirate_votes(axes: Axes, game: Game) -> str:
-    pairs = [
+    pairs = Counter(
         (record["plan"][seat], record["votes"][seat])
         for record in _records(game)
         if record["phase"] == VOTE
         for seat in np.flatnonzero(record["alive"])[1:]
-    ]
-    offers, votes = np.array(pairs).reshape(-1, 2).T
+    )
+    offers, votes, times = np.array([(*pair, n) for pair, n in pairs.items()]).reshape(-1, 3).T
     names, shares = [], []
     for low, high in OFFERS:
         chosen = (offers >= low) & (offers <= (np.inf if high is None else high))
         name = str(low) if low == high else f"{low}+" if high is None else f"{low}–{high}"
-        names.append(f"{name}\n({chosen.sum()})")
-        shares.append(votes[chosen].mean() if chosen.any() else np.nan)
+        many = times[chosen].sum()
+        names.append(f"{name}\n({many:.0f})")
+        shares.append((votes * times)[chosen].sum() / many if many else np.nan)
     axes.bar(range(len(OFFERS)), np.nan_to_num(shares), color=BLUE, width=0.6)
     axes.set_xticks(range(len(OFFERS)), names)
     axes.set_xlabel("coins offered (number of votes)")
