@@ -248,7 +248,7 @@ class ProviderClient(OpenAIClient):
         key = self._key.reveal() if self._key else "none"
 
         def provider(name: str) -> Any:
-            made = infer_provider_class(name)
+            made: Any = infer_provider_class(name)
             if self.provider == "bedrock":
                 return made(api_key=self._key and key)
             return made(api_key=key, base_url=self.base_url, http_client=http)
@@ -348,7 +348,7 @@ def _messages(request: Request, native: bool) -> list[Any]:
         else:
             part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(said)
         if written and isinstance(written[-1], of.ModelRequest):
-            written[-1].parts.append(part)
+            written[-1].parts = [*written[-1].parts, part]
         else:
             written.append(of.ModelRequest([part]))
     return written
