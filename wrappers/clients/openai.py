@@ -375,7 +375,8 @@ def _named(form: Mapping[str, Any]) -> dict[str, Any]:
 
 def _form(request: Request) -> str:
     """Name the form of answer that is wanted: a server may take one schema and refuse another."""
-    return f"response_format {request.question.key}" if request.question else ""
+    calls = " or a call" if hasattr(request.question, "alone") else ""
+    return f"response_format {request.question.key}{calls}" if request.question else ""
 
 
 # -- connections ----------------------------------------------------------------------------------
