@@ -797,7 +797,7 @@ with FaultServer() as server:
     del clients[1]
     gc.collect()
     run_sync(clients[1].complete(ask))
-    server.choose = lambda *_: "hang"
+    server.choose = lambda *_: "no answer"
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         asyncio.run(clients[2].complete(ask))
@@ -871,8 +871,9 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch):
 def test_clients_are_light_to_import():
     code = (
         "import sys, llm_games.wrappers.llm_policy, llm_games.wrappers.clients.openai, "
-        "llm_games.wrappers.clients.transformers\n"
-        "print({'openai', 'transformers', 'torch', 'httpx2'} & set(sys.modules))"
+        "llm_games.wrappers.clients.transformers, llm_games.wrappers.clients.providers\n"
+        "heavy = {'openai', 'transformers', 'torch', 'httpx2', 'aiohttp', 'pydantic_ai'}\n"
+        "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -255,12 +255,15 @@ def test_a_provider_that_is_slow(server):
     assert "no answer within 0.1 s" in str(got)
 
 
+ODD = Sampling(top_p=0.5, max_tokens=20, extra_body={"odd": 1, "even": 2})
 REFUSALS = [
     ("anthropic", anthropic_error("invalid_request_error",
      "`temperature` may only be set to 1 when thinking is enabled."), "temperature"),
     ("google", google_error(400, 'Invalid JSON payload received. Unknown name "seed" at '
      "'generation_config': Cannot find field.", "INVALID_ARGUMENT"), "seed"),
     ("openai-responses", error("Unsupported parameter: 'top_p'", param="top_p"), "top_p"),
+    ("anthropic", anthropic_error("invalid_request_error",
+     "odd: Extra inputs are not permitted"), "odd"),
     ("anthropic", anthropic_error("invalid_request_error",
      "output_config.format: structured outputs are not supported"), "response_format"),
 ]  # fmt: skip
@@ -270,13 +273,16 @@ REFUSALS = [
 def test_an_option_that_a_provider_refuses_is_left_out_once(server, provider, body, name):
     name_there, good = MODELS[provider], SERVED[MODELS[provider]]
     server.script = [(400, body), (200, good)]
-    ask = Request(CHAT, ASK.question, sampling=Sampling(top_p=0.5, max_tokens=20), seed=5)
+    ask = Request(CHAT, ASK.question, sampling=ODD, seed=5)
     there = client(name_there, server)
     for _ in range(2):
         (got,) = run(there, ask)
         assert isinstance(got, Completion), got
         assert name in got.left_out
     assert len(server.seen) == 3
+    own = {"odd", "even"}
+    assert own & {*server.seen[-1]} == own - {*got.left_out}
+    assert (own <= {*got.left_out}) == (provider == "google")  # which takes nothing else
 
 
 CALLS = {

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from llm_games.baselines.tiny.runtime import WEIGHTS
+from llm_games.baselines.tools import TOOLS
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Choice, Integer, Shares, Target
 from llm_games.replies import read_reply
@@ -201,6 +202,16 @@ def test_a_schema_that_the_server_refuses_is_left_out(tiny):
     (got,) = run(client, Request(first_request().messages, odd))
     assert isinstance(got, Completion)
     assert client._refused == {"response_format target"}
+
+
+def test_tools_that_the_server_does_not_let_models_call_are_called_in_the_text(tiny):
+    policy = LLMPolicy(OpenAIClient("tiny", tiny), tools=[TOOLS["calculator"]], max_tokens=60)
+    decision, _ = policy.act(_view(), policy.start(GAME, 0, 1))
+    # Its schemas have no choice between an answer and a call either.
+    assert decision.attempts[0].left_out == ["response_format", "tools"]
+    policy.tools = ()
+    decision, _ = policy.act(_view(), policy.start(GAME, 0, 1))
+    assert decision.attempts[0].left_out is None
 
 
 def test_a_plan_is_understood_as_a_schema(tiny):

@@ -150,7 +150,7 @@ def _loaded(arguments: Any) -> Any:
         return arguments[:LONGEST_TEXT]
 
 
-def _tokens(usage: Any) -> dict[str, int]:
+def _tokens(usage: Any) -> dict[str, Any]:
     """Return the counts of tokens; 0 for one that is none, or that cannot be believed."""
 
     def count(*names: str) -> int:
@@ -293,10 +293,10 @@ def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | 
             found[name] = -1
         elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
             found[name] = match.start()
-    name = min(found, key=lambda name: found[name], default=None)
-    if name is None or (found[name] >= 0 and not _REFUSING.search(text)):
+    first = min(found, key=lambda name: found[name], default=None)
+    if first is None or (found[first] >= 0 and not _REFUSING.search(text)):
         return None
-    return None if name in LIMITS and _SIZE.search(text) else name  # fewer tokens may do
+    return None if first in LIMITS and _SIZE.search(text) else first  # fewer tokens may do
 
 
 def _all(said: Mapping[str, Any]) -> str:

@@ -136,9 +136,11 @@ class OpenAIClient:
             got = await self._send(body)
             if isinstance(got, ClientError):
                 return got
+            status: int | None
             status, content, headers = got
             answer = answers.opened(content)
-            if status < 400 and (status := answers.status_in(answer)) is None:
+            status = status if status >= 400 else answers.status_in(answer)
+            if status is None:
                 return self._read(answer, body, left_out, time.perf_counter() - began)
             said = answers.said_by(answer)
             if answers.filtered(said):
@@ -205,7 +207,7 @@ class OpenAIClient:
         try:
             text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
             async with asyncio.timeout(self.timeout):
-                return await self._post(text.encode(), "stream" in body)
+                return await self._post(text.encode(errors="replace"), "stream" in body)
         except openai.APIStatusError as error:
             return error.response.status_code, error.response.content, error.response.headers
         except TimeoutError:
@@ -264,8 +266,8 @@ class OpenAIClient:
             http_client=http,
             timeout=http.timeout,
         )
-        silent = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics of usage
-        return account.with_options(default_headers={**silent, **self._headers})
+        headers: Any = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics
+        return account.with_options(default_headers=headers | self._headers)
 
     # -- what came --------------------------------------------------------------------------------
 
@@ -284,9 +286,15 @@ class OpenAIClient:
             got = answers.read(answer, [tool["function"]["name"] for tool in body.get("tools", ())])
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
-        said = {name: self._masked(getattr(got, name)) for name in ("text", "thoughts", "refusal")}
-        model = self._shown(got.model or self.model)
-        return replace(got, **said, model=model, latency=latency, left_out=left_out)
+        return replace(
+            got,
+            text=self._masked(got.text),
+            thoughts=self._masked(got.thoughts),
+            refusal=self._masked(got.refusal),
+            model=self._shown(got.model or self.model),
+            latency=latency,
+            left_out=left_out,
+        )
 
     def _late(self) -> ClientError:
         return ClientError(
@@ -367,7 +375,8 @@ def _named(form: Mapping[str, Any]) -> dict[str, Any]:
 
 def _form(request: Request) -> str:
     """Name the form of answer that is wanted: a server may take one schema and refuse another."""
-    return f"response_format {request.question.key}" if request.question else ""
+    calls = " or a call" if hasattr(request.question, "alone") else ""
+    return f"response_format {request.question.key}{calls}" if request.question else ""
 
 
 # -- connections ----------------------------------------------------------------------------------

@@ -190,15 +190,19 @@ class ProviderClient(OpenAIClient):
         return {k: v for k, v in given.items() if v is not None and k not in self.leave_out}
 
     def _options(self, request: Request) -> dict[str, Any]:
-        return {k: v for k, v in self._wanted(request).items() if k not in self._refused}
+        wanted = self._wanted(request)
+        own = wanted.get("extra_body") or {}
+        wanted["extra_body"] = {k: v for k, v in own.items() if k not in self._refused}
+        return {k: v for k, v in wanted.items() if k not in self._refused and v != {}}
 
     def _left_out(self, request: Request, sent: bytes) -> list[str] | None:
         """Name what was asked for and not sent: refused before, or not of this protocol."""
         wanted = self._wanted(request)
-        left = wanted.keys() & self._refused
-        for name, words in _WRITTEN.items() if sent else ():
+        own = wanted.pop("extra_body", {})
+        left = {*wanted, *own} & self._refused
+        for name, words in (_WRITTEN | {key: re.escape(key) for key in own}).items():
             found = re.search(rf'(?<!\\)"({words})\w*"\s*:'.encode(), sent, re.I)
-            left |= {name} if name in wanted and not found else set()
+            left |= {name} if name in {*wanted, *own} and sent and not found else set()
         return sorted(left) or None
 
     async def _ask(self, request: Request, options: Mapping[str, Any]) -> Any:
@@ -242,13 +246,13 @@ class ProviderClient(OpenAIClient):
             _sent.get([]).append(await asked.aread())
 
         # Completions say what was left out.
-        warnings.filterwarnings("ignore", "Sampling parameters .* not supported", UserWarning)
+        warnings.filterwarnings("ignore", ".* not supported (by|when)", UserWarning)
         http = connections(self.timeout)
         http.event_hooks = {"request": [keep]}
         key = self._key.reveal() if self._key else "none"
 
         def provider(name: str) -> Any:
-            made = infer_provider_class(name)
+            made: Any = infer_provider_class(name)
             if self.provider == "bedrock":
                 return made(api_key=self._key and key)
             return made(api_key=key, base_url=self.base_url, http_client=http)
@@ -292,7 +296,7 @@ class ProviderClient(OpenAIClient):
 
     def _refused_by(self, fault: Any, options: Mapping[str, Any]) -> str | None:
         """Name the option that was refused, by the provider or by pydantic-ai for it."""
-        optional = self._optional(options)
+        optional = self._optional({**options, **options.get("extra_body", {})})
         status, said = getattr(fault, "status_code", 400), _said(fault)
         if answers.too_long(said) or answers.filtered(said):
             return None
@@ -348,7 +352,7 @@ def _messages(request: Request, native: bool) -> list[Any]:
         else:
             part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(said)
         if written and isinstance(written[-1], of.ModelRequest):
-            written[-1].parts.append(part)
+            written[-1].parts = [*written[-1].parts, part]
         else:
             written.append(of.ModelRequest([part]))
     return written
