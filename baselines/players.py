@@ -92,6 +92,7 @@ def _asking(
     value: Any,
     client: Settings,
     settings: Settings,
+    *,
     like: str = "",
     **usual: Any,
 ) -> Policy:
@@ -330,6 +331,29 @@ def _no_settings(name: str, client: Settings, settings: Settings) -> BadParamete
     return BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
 
 
+def _unknown(name: str) -> UnknownName:
+    provider, slash, _ = name.partition(":")[0].partition("/")
+    if slash and not is_named(name):
+        return unknown("provider", provider, _providers())
+    return unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
+
+
+def _kind(name: str, rules: Rulebook | None) -> tuple[Kind, str]:
+    """Return the kind of a player and the value in its name."""
+    kind, colon, value = name.partition(":")
+    own = {} if rules is None else _own(rules.name)
+    about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
+    if about is None and kind in ELSEWHERE:
+        raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
+    if about is None:
+        raise _unknown(name)
+    if colon and not about.value:
+        raise BadParameter(f"player {kind!r} takes no value, got {name!r}")
+    if about.needs_value and not value:
+        raise BadParameter(f"player {kind!r} needs a value: {kind}:{about.value}, got {name!r}")
+    return about, value
+
+
 def make_player(
     name: Any, game: Any = None, client: Settings | None = None, **settings: Any
 ) -> Policy:
@@ -348,29 +372,15 @@ def make_player(
     if not isinstance(name, str):
         return _own_player(name, label_of(name), client or {}, settings)
     rules, how = None if game is None else rulebook(game), reading(name)
-    kind, colon, value = name.partition(":")
     if how == "provider":
         return PROVIDED(name, client or {}, settings)
     if how == "own":
         try:
             thing = named(name, "player")
         except UnknownName as error:
-            known = {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)}
-            said = unknown("player", name, known)
-            raise UnknownName(f"{said}; nor is it module:Name, {error}") from None
+            raise UnknownName(f"{_unknown(name)}; nor is it module:Name, {error}") from None
         return _own_player(thing, name, client or {}, settings)
-    own = {} if rules is None else _own(rules.name)
-    about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
-    if about is None and kind in ELSEWHERE:
-        raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
-    if about is None and "/" in name:
-        raise unknown("provider", kind.partition("/")[0], _providers())
-    if about is None:
-        raise unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
-    if colon and not about.value:
-        raise BadParameter(f"player {kind!r} takes no value, got {name!r}")
-    if about.needs_value and not value:
-        raise BadParameter(f"player {kind!r} needs a value: {kind}:{about.value}, got {name!r}")
+    about, value = _kind(name, rules)
     if about.model is not None:
         return about.model(about.read(value), client or {}, settings)
     if client or settings:

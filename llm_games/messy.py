@@ -64,8 +64,8 @@ class Conflict:
 
 # An object with a key begins like this, or a list of objects.
 _PLAIN_OPEN = re.compile(r'\{(?=\s*+(?:"|//))')
-_OPEN = re.compile(r"""\{(?=\s*+(?:["'`‘‚“„]|[\w-]++\s*+[:=：]|//|/\*|\#))|\[(?=\s*+\{)""")
-_SPACE = re.compile(r"(?:\s++|\ufeff|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
+_OPEN = re.compile(r"""\{(?![{}])(?=\s*+(?:["'`‘‚“„]|[\w-]++\s*+[:=：]|//|/\*|\#))|\[(?=\s*+\{)""")
+_SPACE = re.compile(r"(?:\s++|\ufeff|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))*+")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
 _SCALAR = re.compile(rf"{_NUMBER}|true|false|null|NaN|-?Infinity")

@@ -19,11 +19,17 @@ def _words(*patterns: str) -> re.Pattern[str]:
 
 _LAYOUT = " \t\r\n>*_`~|\"'“”‘’«»()[]{}$#•–—\\-+"
 _NOISE = _words(
-    r"</?[\w|]{1,30}>", r"\\?\b(?:boxed|text|mathrm|json|python|print)\b", r"^\s*\d+[.)]\s"
+    r"^\s*assistant:?\s*$",
+    r"</?[\w|]{1,30}>",
+    r"\\?\b(?:boxed|text|mathrm|json|python|print)\b",
+    r"^\s*\d+[.)]\s",
 )
 _SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!\bvs)(?<!P\.S)(?<!\d)[.!?][\"')*_]*\s|[。！？]")
 _CLAUSE = re.compile(r"[,;:–—]\s+(?=\S)|，|；|\s-\s")
 _CONNECTED = _words(r"^(?:and )?(?:so|thus|hence|therefore|then|accordingly|now|instead)\b")
+_GIVEN = _words(
+    r"^(?:since|as|because|given|considering|having|after|while|though|although|seeing|knowing)\b[^,]*,$"
+)
 
 _FINAL = _words(
     r"\b(?:final|corrected|correction|revised|updated|definitiv\w*|finale|endgültig\w*)\b",
@@ -31,7 +37,7 @@ _FINAL = _words(
 )
 _BETTER = _words(
     r"\b(?:actually|instead|better|rather|on reflection|on second thoughts?|in the end)\b",
-    r"\bultimately\b",
+    r"\b(?:ultimately|after \w* ?(?:thought|thinking|consideration|reflection))\b",
 )
 _MARKED = _words(
     r"(?:^|\b(?:my|our|the|this is|here is|here's) (?:\w+ )?)(?:answer|reply|response|decision|"
@@ -48,11 +54,16 @@ _DOUBT = _words(
     r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|could|might|may|maybe|perhaps|probably|never|"
     r"not|cannot|neither|nor|either|instead of|rather than|e\.g|example|instance|such as|"
     r"something like|template|of (?:this|the) form|well-formed|options?|alternative\w*|scenario|"
-    r"candidates?|ideas?|draft\w*|initial\w*|consider\w*|thought|thinking|tempt\w*|were|had|"
+    r"candidates?|ideas?|draft\w*|initial\w*|consider(?:ed|ing)?|i thought|thought (?:about|of)|"
+    r"tempt\w*|were|had|before:|wenn|falls|wäre\w*|würde\w*|hätte\w*|vielleicht|si|peut-être|quizás|"
     r"previous\w*|earlier|next|yesterday|expect\w*|predict\w*|assum\w+|highest|lowest|minimum|"
     r"maximum|average|winning|asked|want me|too)\b",
+    "если|если бы|может быть|如果|假如|也许|可能|もし",
     r"n['’]t\b|(?<!\bI )\bwould\b(?! like| be)|(?<!\bas )(?<!\bas in )(?<!\bas in the )\blast\b",
 )
+_POLITE = _words(
+    r"\b(?:would|würde|dirais|diría)\b|['’]d\b"
+)  # or a condition, which then stands before it
 _OFFERED = _words(r"\b(?:would|or)\b")  # doubtful where the answers of a reply differ
 _SOMEBODY = (
     r"\b(?:(?:player|pirate|bidder|opponent|rival|seat|resident|user|assistant)s?"
@@ -65,9 +76,14 @@ _ACTS = (
 )
 _OTHERS = _words(
     rf"^\W*{_SOMEBODY}\W*$",
-    rf"{_SOMEBODY}\W{{0,5}}[:=→]\W*$",
+    rf"^(?!.*\b(?:I|my)\b).*{_SOMEBODY}\W{{0,5}}[:=→]\W*$",
     rf"(?:{_SOMEBODY}['’]s?|\b(?:his|hers?|theirs?))\b(?:\W{{1,3}}\w+){{0,4}}\W*$",
     rf"{_SOMEBODY}(?:\W{{1,3}}(?!I\b|my\b)\w+){{0,3}}\W{{1,3}}{_ACTS}\b(?:\W{{1,3}}\w+){{0,2}}\W*$",
+)
+_LEADING = _words(
+    r"[:：=→>,]\W*$",
+    rf"\b(?:{_ACTS}|with|like|as|is|was|were|be|to|of|than|try|tried|expect\w*|thought|example)"
+    r"(?:\W+(?:me|us|you|him|her|them|now|just|then|that|this))?\W*$",
 )
 _DOUBT_BEHIND = _words(
     r"^\W{0,5}(?:if|unless|were I|had I|provided|was|is what (?!I\b))\b",
@@ -101,27 +117,33 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     whether the reply has several answers.
     """
     sentence = _before(text[max(since, begin - WINDOW) : begin])
-    clause = _CLAUSE.split(sentence)[-1].strip()
+    clause = "" if _GIVEN.match(sentence) else _CLAUSE.split(sentence)[-1].strip()
     line = text[end : min(until, end + WINDOW)].split("\n", 1)[0]
     after = _plain(line)
     struck = text[max(0, begin - 2) : begin] == text[end : end + 2] == "~~"
     if struck or line.lstrip(_LAYOUT).startswith(("?", "？")) or _DOUBT_BEHIND.match(after):
         return QUOTED
     whole = not after or after[0] in ".!;。！"  # nothing of its sentence is behind it
-    if clause and not _doubtful(clause, differ):
+    polite = _POLITE.search(clause) is not None
+    if clause and not _doubtful(sentence if polite else clause, differ):
         if _FINAL.search(clause) or (whole and differ and _BETTER.search(sentence)):
             return FINAL
         if _MARKED.search(clause):
             return MARKED
-    scope = clause if len(clause.split()) > 1 or _CONNECTED.match(clause) else sentence
-    if _doubtful(scope, differ):
+    if not after and len(sentence.split()) > 3 and not _LEADING.search(sentence):
+        return PLAIN  # what stands before it does not lead it in
+    short = len(clause.split()) < 2
+    short = short and not (_GIVEN.match(sentence) or _CONNECTED.match(clause))
+    if _doubtful(sentence if short or polite else clause, differ):
         return QUOTED
     if _MINE.match(line):
         return MARKED
     if not sentence:
         return QUOTED if _doubtful(_SENTENCE.split(after + " ")[0], True) else PLAIN
     led = sentence.endswith((":", "：", "=", "->", "→"))
-    return PLAIN if not after or led or (whole and _OWN.search(sentence)) else QUOTED
+    scope = clause if _CONNECTED.match(clause) else sentence
+    own = whole and _OWN.search(sentence) and not _doubtful(scope, differ)
+    return PLAIN if not after or led or own else QUOTED
 
 
 def retracted(behind: str) -> bool:

@@ -28,7 +28,7 @@ Action = int | tuple[int, ...]
 _LONGEST = 400  # digits before the point; a larger number is as far out of range as any
 _NUMBER = re.compile(rf"[+-]?\d{{1,{_LONGEST}}}(\.\d{{1,{_LONGEST}}})?")
 _EXACTLY = Context(prec=3 * _LONGEST)
-_COUNTED = re.compile(r"(\$?) ?([+-]?\d[\d,_.]{0,400})(?: ?([^\W\d_]+(?: [^\W\d_]+)?))?")
+_COUNTED = re.compile(r"(\$?) ?([+-]?\d[\d,_.]{0,400})(?: ?(\$|[^\W\d_]+(?: [^\W\d_]+)?))?")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
 MONEY = ("$", "dollar", "dollars")
 _NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
@@ -397,6 +397,12 @@ class Target(Question):
 
     def value_schema(self) -> dict[str, Any]:
         return {"type": ["string", "null"], "enum": [*self.names, None]}
+
+    def mended(self, value: Any) -> tuple[Any, set[str]]:
+        """As in general; names may have other capitals, or a blank within."""
+        said = value.strip().casefold().replace(" ", "_") if isinstance(value, str) else value
+        known = said in {**self.names, **self.own, **self.others} and said != value.strip()
+        return (said, {"word"}) if known else super().mended(value)
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         schema = super().schema(reasoning)

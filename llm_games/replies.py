@@ -133,9 +133,11 @@ class _Answer(NamedTuple):
 
 def _strict(text: str, question: Question, finish: Finish) -> Reply:
     thoughts, text = split_thoughts(text, finish)
+    if thoughts and not text.strip():
+        raise BadReply("format", "it has thoughts only and no answer")
     text, lenient = _turn(text), {"thoughts"} if thoughts else set[str]()
     answers = _answers(text, question)
-    if not answers and _ESCAPED.search(text):
+    if not answers and "{" in text and _ESCAPED.search(text):
         text = _ESCAPED.sub(r"\1", text)
         lenient.add("escapes")
         answers = _answers(text, question)

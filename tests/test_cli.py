@@ -32,7 +32,9 @@ from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.clients.retry import Wait, Waits
 from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 SMALL = """
@@ -505,6 +507,15 @@ def test_progress_is_drawn_on_a_terminal_and_nowhere_else():
         assert (line in drawn, "3 of 8 episodes" in drawn) == (terminal and not quiet,) * 2
 
 
+def test_what_is_waited_for_is_drawn_below():
+    waits = Waits(m=Wait(600, "m refused with status 503", {1: time.monotonic() - 12, 2: 1e9}))
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress(console) as watch:
+        watch(Counters(waits=waits))
+    said = "waiting: m refused with status 503 (12 s of at most 600 s, 2 calls)"
+    assert said in console.file.getvalue()
+
+
 def test_progress_fits_a_narrow_terminal_that_shows_ascii_only():
     file = io.TextIOWrapper(io.BytesIO(), "ascii")
     speak_plainly(file)
@@ -536,6 +547,38 @@ def test_a_run_that_has_to_stop_says_how_to_go_on(llm_games, small, monkeypatch)
     assert llm_games("resume", "a.db")[0] == 0
     with Records.open_readonly("a.db") as records:
         assert [step.record["pot"] for step in records.steps(1)] == [3, 3]
+
+
+def test_how_long_calls_wait_can_be_set_for_a_run_and_for_what_is_left(
+    llm_games, small, monkeypatch
+):
+    tries, up = [], [5, 0, 99]  # moves that are answered, of each run
+
+    def made(value, client, more):
+        def script(request):
+            tries.append(client["max_wait"])
+            if request.question is not None:
+                up[0] -= 1
+                if up[0] < 0:
+                    raise ClientError("down", transient=True)
+            return '{"tokens_contributed": 1}'
+
+        return LLMPolicy(dress(ScriptedClient(script), max_wait=client["max_wait"]))
+
+    monkeypatch.setitem(PLAYERS, "scripted", Kind("", model=made))
+    game = ("--game", "public_goods", "--seat", "scripted", "--db", "a.db")
+    assert llm_games("run", small, *game, "--max-wait", "-1")[0] == 2
+    code, _, err = llm_games("run", small, *game, "--max-wait", 0)
+    assert (code, "stopped: down" in err) == (1, True)
+    del up[0]
+    code, _, err = llm_games("resume", "a.db", "--max-wait", 0.01)
+    assert code == 1
+    assert "it was waited for 0" in err
+    assert "max_wait = 0.01 allows no more" in err
+    assert "go on with: llm-games resume a.db" in err
+    del up[0]
+    assert llm_games("resume", "a.db", "--max-wait", 9)[0] == 0
+    assert {*tries} == {0, 0.01, 9}
 
 
 SHORT = """

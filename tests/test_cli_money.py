@@ -11,10 +11,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from fault_server import FaultServer, completion, http
+from fault_server import FAULTS, FaultServer, completion
 
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.spending import Spending
+from llm_games.wrappers.clients import metered
+from llm_games.wrappers.clients.prices import Price
 
 CONFIG = """
 seats = ["openai:thinker"]
@@ -42,39 +44,38 @@ MOVES = 7 * 3 * 3
 
 
 class Thinker(FaultServer):
-    """Thinks between 40 and 4,000 tokens, by the seed, before it answers; counts what it gives.
-
-    `fault(number)` may name another answer; what it says is None hangs.
-    """
+    """Thinks between 40 and 4,000 tokens, by the seed, before it answers; counts what it gives."""
 
     def __init__(self, fault=lambda number: "ok"):
-        super().__init__(lambda body, number: (body, fault(number)))
+        super().__init__(lambda body, number: fault(number), reply=think)
         self.calls = self.tokens_in = self.tokens_out = self.cached = self.thoughts = self.cut = 0
 
-    async def _answer(self, asked, writer):
-        body, fault = asked
-        if fault != "ok":
-            return await super()._answer(fault, writer)
-        prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-        thoughts = int(40 * 100 ** ((body["seed"] or 7) % 1000 / 1000))
-        limit, finish, text = body.get("max_tokens") or 10**9, "stop", '{"tokens_contributed": 5}'
-        if thoughts + 10 > limit:
-            thoughts, finish, text = limit, "length", ""
-        given = thoughts + 10 * bool(text)
-        self.calls, self.cut = self.calls + 1, self.cut + (not text)
-        self.tokens_in, self.cached = self.tokens_in + prompt, self.cached + prompt // 2
-        self.tokens_out, self.thoughts = self.tokens_out + given, self.thoughts + thoughts
-        usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
-        usage |= {"completion_tokens": given}
-        usage |= {"completion_tokens_details": {"reasoning_tokens": thoughts}}
-        writer.write(http(200, completion(text, finish, usage, reasoning_content="Hm. " * 9)))
-        await writer.drain()
+    def _count(self, name, body, said):
+        if name == "ok":
+            usage, [choice] = said["usage"], said["choices"]
+            self.calls, self.cut = self.calls + 1, self.cut + (choice["finish_reason"] == "length")
+            self.tokens_in += usage["prompt_tokens"]
+            self.cached += usage["prompt_tokens_details"]["cached_tokens"]
+            self.tokens_out += usage["completion_tokens"]
+            self.thoughts += usage["completion_tokens_details"]["reasoning_tokens"]
 
     @property
     def money(self):
         fresh, said = self.tokens_in - self.cached, self.tokens_out - self.thoughts
         paid = fresh * Decimal(2) + self.cached * Decimal("0.5")
         return (paid + said * Decimal(10) + self.thoughts * Decimal(12)) / 10**6
+
+
+def think(body):
+    prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+    thoughts = int(40 * 100 ** ((body["seed"] or 7) % 1000 / 1000))
+    limit, finish, text = body.get("max_tokens") or 10**9, "stop", '{"tokens_contributed": 5}'
+    if thoughts + 10 > limit:
+        thoughts, finish, text = limit, "length", ""
+    usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
+    usage |= {"completion_tokens": thoughts + 10 * bool(text)}
+    usage |= {"completion_tokens_details": {"reasoning_tokens": thoughts}}
+    return completion(text, finish, usage, reasoning_content="Hm. " * 9)
 
 
 def serve(**how):
@@ -86,7 +87,9 @@ def serve(**how):
 
 @pytest.fixture
 def thinker(llm_games):
-    server = serve(fault=lambda number: "429 with a wish" if number in (9, 30) else "ok")
+    server = serve(
+        fault=lambda number: "429, to come again in seconds" if number in (9, 30) else "ok"
+    )
     yield server
     server.__exit__()
 
@@ -100,6 +103,7 @@ def rows_of(path):
     return list(csv.DictReader(Path(path).read_text("utf-8").splitlines()))
 
 
+@pytest.mark.slow
 def test_terminal_report_and_file_have_what_the_server_counted(llm_games, thinker):
     code, out, _ = llm_games("run", "x.toml", "--db", "a.db", "--budget-tokens", 10**7)
     assert (code, thinker.calls) == (0, MOVES + 1)
@@ -156,7 +160,8 @@ def test_a_budget_never_becomes_a_move(llm_games, thinker):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_run_has_spent_what_it_received(llm_games, how):
+def test_an_interrupted_run_has_spent_what_it_received(llm_games, monkeypatch, how):
+    monkeypatch.setitem(FAULTS, "hang", [3600.0])
     server = serve(fault=lambda number: "ok" if number < 15 else "hang")
     try:
         command = [sys.executable, "-m", "llm_games.benchmarks.cli", "run", "x.toml", "-q"]
@@ -195,3 +200,22 @@ def test_a_dry_run_says_money_and_whether_the_budget_is_enough(llm_games, thinke
     Path("x.toml").write_text(f"{text}\n[player]\nmax_tokens = 30\n")
     found = json.loads(llm_games("run", "x.toml", *flags, "--json")[1])
     assert found["estimate"][0]["tokens_out"] == [20 * 36, 30 * 36]
+
+
+def test_a_listed_price_is_kept_with_the_run(llm_games, thinker, monkeypatch):
+    text = Path("x.toml").read_text()
+    own, rest = text.index("[prices"), text.index("[[games]]")
+    Path("x.toml").write_text(text[:own] + text[rest:])
+    flags = ("--budget-money", 0.1)
+    code, _, err = llm_games("run", "x.toml", "--db", "a.db", *flags)
+    assert (code, thinker.seen) == (2, [])
+    assert "needs the price of 'thinker'" in err
+
+    price = Price(*map(Decimal, (2, 10, "0.5", 12)), source="genai-prices 9.9")
+    monkeypatch.setattr(metered, "listed", lambda *_: price)
+    assert llm_games("run", "x.toml", "--db", "a.db", *flags)[0] == 1
+    monkeypatch.setattr(metered, "listed", lambda *_: None)  # another version of the list
+    assert llm_games("resume", "a.db", "--budget-money", 10)[0] == 0
+    with Records.open_readonly("a.db") as records:
+        assert records.config["prices"]["thinker"]["source"] == "genai-prices 9.9"
+        assert Spending(records).total.money == thinker.money

@@ -7,7 +7,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 
 import pytest
-from fault_server import ANSWERS, FaultServer, error, http
+from fault_server import FATAL, FaultServer, error, http
 
 from llm_games.errors import BadParameter
 from llm_games.view import Who
@@ -226,7 +226,7 @@ def test_servers_words_for_a_limit_that_is_too_large_are_known(message, param):
         if limit is not None and limit <= 8192:
             return "ok"
         said = error(message.format(limit), param=param, code="invalid_value")
-        ANSWERS["too large"] = http(400, said)
+        FATAL["too large"] = (http(400, said),)
         return "too large"
 
     with FaultServer(choose) as server:
@@ -240,7 +240,7 @@ def test_servers_words_for_a_limit_that_is_too_large_are_known(message, param):
                 await client.close()
 
         got = asyncio.run(go())
-    del ANSWERS["too large"]
+    del FATAL["too large"]
     assert [(answer.finish, answer.left_out) for answer in got] == [("stop", None)] * 2
     assert [body["max_tokens"] for body in server.seen] == [65536, 32768, 16384, 8192, 8192]
     assert ledger.total.failures == 3
@@ -253,6 +253,15 @@ def test_a_prompt_that_is_too_long_stays_so():
     (got,) = play(client, 1)
     assert got is overflow
     assert ledger.total.failures == server.calls <= 9
+
+
+@pytest.mark.parametrize("tokens", [100, 3000])
+def test_what_the_server_itself_cuts_is_a_reply(tokens):
+    answer = Completion("…", "length", PROMPT, tokens)
+    ledger = Ledger(Budget(tokens=10_000))
+    (got,) = play(Metered(ScriptedClient(lambda _: answer, "m"), ledger), 1)
+    assert got is answer
+    assert ledger.total.calls == 1
 
 
 def test_a_server_that_counts_nothing_is_booked_by_estimates():

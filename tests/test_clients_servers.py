@@ -122,7 +122,8 @@ def first_request(seed=0, seat=0, **settings):
             pass
 
     policy = LLMPolicy(Keep(), **settings)
-    policy.act(_view(seat), policy.start(GAME, seat, seed))
+    with pytest.raises(ClientError, match="seen"):
+        policy.act(_view(seat), policy.start(GAME, seat, seed))
     return seen[0]
 
 

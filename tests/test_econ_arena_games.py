@@ -200,7 +200,8 @@ def test_given_values_are_money():
         ('{"bid": null}', "unparsable", None),
         ('{"bid": NaN}', "unparsable", None),
         ('{"bid": "about 50"}', "unparsable", None),
-        ("50", "unparsable", None),
+        ("50", "valid", 50),
+        ("fifty", "unparsable", None),
     ],
 )
 def test_replies(reply, outcome, bid):

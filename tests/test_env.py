@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from types import SimpleNamespace
 
 import gymnasium
@@ -18,6 +19,8 @@ from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
+from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.policy import RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
@@ -447,3 +450,56 @@ def test_a_learner_that_was_shot_before_its_first_turn_is_done(actions):
     env.reset(seed=0)
     assert not env.table.asked or 2 not in env.table.asked
     assert env.step(0 if actions == "index" else "shoot")[2]
+
+
+@pytest.mark.parametrize("fails_at", range(1, 5))
+def test_a_call_that_fails_can_be_asked_again_by_the_next_step(fails_at):
+    """A learner's game with a model, in which one call brings no completion, and without it."""
+
+    def played(fails_at):
+        asked, seen = [], []
+
+        def script(request):
+            asked.append((request.who, request.seed, tuple(map(str, request.messages))))
+            if len(asked) == fails_at:
+                raise ClientError("gone")
+            return f'{{"bid_amount": {request.seed % 50}}}'
+
+        model = llm_games.LLMPolicy(ScriptedClient(script))
+        env = SingleAgentEnv(
+            "divide_dollar", opponents=[model, RandomPolicy()], players=3, rounds=4
+        )
+        env.reset(seed=3)
+        for round in range(4):
+            with suppress(ClientError):
+                seen.append(env.step(10 * round))
+            if len(seen) == round:
+                seen.append(env.step(99))  # the learner has moved already
+        assert seen[-1][2]
+        return asked, pickle.dumps(seen)
+
+    asked, seen = played(0)
+    again, same = played(fails_at)
+    assert same == seen
+    assert again.pop(fails_at) == asked[fails_at - 1]
+    assert again == asked
+
+
+def test_a_game_whose_start_fails_can_be_started_again():
+    asked = []
+
+    def script(request):
+        asked.append(request.seed)
+        if len(asked) == 2:
+            raise ClientError("gone")
+        return '{"target": null}'
+
+    model = llm_games.LLMPolicy(ScriptedClient(script))
+    env = SingleAgentEnv("battle_royale", players=3, seat=2, opponents=model)
+    with pytest.raises(ClientError, match="gone"):
+        env.reset(seed=1)
+    with pytest.raises(NotReady, match="call reset"):
+        env.step(0)
+    env.reset(seed=1)
+    assert asked[:2] == asked[2:4]
+    assert env.table.asked == [2]

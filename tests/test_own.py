@@ -15,6 +15,7 @@ from llm_games.baselines.players import make_player, reading
 from llm_games.benchmarks.runs import editions
 from llm_games.benchmarks.runs.api import Results
 from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import RunStopped
@@ -368,7 +369,7 @@ def test_a_run_of_objects_is_resumed_with_them(folder):
         lg.resume("a.db")
     with pytest.raises(ConfigError, match="not written down: mine"):
         lg.resume("a.db", {"mina": contribute})
-    with pytest.raises(ConfigError, match=r"takes cache and budget_\.\.\., got seed"):
+    with pytest.raises(ConfigError, match=r"takes cache, budget_\.\.\. and max_wait, got seed"):
         lg.resume("a.db", {"mine": contribute}, seed=3)
     asked = []
 
@@ -551,3 +552,19 @@ def test_other_doors_take_ones_own_too(folder):
     assert learner.step(3)[4]
     done = lg.run(goods("random", "random"), "a.db", seats=contribute)
     assert {action for _, action in actions(done.path)} == {3}
+
+
+def test_models_of_providers_have_settings_of_servers():
+    name = "vllm/qwen3:8b"
+    there = {"base_url": "http://127.0.0.1:9/v1", "temperature": 0.5}
+    raw = goods(name, "openai/gpt-9", "random", models={name: there})
+    plan = plan_of(raw, Overrides.of(persona="selfish", games=["public_goods"]))
+    one, other, _ = plan.games[0].seats
+    assert one.client == {"base_url": there["base_url"]}
+    assert (one.settings["temperature"], other.settings["persona"]) == (0.5, "selfish")
+    made = players(plan.without_keys())
+    assert [policy.name for policy in made.values()] == ["qwen3:8b", "gpt-9", "random"]
+    with pytest.raises(ConfigError, match="did you mean 'base_url'"):
+        lg.run(goods({"player": name, "base_ulr": "x"}, "random"), "a.db")
+    with pytest.raises(UnknownName, match="did you mean 'timeout'"):
+        make_player(name, client={"time_out": 3})

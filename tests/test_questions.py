@@ -11,6 +11,7 @@ from playing import sampled
 
 from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
+from llm_games.replies import read_reply
 from llm_games.rooms import ROOMS
 
 BID = Integer("bid", 0, 20)
@@ -112,6 +113,31 @@ def test_bad_values_say_what_is_wrong(question, value, kind):
     assert str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("game", "value", "meant"),
+    [
+        ("public_goods", "7 tokens", 7),
+        ("public_goods", "1 Token", 1),
+        ("public_goods", "$7", None),
+        ("public_goods", "7 apples", None),
+        ("divide_dollar", "7 coins", 7),
+        ("divide_dollar", "$7", 7),
+        ("sealed_bid_auction", "$7", 7),
+        ("sealed_bid_auction", "7 dollars", 7),
+        ("sealed_bid_auction", "7%", None),
+        ("sealed_bid_auction", "about 7", None),
+        ("sealed_bid_auction", "7-8", None),
+        ("sealed_bid_auction", "seven", None),
+        ("water_allocation", "$1,0", None),
+        ("el_farol_bar", "yes", None),
+    ],
+)
+def test_a_number_may_have_the_unit_of_its_game(game, value, meant):
+    question = next(_asked(game, {}))
+    reply = read_reply(json.dumps({question.key: value}), question)
+    assert reply.action == meant if meant is not None else reply.outcome == "unparsable"
+
+
 def test_a_number_out_of_range_stays_readable():
     with pytest.raises(BadReply) as caught:
         BID.read("1000")
@@ -186,6 +212,10 @@ def test_every_beginning_of_a_legal_reply_of_every_game_is_allowed(name, paramet
             assert question.answer(whole) == action
             assert all(question.allows(reply[:end]) for end in range(len(reply) + 1))
             assert not question.allows(reply + " ")
+            said = '{"explanation": "If so: {2, 3}.", ' + reply[1:]
+            for text in (reply, said, f"So be it.\n```json\n{reply}\n```"):
+                read = read_reply(text, question)
+                assert (read.outcome, read.action, read.leniencies) == ("valid", action, ())
 
 
 @pytest.mark.parametrize(

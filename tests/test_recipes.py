@@ -62,6 +62,19 @@ def test_there_is_a_recipe_for_each_of_these():
     assert {*SERVERS} <= {*COMPATIBLE, *ADAPTED}
 
 
+def test_what_litellms_proxy_gave_when_it_was_asked():
+    """By tests/scripts/litellm_proxy.py, in a virtual environment of its own."""
+    found = json.loads((ROOT / "tests" / "data" / "litellm_proxy.json").read_text())["found"]
+    for name in ("temperature", "seed"):
+        assert found[f"{name} refused"]["left_out"] == [name]
+    assert found["thoughts"]["thoughts"] == "Hm."
+    assert found["too long"]["error"] == "ContextOverflow"
+    assert found["filtered"]["finish"] == "refusal"
+    assert found["a game"] == {"valid": 9}
+    retried = [case for case in found.values() if case.get("requests upstream", 1) > 1]
+    assert all(case.get("left_out") for case in retried)
+
+
 @pytest.mark.parametrize("player", RECIPES)
 def test_a_recipe_sends_what_its_server_takes(server, player, monkeypatch):
     provider = player.partition("/")[0]

@@ -2,15 +2,36 @@
 
 import json
 import time
+import tomllib
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_games.errors import UnknownName
-from llm_games.questions import MISSING, BadReply, Choice, Integer, Real, Shares, Target
-from llm_games.replies import READINGS, Reply, around, bare, bare_or_search, read_reply
+from llm_games.questions import (
+    MISSING,
+    BadReply,
+    Bid,
+    Choice,
+    Integer,
+    Real,
+    SealedBid,
+    Shares,
+    Target,
+)
+from llm_games.replies import (
+    LENIENCIES,
+    READINGS,
+    Reply,
+    around,
+    bare,
+    bare_or_search,
+    read_reply,
+    split_thoughts,
+)
 
 BID = Integer("bid", 0, 100)
 GO = Choice("decision", {"go": 1, "stay": 0}, published=bare)
@@ -54,6 +75,7 @@ VALID = [
     '<think>{"draft": "none"}</think>{"bid": 5}',
     '{"bid": 5} {"bid": ',
     '{"b\\u0069d": 5}',
+    '{"bid": 05}',
 ]
 
 
@@ -65,18 +87,13 @@ def test_an_answer_is_found_in_messy_text(text):
 BAD = [
     ("", "empty"),
     (" \n", "empty"),
-    ("5", "no complete JSON object"),
     ("I will not take part in this.", "no complete JSON object"),
     ('{"offer": 5}', "no complete JSON object"),
     ('{"bid": 5', "no complete JSON object"),
-    ("{'bid': 5}", "no complete JSON object"),
-    ("{bid: 5}", "no complete JSON object"),
     ('{"bid": 5 "x": 1}', "no complete JSON object"),
-    ('{"bid": 05}', "no complete JSON object"),
     ('{"bid" 5}', "no complete JSON object"),
     ('{,"bid": 5}', "no complete JSON object"),
     ('{"bid": 5,,}', "no complete JSON object"),
-    ('"{\\"bid\\": 5}"', "no complete JSON object"),
     ('{"bid": NaN}', "not a whole number"),
     ('{"bid": Infinity}', "not a whole number"),
     ('{"bid": 1e999999999}', "not a whole number"),
@@ -87,6 +104,10 @@ BAD = [
     ('{"bid": 5.5}', "not a whole number"),
     ('{"bid": ' + "9" * 5000 + "}", "not a whole number"),
     ('{"bid": 5} no, {"bid": 6}', "different answers"),
+    ('{"x": {"bid": 5}}', "no complete JSON object"),
+    ('If I were bold, I would say {"bid": 5}', "in its sentences only"),
+    ('{"bid": 5}. Wait, that is too much.', "takes its answer back"),
+    ('<think>{"bid": 5}</think>', "thoughts only"),
     ('{"bid": "<number>"} {"bid": 5}', "different answers"),
     ('{"bid": 5, "bid": 6}', "two values"),
     ('{"bid": 1, "bid": true}', "two values"),
@@ -187,7 +208,8 @@ class Pair(Integer):
 WHOLE = [
     ("strict", '{"low": 1, "high": 2}', "valid", (1, 2)),
     ("strict", '[{"low": 1}, {"high": 2}]', "unparsable", "object that is an"),
-    ("strict", '{"low": 1} {"pair": {"low": 1, "high": 2}}', "valid", (1, 2)),
+    ("strict", '{"low": 1} {"answer": {"low": 1, "high": 2}}', "valid", (1, 2)),
+    ("take_last", '{"low": 1} {"pair": {"low": 1, "high": 2}}', "valid", (1, 2)),
     ("strict", '{"low": 1, "low": 3, "high": 2}', "unparsable", "two values for a key"),
     ("strict", '{"low": 1, "high": 2} {"low": 1, "high": 3}', "unparsable", "different answers"),
     ("take_last", '{"low": 1, "high": 2} {"low": 1, "high": 3}', "valid", (1, 3)),
@@ -207,6 +229,112 @@ def test_decimals_are_exact():
     assert read('{"price": 0.295}', PRICE).action == 30
 
 
+NAMES = {f"player_{seat}": seat for seat in (1, 2, 3)}
+ASKED = {
+    "bid": Integer("bid", 0, 100),
+    "money": Integer("bid", 0, 20_000),
+    "tokens": Integer("tokens_contributed", 0, 20, units=("token", "tokens")),
+    "coins": Integer("bid_amount", 0, 100, units=("coin", "coins")),
+    "number": Real("chosen_number", 0, 10_000, 2),
+    "water": SealedBid("bid", 0, 300, 0),
+    "auction": Bid("bid", 20, 60),
+    "go": Choice("decision", {"go": 1, "stay": 0}),
+    "vote": Choice("decision", {"accept": 1, "reject": 0}, also=(("yes", "accept"),)),
+    "dish": Choice("chosen_dish", {"costly": 1, "cheap": 0}),
+    "shot": Target("target", NAMES, {"player_0": 0}, {}, -2),
+    "plan": Shares("proposal", (1, 2, 3, 4), 100, 4),
+}
+LOST = {
+    "the answer bare under a wrapper",
+    "what would others say",
+    "Python with apostrophe unescaped",
+    "missing comma",
+    "unescaped quotes in the explanation",
+    "not bold but firm",
+    "ranks with a word",
+    "an object quoted in an explanation without escapes",
+}
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("corpus", ["replies", "replies_later"])
+def test_replies_are_read_as_a_person_would(corpus):
+    """Nothing is guessed, and what is lost is known; the documents have the count."""
+    rows = tomllib.loads((ROOT / f"tests/data/{corpus}.toml").read_text("utf-8"))["reply"]
+    lost, taken = set(), {}
+    for row in rows:
+        question = ASKED[row["question"]]
+        reply = read(row["text"], question, finish=row.get("finish", "stop"))
+        meant = None
+        if "answer" in row:
+            meant = read(json.dumps({question.key: json.loads(row["answer"])}), question).action
+        found = reply.action if reply.outcome in ("valid", "out_of_range") else None
+        assert set(reply.leniencies) <= set(LENIENCIES)
+        if found is None and meant is not None:
+            lost.add(row["name"])
+        elif found != meant:
+            taken[row["name"]] = found
+    assert (taken, lost - LOST) == ({}, set())
+    count = f"{len(rows) - len(lost)} / {len(lost)} / {len(taken)}"
+    assert f"| {count} |" in (ROOT / "docs/replies.md").read_text("utf-8")
+
+
+NAMED = [
+    ('{"bid": 5}', ()),
+    ('So: {"bid": 5}', ()),
+    ("<think>7?</think>{'bid': 5}", ("thoughts", "quotes")),
+    ('{"answer": {"Bid ": "$5",}}', ("wrapper", "key", "comma", "unit")),
+    ("{bid = 5 /* low */}", ("no quotes", "signs", "comment")),
+    ('player_2: {"bid": 8}\nDraft\n\n{"bid": 7}\nFinal: {"bid": 5}', ("superseded", "quoted")),
+    ("**5**", ("bare",)),
+    ('"{\\"bid\\": \\"$5\\"}"', ("escapes", "unit")),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), NAMED)
+def test_each_leniency_is_named(text, names):
+    reply = read(text)
+    assert (reply.outcome, reply.action, reply.leniencies) == ("valid", 5, names)
+
+
+def test_what_a_question_forgives_is_named():
+    auction, plan, money = ASKED["auction"], ASKED["plan"], ASKED["money"]
+    assert read('{"bid": "withdraw"}', auction) == Reply("valid", -1)
+    assert read('{"bid": "withdraw"}', auction).leniencies == ("word",)
+    assert read('{"proposal": [99, 0, 1, 0]}', plan).leniencies == ("list",)
+    assert read('{"bid": "12,500"}', money).leniencies == ("thousands",)
+    assert read('{"bid": 12_500}', money).leniencies == ("no quotes", "thousands")
+
+
+THOUGHTS = [
+    ("<think>a</think>b", "a", "b"),
+    ("a</think>\nb", "a", "\nb"),
+    ("<thinking>a</thinking>\n<reasoning>b</reasoning>\nc", "a\nb", "\n\nc"),
+    ("[THINK]a[/THINK]b", "a", "b"),
+    ("<think>a", "a", ""),
+    ("b\n<think>a", "", "b\n<think>a"),
+    ("I use no <think> tags, and no </think> either.", "", None),
+    ('{"explanation": "<think> is no </think> tag", "bid": 5}', "", None),
+    ("<|channel|>analysis<|message|>a<|end|><|channel|>final<|message|>b<|return|>", "a", "b"),
+    ("<|channel|>analysis<|message|>a", "a", ""),
+    ("plain", "", None),
+    ("", "", None),
+]
+
+
+@pytest.mark.parametrize(("text", "thoughts", "rest"), THOUGHTS)
+def test_thoughts_are_told_from_the_rest(text, thoughts, rest):
+    assert split_thoughts(text) == (thoughts, text if rest is None else rest)
+
+
+def test_a_thought_that_is_cut_off_ends_with_the_text():
+    assert split_thoughts("b\n<think>a", "length") == ("a", "b\n")
+    assert read('<think>\n{"bid": 5}', finish="length").outcome == "truncated"
+    assert read('<think>\n{"bid": 5}').outcome == "unparsable"
+    assert read('x\n\n{"bid": 5}\n\nThe profit then', finish="length").outcome == "truncated"
+    assert read('x\n\n{"bid": 5}\n\nReasons: the', finish="length") == Reply("valid", 5)
+
+
 ANSWERS = [
     (BID, st.integers(0, 100)),
     (PRICE, st.integers(0, 1000)),
@@ -216,7 +344,10 @@ ANSWERS = [
 ]
 
 
-@given(st.data(), st.text(), st.text())
+PROSE = st.lists(st.characters()).map("".join)  # letters, not words that mean something
+
+
+@given(st.data(), PROSE, PROSE)
 def test_canonical_replies_come_back_from_any_prose(data, before, after):
     question, actions = data.draw(st.sampled_from(ANSWERS))
     action = data.draw(actions)
@@ -224,9 +355,37 @@ def test_canonical_replies_come_back_from_any_prose(data, before, after):
     assert read(text, question) == Reply("valid", action)
 
 
+WORDS = [
+    "if",
+    "player_2 said",
+    "never",
+    "{",
+    "}",
+    "[",
+    "]",
+    "'",
+    '"',
+    "//",
+    "#",
+    "`",
+    "?",
+    "1",
+    "“",
+]
+
+
+@given(st.data(), st.lists(st.sampled_from(WORDS)).map(" ".join))
+def test_an_answer_alone_at_the_end_is_read_whatever_stands_before(data, before):
+    question, actions = data.draw(st.sampled_from(ANSWERS))
+    action = data.draw(actions)
+    text = f"{before}.\n\n{question.reply(action)}"
+    assert read(text, question) == Reply("valid", action)
+
+
 KEYS = [f'"{question.key}": ' for question in QUESTIONS]
 SIGNS = list('{}[]":,-5é \\\n\ud800')
-PIECES = st.sampled_from([*SIGNS, *KEYS, "//", "1e9", "null"])
+MARKS = ["<think>", "</think>", "<|channel|>final<|message|>", "Final:", "if ", "\\boxed{", "5 "]
+PIECES = st.sampled_from([*SIGNS, *KEYS, *MARKS, *"'“”`#$=?", "//", "/*", "1e9", "null", "answer:"])
 
 
 @given(
@@ -299,3 +458,24 @@ def test_ten_megabytes_are_read_within_a_second(name, reading):
     assert time.process_time() - began < 1
     if reading == "strict":
         assert reply.outcome == outcome
+
+
+REPEATED = [
+    *('{"a":', "{//", "{/*", "{#", "{“", "{'", "{`", "{", "[{", '"', '\\"', '{"answer":', "{a:"),
+    *('{"a": \'', '{"a": "\\', '{"bid": 5}\n', '{\\"bid\\": 5} ', '[{"a":1},', "if {'bid': 5} "),
+    *("<think>", "</think>", "<think>\n</think>\n", "<|channel|>", "<|channel|>a<|message|>"),
+    *("```", "...!!!", "\n....", " ", "player ", "I ", "the a ", "a: ", "**", "n’", "</s>", "<a|"),
+]
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+def test_no_reply_takes_quadratic_time(piece):
+    """Four times the text takes about four times as long; sixteen would be quadratic."""
+
+    def seconds(size):
+        text = piece * (size // len(piece)) + '\n{"bid": 5}'
+        began = time.process_time()
+        read(text, finish="length")
+        return time.process_time() - began
+
+    assert seconds(60_000) < 10 * min(seconds(15_000), seconds(15_000)) + 0.1

@@ -322,6 +322,33 @@ def test_a_server_that_dies_stops_the_run_and_can_come_back(tmp_path, registry, 
     assert content(path) == uninterrupted[0]  # nothing is left of what was played without a model
 
 
+@pytest.mark.parametrize("error", [ClientError("gone"), ZeroDivisionError("mine")])
+def test_a_run_that_stops_keeps_what_came_and_asks_nothing_more(tmp_path, registry, error):
+    path, came, calls = tmp_path / "a.db", [], 0
+
+    async def script(request):
+        nonlocal calls
+        calls += request.question is not None
+        if request.question is None:
+            return "hello"
+        if calls == 30:
+            raise error
+        await asyncio.sleep(0.002 * (request.seed % 5))
+        came.append((request.seed, request.who.step, request.who.seat))
+        return answer(request)
+
+    with pytest.raises(RunStopped if isinstance(error, ClientError) else ZeroDivisionError) as stop:
+        whole(path, ScriptedClient(script))
+    if isinstance(error, ClientError):
+        assert str(stop.value) == (
+            f"gone\nall that happened is in {path}; go on with: llm-games resume {path}"
+        )
+    with Records.open_readonly(path) as records:
+        rows = [row for episode in records.episodes() for row in records.attempts(episode.id)]
+    assert Counter((row.seed, row.step, row.seat) for row in rows) == Counter(came)
+    assert calls < 40
+
+
 def test_all_that_a_call_depends_on_is_on_the_disk(tmp_path, registry):
     path, wrong, seen = tmp_path / "a.db", [], Counter()
 

@@ -92,6 +92,56 @@ def test_a_seat_that_gets_no_completion_plays_nothing():
         play(game, [LLMPolicy(ScriptedClient([])), make_player("fixed:4")])
 
 
+@pytest.mark.parametrize("error", [ClientError("gone"), ZeroDivisionError("mine")])
+@pytest.mark.parametrize("looking_back", [False, True])
+def test_the_first_error_stops_all_seats_and_comes_out_as_itself(error, looking_back):
+    """Nobody asks for anything afterwards: not the seats that wait, nor those that go on."""
+    game, calls = rulebook("public_goods", players=4, rounds=1), []
+
+    async def answer(request):
+        seat = request.who.seat
+        calls.append(seat)
+        await asyncio.sleep((0.01, 0.02, 0, 5)[seat])
+        if seat == 0:
+            raise error
+        return "no"  # so that another attempt follows
+
+    async def go():
+        with pytest.raises(type(error)) as caught:
+            await play_table(game, [policy] * 4, 1)
+        assert caught.value is error
+        made = len(calls)
+        await asyncio.sleep(0.03)
+        assert len(calls) == made
+        assert len(asyncio.all_tasks()) == 1
+
+    policy = LLMPolicy(ScriptedClient(answer), max_attempts=100)
+    if looking_back:
+        policy = _LooksBack(policy)
+    asyncio.run(go())
+    assert sorted({*calls}) == [0, 1, 2, 3]
+    assert calls.count(3) == calls.count(0) == 1
+
+
+class _LooksBack(Policy):
+    """Plays anything, and asks another player's client when it looks back."""
+
+    name = "looks back"
+
+    def __init__(self, policy):
+        self.policy = policy
+
+    def start(self, game, seat, seed):
+        return self.policy.start(game, seat, seed)
+
+    def act(self, view, memory):
+        self.first = {**getattr(self, "first", {}), view.seat: view}
+        return Decision(0), memory
+
+    async def finish(self, view, memory):
+        return (await self.policy.decide(self.first[view.seat], memory))[0]
+
+
 def test_a_step_is_reported_before_anybody_is_asked_again():
     game, log = rulebook("public_goods", players=2, rounds=2), []
 

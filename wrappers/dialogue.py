@@ -93,7 +93,7 @@ class Dialogue:
 
     def without(self, oldest: int) -> Dialogue:
         """Return it without its oldest exchanges, at least one; its latest plan stays, first."""
-        if not oldest:
+        if oldest <= 0:
             return self
         said = list(self)
         plans = [i for i, exchange in enumerate(said) if exchange.kind in PLANS]

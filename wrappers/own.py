@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from inspect import isabstract, isawaitable, iscoroutinefunction, signature
+from inspect import isawaitable, iscoroutinefunction, signature
 from numbers import Integral
 from typing import Any
 
@@ -152,9 +152,8 @@ class Own(Layer):
 def _made(thing: Any, wanted: str) -> Any:
     """Call a class without arguments; check that something could take a seat."""
     if isinstance(thing, type):
-        if isabstract(thing):
-            lacks = ", ".join(sorted(thing.__abstractmethods__))
-            raise BadParameter(f"{thing.__name__} lacks {lacks}: {wanted}")
+        if lacks := sorted(getattr(thing, "__abstractmethods__", ())):
+            raise BadParameter(f"{thing.__name__} lacks {', '.join(lacks)}: {wanted}")
         if not _takes(thing):
             raise BadParameter(
                 f"{thing.__name__} is made with arguments: give one that is made, "

@@ -219,9 +219,8 @@ def _play(
     """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
-    from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players
+    from llm_games.benchmarks.runs.run import RunStopped, go_on, play_run, seated_players
 
-    how = f"all that happened is in {path}; go on with: llm-games resume {path}"
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
@@ -229,18 +228,18 @@ def _play(
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
         except KeyboardInterrupt:
-            say(f"\ninterrupted; {how}" if path.exists() else "\ninterrupted; nothing was run")
+            say(f"\ninterrupted; {go_on(path) if path.exists() else 'nothing was run'}")
             raise Exit(130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
-            say(f"stopped: {error}\n{how} {getattr(error, 'flags', '')}".rstrip())
+            say(f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else ""))
             raise Exit(1) from None
         except StoreError:
             raise
         except Exception:  # such as of somebody's own player, which comes out as itself
             if path.exists():
-                say(f"stopped by an error; {how}")
+                say(f"stopped by an error; {go_on(path)}")
             raise
 
 

@@ -24,18 +24,18 @@ def estimate_table(rows: Sequence[Estimate]) -> Grid:
     """Return the table of what a run would ask and cost, with the totals."""
     heads = columns("game", "episodes, decisions, calls", ",")
     heads |= columns("", "tokens in, tokens out", ">")
-    priced = any(row.priced for row in rows)
-    low, high = (added(getattr(row, end) for row in rows) for end in ("low", "high"))
-    lines = [(r.label, r.episodes, r.decisions, r.low, r.high, r.priced) for r in rows]
-    sums = [sum(line[i] for line in lines) for i in (1, 2)]
-    lines += [("all, about", *sums, low, high, priced)]
-    table = [
-        [label, *counts, least.calls, _range(least.tokens_in, most.tokens_in)]
-        + [_range(least.tokens_out, most.tokens_out)]
-        + ([_range(least.money, most.money) if costs else None] if priced else [])
-        for label, *counts, least, most, costs in lines
-    ]
-    return Grid(heads | ({"money": ">"} if priced else {}), table[:-1], foot=table[-1:])
+    if priced := any(row.priced for row in rows):
+        heads["money"] = ">"
+
+    def line(label: str, counts: Sequence[int], low: Usage, high: Usage, costs: bool) -> list[Any]:
+        ends = [(getattr(low, name), getattr(high, name)) for name in ("tokens_in", "tokens_out")]
+        money = [_range(low.money, high.money) if costs else None] * priced
+        return [label, *counts, low.calls, *(_range(*pair) for pair in ends), *money]
+
+    lines = [line(r.label, (r.episodes, r.decisions), r.low, r.high, r.priced) for r in rows]
+    sums = [sum(row.episodes for row in rows), sum(row.decisions for row in rows)]
+    ends = (added(row.low for row in rows), added(row.high for row in rows))
+    return Grid(heads, lines, foot=[line("all, about", sums, *ends, priced)])
 
 
 def _range(low: Any, high: Any) -> str:

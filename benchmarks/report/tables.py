@@ -107,8 +107,8 @@ def spent_grid(run: Run) -> Grid:
     rows: list[list[Value]] = []
     for (model, seat), u in run.spent.pairs.items():
         tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
-        row = [seat or "greeting", model, u.calls, u.failures, *tokens_in, *tokens_out]
-        rows.append([*row, float(u.money)])
+        calls = u.calls, u.failures
+        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, float(u.money)])
     return Grid(heads, rows, name="spent")
 
 

@@ -91,20 +91,22 @@ def resume(
     """Finish a run that was interrupted, and return it; what is recorded is not asked again.
 
     `own` has by label the objects that `run` was handed and that cannot be found by a name: those
-    that are no functions or classes of a module. Overrides are ``cache`` and the limits of the
-    budget, such as ``budget_calls``.
+    that are no functions or classes of a module. Overrides are ``cache``, the limits of the
+    budget, such as ``budget_calls``, and ``max_wait``.
 
     Raises:
         ConfigError: an object is missing, or an override is none of these.
         StoreError: the file cannot be read or written, or cannot be resumed.
         RunStopped: as of `run`.
     """
+    patience = overrides.pop("max_wait", None)
     given = Overrides.of(**overrides)
     if given != Overrides(cache=given.cache, budget=given.budget):
-        raise ConfigError(f"a resumed run takes cache and budget_..., got {', '.join(overrides)}")
+        takes = "cache, budget_... and max_wait"
+        raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
     path = Path(db)
     with Records.open_readonly(path) as records:
-        plan = planned(records).with_costs(given).with_own(own or {})
+        plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     return _played(lambda: Store.open(path), path, plan, use_cache, True) if owed else Results(path)
 

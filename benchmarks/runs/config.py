@@ -180,7 +180,7 @@ class PriceSettings(Settings):
 
     def price(self) -> Price:
         """Return the price, exactly."""
-        exact = {k: Decimal(str(v)) if isinstance(v, float) else v for k, v in self}
+        exact: Any = {k: Decimal(str(v)) if isinstance(v, float) else v for k, v in self}
         return Price(**exact | {"longer": self.longer and self.longer.price()})
 
 

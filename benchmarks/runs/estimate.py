@@ -170,7 +170,7 @@ def _muted(policy: Policy, meter: _Meter) -> Policy:
     muted: Any = copy.copy(policy)
     muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
     if isinstance(muted, PlanningPolicy):
-        once = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
+        once: Any = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
         muted.planning, muted._minds = dataclasses.replace(muted.planning, **once), {}
     return muted
 

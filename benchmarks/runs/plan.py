@@ -53,8 +53,8 @@ class PlannedSeat(Settings):
 
     @property
     def asks(self) -> bool:
-        """Whether it asks a language model: others have no settings."""
-        return bool(self.settings)
+        """Whether it asks a language model: how often at most is then said."""
+        return "max_attempts" in self.settings
 
     @property
     def has_layers(self) -> bool:

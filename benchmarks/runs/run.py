@@ -52,11 +52,20 @@ NEW_OBJECTS = 10_000
 
 
 class RunStopped(LLMGamesError):
-    """A call brought no completion for good, or the budget is spent; to be resumed with `flags`."""
+    """A call brought no completion for good, or the budget is spent.
 
-    def __init__(self, message: str, flags: str = "") -> None:
-        super().__init__(message)
-        self.flags = flags
+    All that happened is in the file at `path` (None: nothing was run), from where it goes on.
+    """
+
+    def __init__(self, message: str, path: Path | None = None, flags: str = "") -> None:
+        super().__init__(f"{message}\n{go_on(path, flags)}" if path else message)
+        self.path = path
+
+
+def go_on(path: Path, flags: str = "") -> str:
+    """Say how a run that ended early is finished."""
+    said = f"all that happened is in {path}; go on with: llm-games resume {path} {flags}"
+    return said.rstrip()
 
 
 class ReplayFailed(StoreError):
@@ -133,21 +142,24 @@ def play_run(
         StoreError: the file cannot be written, or the record does not fit.
         KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
     """
+    path: Path | None = None
 
     async def main() -> None:
+        nonlocal path
         try:
             if not resumed:
                 await check(made)
             with open_store() as store:
+                path = store.path
                 run = _Run(store, plan, made, watch)
                 if resumed:
                     await check(made)
                 await run.play()
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
-            raise RunStopped(f"{error} (with {flag})", f"{flag} MORE") from None
+            raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
         except ClientError as error:
-            raise RunStopped(str(error)) from None
+            raise RunStopped(str(error), path) from None
         finally:
             for policy in made.values():
                 if isinstance(policy, LLMPolicy):

@@ -10,6 +10,7 @@ import asyncio
 import datetime
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,9 @@ model_list:
     litellm_params: {{model: openai/m, api_base: "{url}", api_key: none, max_retries: 0}}
 litellm_settings: {{num_retries: 0, drop_params: false}}
 router_settings: {{num_retries: 0, disable_cooldowns: true}}
+general_settings: {{master_key: "{key}"}}
 """
+KEY = f"sk-{secrets.token_urlsafe(32)}"  # the proxy takes none that is weak
 ASK = Request(
     ({"role": "user", "content": "Your bid?"},),
     Integer("bid", 0, 9),
@@ -42,6 +45,10 @@ TOOL = {"name": "calc", "description": "computes", "parameters": {"type": "objec
 CALL = {"id": "1", "type": "function", "function": {"name": "calc", "arguments": '{"a": 1}'}}
 TOO_LONG = error(
     "This model's maximum context length is 128000 tokens.", code="context_length_exceeded"
+)
+FILTERED = (
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+    "policy."
 )
 CASES = {
     "a completion": ((200, completion()), ASK),
@@ -54,7 +61,7 @@ CASES = {
     "seed refused": (refusing("seed"), ASK),
     "schema refused": (refusing("response_format"), ASK),
     "too long": ((400, TOO_LONG), ASK),
-    "filtered": ((400, error("filtered by policy", code="content_filter")), ASK),
+    "filtered": ((400, error(FILTERED, code="content_filter")), ASK),
     "busy": ((429, error("slow down"), {"retry-after": "2"}), ASK),
     "no money": ((429, error("pay", code="insufficient_quota")), ASK),
     "bad key": ((401, error("who are you")), ASK),
@@ -66,7 +73,7 @@ CASES = {
 def asked(upstream, address, answer, request):
     """Return what one call gives, as plain values."""
     upstream.script, before = [answer], len(upstream.seen)
-    client = client_for("litellm/m", base_url=address)
+    client = client_for("litellm/m", base_url=address, api_key=KEY)
 
     async def call():
         try:
@@ -86,7 +93,7 @@ def asked(upstream, address, answer, request):
 def played(upstream, address):
     """Return the outcomes of a game that is played through the proxy."""
     upstream.script = [(200, completion('{"tokens_contributed": 5}'))]
-    policy = lg.LLMPolicy(client_for("litellm/m", base_url=address))
+    policy = lg.LLMPolicy(client_for("litellm/m", base_url=address, api_key=KEY))
     episode = lg.play("public_goods", [policy] * 3, seed=1, players=3, rounds=3)
     outcomes = [a.outcome for s in episode.steps for d in s.decisions.values() for a in d.attempts]
     return {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
@@ -97,7 +104,7 @@ def main(litellm):
     upstream = Server()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"
-        config.write_text(CONFIG.format(url=upstream.url))
+        config.write_text(CONFIG.format(url=upstream.url, key=KEY))
         port = "4123"
         proxy = subprocess.Popen(
             [litellm, "--config", config, "--host", "127.0.0.1", "--port", port],
@@ -105,7 +112,7 @@ def main(litellm):
             stdout=sys.stderr,
         )
         try:
-            for _ in range(3000):
+            while proxy.poll() is None:
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/liveliness"):
                         break

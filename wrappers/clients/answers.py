@@ -35,6 +35,9 @@ _BROKE = re.compile(
     r"insufficient[ _](balance|credit|fund)|out of credits",
     re.I,
 )
+_FILTERED = re.compile(
+    r"content_filter|content management policy|ResponsibleAIPolicy|ContentPolicyViolation", re.I
+)
 _REFUSING = re.compile(
     r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
     r"|\bonly\b|\bextra\b|\brequires?\b|\bmust\b|should be|cannot|deprecated|ignored",
@@ -273,7 +276,7 @@ def broke(status: int | None, said: Mapping[str, Any]) -> bool:
 
 def filtered(said: Mapping[str, Any]) -> bool:
     """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it."""
-    return said.get("code") in ("content_filter", "ResponsibleAIPolicyViolation")
+    return bool(_FILTERED.search(_all(said)))
 
 
 def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | None:

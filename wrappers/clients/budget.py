@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,6 +13,9 @@ from llm_games.errors import LLMGamesError
 from llm_games.view import Who
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.tokens import Lengths
+
+WOKEN = 16
+"""Calls that look again whether they may go when another one is over; all, if none is in flight."""
 
 
 class BudgetExceeded(LLMGamesError):
@@ -102,7 +105,7 @@ class Ledger:
         self.seat_of: Callable[[Who], str] = seat_of
         self._held, self._held_of = Usage(), defaultdict[tuple[str, str], Usage](Usage)
         self._limits = self.budget.limits(False), self.budget.limits(True)
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._stop: tuple[str, str] | None = None
 
     def limited(self, *what: str) -> bool:
@@ -154,9 +157,9 @@ class Ledger:
         """Hold no longer what was held for a call."""
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(most, -1)
-        waiting, self._waiting = self._waiting, []
-        for change in waiting:
-            if not change.done():
+        many = WOKEN if self._held.calls else len(self._waiting)
+        for _ in range(min(many, len(self._waiting))):
+            if not (change := self._waiting.popleft()).done():
                 change.set_result(None)
 
     def _accounts(self, seat: str) -> Iterator[tuple[Usage, Usage, dict[str, Any], str, str]]:

@@ -28,6 +28,8 @@ PLACES = 64
 FIRST_CALLS, FIRST_SHARE, FIRST_ROOM = 4, 8, 256
 """Until a model's first reply: so many calls in flight, each with such a part of what is left, but
 at least so many tokens for its reply."""
+SLACK = 16
+"""Tokens by which a server may count a reply that it cuts otherwise than its limit."""
 
 
 class Metered(Layer):
@@ -75,7 +77,8 @@ class Metered(Layer):
             except ClientError as error:
                 room = self._less(guard, cut, error)
                 continue
-            if completion.finish != "length" or not guard or 0 < completion.tokens_out < guard:
+            counted = completion.tokens_out or guard
+            if completion.finish != "length" or not guard <= counted <= guard + SLACK or not guard:
                 return completion
             cut, room = guard, 4 * guard
 

@@ -122,9 +122,9 @@ class Retry(Layer):
 
     def _pause(self, request: Request, failure: ClientError, tries: int, waited: float) -> float:
         """Return the seconds until the next try; raise the failure if they are too many."""
-        most = self.max_wait
-        if request.kind == "greeting" and not failure.limited:
-            most = min(most, GREETING)
+        most, why = self.max_wait, f"max_wait = {self.max_wait:g} allows no more"
+        if request.kind == "greeting" and not failure.limited and most > GREETING:
+            most, why = GREETING, "a greeting does no longer"
         left, asked = most - waited, failure.retry_after or 0.0
         if asked <= left and left > 0:
             return min(left, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
@@ -132,7 +132,7 @@ class Retry(Layer):
         if asked > max(left, 0.0):
             said += f", and it asks for {round(asked, 1):g} s more"
         raise ClientError(
-            f"{failure} – {said}: max_wait = {self.max_wait:g} allows no more",
+            f"{failure} – {said}: {why}",
             transient=True,
             retry_after=failure.retry_after,
             status=failure.status,

@@ -178,8 +178,7 @@ class AuctionMind(Mind):
         """Store a belief that is right, else the truth or the last reply, as `Planning` says."""
         checks, unusable = [], []
         said: Belief | None = None
-        answered = [attempt for attempt in attempts if attempt.outcome != "failed"]
-        for attempt in answered[: self.planning.belief_checks]:
+        for attempt in attempts[: self.planning.belief_checks]:
             if isinstance(attempt.action, dict):
                 said = attempt.action
                 compared = question.checks(said)
