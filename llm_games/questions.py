@@ -400,9 +400,11 @@ class Target(Question):
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
         """As in general; names may have other capitals, or a blank within."""
-        said = value.strip().casefold().replace(" ", "_") if isinstance(value, str) else value
-        known = said in {**self.names, **self.own, **self.others} and said != value.strip()
-        return (said, {"word"}) if known else super().mended(value)
+        if isinstance(value, str):
+            said = value.strip().casefold().replace(" ", "_")
+            if said != value.strip() and said in {**self.names, **self.own, **self.others}:
+                return said, {"word"}
+        return super().mended(value)
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         schema = super().schema(reasoning)

@@ -103,7 +103,7 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
     if text.lstrip().startswith("analysis") and "assistantfinal" in text:  # marks that were removed
         thoughts, _, final = text.lstrip()[len("analysis") :].partition("assistantfinal")
         return thoughts, final
-    thoughts_, rest, at, opened = list[str](), list[str](), 0, None
+    cut, rest, at, opened = list[str](), list[str](), 0, None
     for tag in _TAG.finditer(text):
         begins_here = text[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")[-1:] in _BEFORE_TAG
         if not _END_TAG.match(tag[0]):
@@ -111,14 +111,14 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
                 rest.append(text[at : tag.start()])
                 opened, at = tag, tag.end()
         elif opened or begins_here or _AFTER_TAG.match(text, tag.end()):
-            thoughts_ += [text[at : tag.start()]] if opened else [*rest, text[at : tag.start()]]
+            cut += [text[at : tag.start()]] if opened else [*rest, text[at : tag.start()]]
             rest = rest if opened else []
             opened, at = None, tag.end()
     if opened and (finish == "length" or not "".join(rest).strip()):
-        thoughts_.append(text[at:])
+        cut.append(text[at:])
     else:
         rest.append(text[opened.start() if opened else at :])
-    return "\n".join(thought.strip() for thought in thoughts_), "".join(rest)
+    return "\n".join(thought.strip() for thought in cut), "".join(rest)
 
 
 # -- the readings ---------------------------------------------------------------------------------
@@ -142,6 +142,8 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
         lenient.add("escapes")
         answers = _answers(text, question)
     if not answers:
+        if finish == "length":  # a number may lack digits
+            raise _no_object(question, text)
         answers = [_bare(text, question)]
     counting = [answer for answer in answers if answer.standing != QUOTED]
     if not counting:
@@ -151,7 +153,7 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
     if any(answer.standing >= last.standing for answer in others):
         of = f" for {json.dumps(question.key)}" if question.key else ""
         raise BadReply("format", f"it gives different answers{of}")
-    cut, behind = finish == "length", text[last.end :]
+    behind, cut = text[last.end :], finish == "length"
     if retracted(behind) or (cut and undecided(text[: last.begin], behind, last.standing)):
         raise BadReply("format", "it takes its answer back")
     lenient |= {"superseded"} if others else set()
@@ -164,7 +166,7 @@ def _take_last(text: str, question: Question, finish: Finish) -> Reply:
     text = split_thoughts(text, finish)[1]
     found = [obj for value in values(text, plain=True) for obj in _inside(value.value, question)]
     if not found:
-        raise _no_object(text, question)
+        raise _no_object(question, text)
     return _read(found[-1], question)
 
 
@@ -173,12 +175,12 @@ def _published(text: str, question: Question, finish: Finish) -> Reply:
     try:
         obj = DECODER.decode(spot(text, question.key))
         if not isinstance(obj, dict) or not question.holds(obj):
-            raise _no_object(text or "?", question)
+            raise _no_object(question)
         if isinstance(question, Integer):
             question = dataclasses.replace(question, truncate=True)
         return _read(obj, question)
     except (ValueError, RecursionError):
-        raise _no_object(text or "?", question) from None
+        raise _no_object(question) from None
 
 
 READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
@@ -284,7 +286,7 @@ def _bare(text: str, question: Question) -> _Answer:
         reply = _read({question.key: value}, question, frozenset({"bare"}))
         if reply.outcome != "unparsable":
             return _Answer(reply, PLAIN, 0, len(text))
-    raise _no_object(text, question)
+    raise _no_object(question, text)
 
 
 def _turn(text: str) -> str:
@@ -299,7 +301,7 @@ def _not_legal(bad: BadReply) -> Reply:
     return Reply(outcome, bad.action, str(bad), bad.detail)
 
 
-def _no_object(text: str, question: Question) -> BadReply:
+def _no_object(question: Question, text: str = "something") -> BadReply:
     if not text.strip():
         return BadReply("format", "it is empty")
     form = f"with the key {json.dumps(question.key)}" if question.key else "that is an answer"

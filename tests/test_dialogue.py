@@ -383,7 +383,8 @@ def shared(one, other):
 
 def whole_run(path, server, resume=False, **settings):
     """Play a recorded run of a model at the server with a fixed player, or go on with it."""
-    seat = {"player": "openai:m", "base_url": server.url, "api_key_env": None} | settings
+    where = {"player": "openai:m", "base_url": server.url} if server else {}
+    seat = where | settings
     game = {"game": "public_goods", "params": {"players": 2, "rounds": 12}}
     raw = {"episodes": 1, "seats": [seat, "fixed:3"], "games": [game], "max_tables": 1}
     plan = resolve(parse(raw, "test"), "test")
@@ -428,6 +429,8 @@ def test_a_server_of_a_small_context_recorded_resumed_and_replayed(tmp_path, ove
         whole_run(path, server, resume=True, overflow=overflow)
         assert server.calls == calls
     assert content(path) == expected
+    whole_run(tmp_path / "again.db", None, player=f"recorded:{path}", overflow=overflow)
+    assert content(tmp_path / "again.db") == expected
 
 
 def test_a_run_that_stops_for_its_length_can_go_on_at_a_larger_server(tmp_path):

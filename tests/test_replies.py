@@ -331,6 +331,7 @@ def test_a_thought_that_is_cut_off_ends_with_the_text():
     assert split_thoughts("b\n<think>a", "length") == ("a", "b\n")
     assert read('<think>\n{"bid": 5}', finish="length").outcome == "truncated"
     assert read('<think>\n{"bid": 5}').outcome == "unparsable"
+    assert read("5", finish="length").outcome == "truncated"
     assert read('x\n\n{"bid": 5}\n\nThe profit then', finish="length").outcome == "truncated"
     assert read('x\n\n{"bid": 5}\n\nReasons: the', finish="length") == Reply("valid", 5)
 

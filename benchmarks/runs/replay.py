@@ -19,9 +19,15 @@ from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import TABLES, EpisodeRow, GameRow, StepRow, digest
-from llm_games.benchmarks.runs.run import (
+from llm_games.benchmarks.runs.rows import (
     OVERFLOW,
+    TABLES,
+    EpisodeRow,
+    GameRow,
+    StepRow,
+    digest,
+)
+from llm_games.benchmarks.runs.run import (
     Recorded,
     planned,
     recalled,

@@ -248,9 +248,18 @@ RECEIVED = tuple(field.name for field in fields(Completion))
 """Columns of attempts that hold what was received."""
 
 
+OVERFLOW = "overflow"
+"""Kind of the notes on prompts that a server refused as too long."""
+
+
 @table("notes", "step, seat, number", episode=True)
 class NoteRow:
-    """What a player wrote down for itself, such as a plan; steps as in attempts."""
+    """What a player wrote down for itself, such as a plan; steps as in attempts.
+
+    Of an `OVERFLOW`, `content` has ``call`` (how many completions of the decision there were before
+    it), ``prompt`` and ``seed`` as in attempts, and what the server ``said``. It is written once a
+    shorter prompt was answered: a player that stops for it asks anew.
+    """
 
     step: int
     seat: int

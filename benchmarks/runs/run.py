@@ -286,11 +286,6 @@ class _Run:
             self.watch(self.counters)
 
 
-OVERFLOW = "overflow"
-"""Kind of the notes on prompts that a server refused as too long, before shorter ones were asked:
-``{"call": how many completions were there, "said": …}``."""
-
-
 class Recorded:
     """What is recorded of one episode, by step and seat."""
 
@@ -305,7 +300,7 @@ class Recorded:
         self._asked: Counter[Place] = Counter()
         self.overflows: dict[Place, list[Plain]] = {}
         for note in [] if fresh else records.notes(row.id):
-            if note.kind == OVERFLOW:
+            if note.kind == rows.OVERFLOW:
                 self.overflows.setdefault(Place(note.step, note.seat), []).append(note.content)
         self._met: Counter[Place] = Counter()  # overflows so far
 
@@ -347,7 +342,8 @@ class _Record(Recorded):
         except ContextOverflow as error:
             self._asked[at] -= 1
             self._met[at] += 1
-            self.overflows.setdefault(at, []).append({"call": number, "said": str(error)})
+            about = {"call": number, "said": str(error), "prompt": prompt, "seed": request.seed}
+            self.overflows.setdefault(at, []).append(about)
             raise
         self._enter_overflows(at)
         self.store.add(row, self.row.id)
@@ -356,10 +352,10 @@ class _Record(Recorded):
         return row.completion()
 
     def _enter_overflows(self, at: Place) -> None:
-        """Write them once a shorter prompt was answered: a player that stops is asked anew."""
+        """Write those that are new; a shorter prompt was answered."""
         met = self.overflows.get(at, [])
         for number in range(self._noted[at], len(met)):
-            self.store.add(rows.NoteRow(*at, number, OVERFLOW, met[number]), self.row.id)
+            self.store.add(rows.NoteRow(*at, number, rows.OVERFLOW, met[number]), self.row.id)
         self._noted[at] = len(met)
 
     async def _live(

@@ -8,9 +8,10 @@ from typing import Any
 
 from llm_games.baselines.players import llm_player
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import AttemptRow
+from llm_games.benchmarks.runs.rows import OVERFLOW, AttemptRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.wrappers.chat import Chat
+from llm_games.wrappers.clients.base import Completion, ContextOverflow
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 
@@ -28,6 +29,7 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
         if label and label not in labels:
             raise unknown(f"game in {path} called", label, labels)
         known: dict[tuple[bytes, int], tuple[str, AttemptRow, Chat]] = {}
+        rows: list[tuple[Chat, int, Completion | ContextOverflow]] = []
         for episode in (e for e in records.episodes() if label in ("", e.game.label)):
             chats = records.chats(episode.id)
             for row in records.attempts(episode.id):
@@ -40,7 +42,11 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
                         f"{path} holds different answers to one prompt, in {where} and "
                         f"{episode.game.label}; say which to serve: recorded:{path}#{where}"
                     )
-    rows = ((chat, row.seed, row.completion()) for _, row, chat in known.values() if not row.error)
+            for note in records.notes(episode.id):
+                if note.kind == OVERFLOW:
+                    chat = Chat.of(records.messages(note.content["prompt"]))
+                    rows.append((chat, note.content["seed"], ContextOverflow(note.content["said"])))
+    rows += [(chat, row.seed, row.completion()) for _, row, chat in known.values() if not row.error]
     return RecordedClient(rows, f"recorded:{path}")
 
 

@@ -78,7 +78,7 @@ class Metered(Layer):
                 room = self._less(guard, cut, error)
                 continue
             counted = completion.tokens_out or guard
-            if completion.finish != "length" or not guard <= counted <= guard + SLACK or not guard:
+            if not guard or completion.finish != "length" or not 0 <= counted - guard <= SLACK:
                 return completion
             cut, room = guard, 4 * guard
 

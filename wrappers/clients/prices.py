@@ -96,14 +96,14 @@ def _read(found: Any, source: str) -> Price | None:
     starts = {tier.start for price in prices.values() for tier in getattr(price, "tiers", ())}
     whole, above = None, None
     for start in (*sorted(starts, reverse=True), 0):
-        at = {name: _at(price, start) for name, price in prices.items()}
+        at: Any = {name: _at(price, start) for name, price in prices.items()}
         whole, above = Price(**at, above=above, longer=whole, source=source), start
     return whole
 
 
-def _at(price: Any, start: int) -> Decimal | None:
+def _at(price: Any, start: int) -> Any:
     """Return a price with prompts of more tokens than this."""
     if not hasattr(price, "tiers"):
-        return price  # type: ignore[no-any-return]
+        return price
     reached = [tier.price for tier in price.tiers if tier.start <= start and start]
-    return reached[-1] if reached else price.base  # type: ignore[no-any-return]
+    return reached[-1] if reached else price.base

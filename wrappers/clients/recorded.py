@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from llm_games.wrappers.clients.base import Chat, ClientError, Completion, Message, Request
+from llm_games.wrappers.clients.base import (
+    Chat,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Message,
+    Request,
+)
 
 
 class RecordedClient:
-    """Serves recorded completions by prompt and seed.
+    """Serves recorded completions, or that a prompt was too long, by prompt and seed.
 
     A later row replaces an earlier one of the same prompt and seed.
     """
 
     def __init__(
         self,
-        rows: Iterable[tuple[Iterable[Message], int, Completion]],
+        rows: Iterable[tuple[Iterable[Message], int, Completion | ContextOverflow]],
         name: str = "recorded",
     ) -> None:
         self.name = name
@@ -31,6 +38,8 @@ class RecordedClient:
                 f"this prompt with seed {request.seed}: …{last[-120:]!r}. A replay needs the game, "
                 "seeds, prompts and settings of the recorded run"
             )
+        if isinstance(found, ContextOverflow):
+            raise ContextOverflow(str(found))
         return found
 
     async def close(self) -> None:
