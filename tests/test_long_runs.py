@@ -88,7 +88,7 @@ def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
     monkeypatch.setattr(reader, "KEPT", 100)
     for where in (stats, comparing):  # draws take memory for themselves
         monkeypatch.setattr(where, "DRAWS", 10)
-    few, many = (played(str(n), "random", episodes=n, rounds=20) for n in (20, 40))
+    few, many = (played(str(n), "random", episodes=n, rounds=20) for n in (10, 30))
 
     def summarize(path):
         with Records.open_readonly(path) as records:
@@ -99,7 +99,7 @@ def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
         assert peak(read, many) - peak(read, few) < 20 * 4000
     with Records.open_readonly(many) as records:
         [game] = reader.games(records)
-        assert sum(len(episode.records) for episode in game.done) == 40 * 20
+        assert sum(len(episode.records) for episode in game.done) == 30 * 20
         kept = game.shelf.episodes.values()
         assert 0 < len(kept) < 10
         assert [e.row.number for e in game.done[3:5]] == [3, 4]

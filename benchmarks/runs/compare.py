@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import edition_of, score
-from llm_games.benchmarks.runs.reader import Game, games
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.benchmarks.runs.stats import DRAWS, blocks, interval, shown
@@ -137,7 +137,7 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
     scores, payoffs = np.full((2, len(done)), np.nan), np.empty((2, len(done)))
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
-            episode = game.shelf.episode(sides[i][number])
+            episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
             found = score(episode.rules, episode.records, edition)
             scores[i, k] = np.nan if found is None else found
             payoffs[i, k] = episode.payoffs[seats].mean()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from sys import intern
 from typing import Any, Self, TypeVar
 
 from llm_games.benchmarks.runs import database, lock, rows
@@ -80,9 +81,9 @@ class Records:
                 raise database.NotARun(f"{self.path}: {lost}; the file is damaged")
             return games[number]
 
-        shared = cache(json.loads)  # equal values are one object: a run may have many episodes
-        loads = dict.fromkeys(("seating", "given", "edition"), shared)
-        return self._read(rows.EpisodeRow, loads={"game": game, **loads})
+        # Equal values are one object: a run may have many episodes.
+        loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
+        return self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
 
     def lengths(self) -> dict[int, int]:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
@@ -153,6 +154,8 @@ class Records:
         Those of schema 2 are not among them.
         """
         chats: dict[Any, Chat] = {}
+        if not self._columns(TABLES[rows.PromptRow]):
+            return chats
         for prompt, before, role, content in self._each(_PROMPTS, episode):
             chats[prompt] = chats.get(before, Chat()).plus(role or "", content or "")
         return chats

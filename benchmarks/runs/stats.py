@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.rulebook import Array
 
 DRAWS = 10_000  # samples of a bootstrap or a permutation test
-TOGETHER = 2_000_000  # values that are drawn at once
+TOGETHER = 1_000_000  # values that are drawn at once
 MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 
 
