@@ -203,14 +203,13 @@ class Remembering:
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
         """Return what is kept of an answer."""
         last, kept = attempts[-1], ""
-        thoughts, said = split_thoughts(last.text, last.finish)
+        _, said = split_thoughts(last.text, last.finish)
         if reply.outcome == "valid":
             kept = question.reply(reply.action)
         if self.remember == "replies":
             kept = said.strip() or kept
-        thoughts = "\n".join(filter(None, (last.thoughts.strip(), thoughts.strip())))
-        if kept and thoughts and self.thoughts == "keep":
-            return f"<think>\n{thoughts}\n</think>\n\n{kept}"
+        if kept and last.thoughts.strip() and self.thoughts == "keep":
+            return f"<think>\n{last.thoughts.strip()}\n</think>\n\n{kept}"
         return kept
 
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:

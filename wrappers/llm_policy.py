@@ -18,7 +18,7 @@ from llm_games.asides import Text
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
-from llm_games.replies import READINGS, Reply, read_reply
+from llm_games.replies import READINGS, Reply, read_reply, split_thoughts
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
@@ -294,12 +294,14 @@ class LLMPolicy(Policy):
         if bench and bench.left and (native or isinstance(reply.action, Call)):
             why, detail = bench.native(native) if native else bench.call(reply.action)
             reply = Reply("tool", why=why, detail=detail)
+        thoughts = completion.thoughts or split_thoughts(completion.text, completion.finish)[0]
         attempt = Attempt(
-            **vars(completion),
+            **vars(completion) | {"thoughts": thoughts},
             messages=request.messages,
             outcome=reply.outcome,
             why=reply.why,
             detail=reply.detail,
+            leniencies=reply.leniencies,
             seed=request.seed,
             kind=request.kind,
             action=reply.action,

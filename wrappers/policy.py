@@ -26,8 +26,8 @@ class Attempt(Completion):
     """for a reply that is not valid, what was wrong, in words"""
     detail: str = ""
     """which of the game's rules a reply broke, where a game counts them apart"""
-    leniency: tuple[str, ...] = ()
-    """what was let pass in reading it, see `Reply`"""
+    leniencies: tuple[str, ...] = ()
+    """what was let pass in reading it, see `LENIENCIES`"""
     seed: int = 0
     kind: str = "move"
     """what it was asked for: a move, or something that a player thinks of beside it"""

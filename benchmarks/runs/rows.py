@@ -211,8 +211,8 @@ class AttemptRow:
     until the decision is made; `why`: what was wrong; `detail`: which rule it broke, where the
     game tells them apart. `kind`: what it was asked for. A `step` that equals the number of
     steps: asked for when the game was over. `latency` is in seconds. `thoughts`: told apart from
-    the text or inside it; `left_out`: options that the server had refused; `leniency`: what was let
-    pass in reading the answer, see `Reply`.
+    the text or inside it; `left_out`: options that the server had refused; `leniencies`: what was
+    let pass in reading the answer, see `replies.LENIENCIES`.
     """
 
     step: int
@@ -237,7 +237,7 @@ class AttemptRow:
     tokens_reasoning: int = 0
     refusal: str = ""
     left_out: list[str] | None = None
-    leniency: str = ""
+    leniencies: str = ""
 
     def completion(self) -> Completion:
         """Return what was received."""

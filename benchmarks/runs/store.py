@@ -132,11 +132,11 @@ class Store(Records):
 
     def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
         """Note how a completion, asked for at `where` (step and seat), was read."""
-        passed = ", ".join(attempt.leniency)
+        read = (attempt.outcome, attempt.why, attempt.detail, ", ".join(attempt.leniencies))
         self._writer.add(
-            "UPDATE attempts SET outcome = ?, why = ?, detail = ?, leniency = ? "
+            "UPDATE attempts SET outcome = ?, why = ?, detail = ?, leniencies = ?, thoughts = ? "
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
-            (attempt.outcome, attempt.why, attempt.detail, passed, episode, *where, number),
+            (*read, attempt.thoughts, episode, *where, number),
         )
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
