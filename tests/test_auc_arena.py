@@ -34,7 +34,7 @@ from llm_games.benchmarks.papers.auc_arena.metrics import (
 from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Skill, ratings, trueskill
 from llm_games.benchmarks.papers.auc_arena.spearman import average_ranks, spearman
 from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.plan import is_model, players, resolve
+from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
@@ -498,7 +498,7 @@ def play_scripted(path, raw, script):
     made = players(plan)
     for game in plan.games:
         for seat in game.seats:
-            if is_model(seat.player):
+            if seat.asks:
                 made[seat.key] = llm_player(ScriptedClient(script), seat.settings)
     play_run(lambda: start(plan, path), plan, made)
     with Records.open_readonly(path) as run:

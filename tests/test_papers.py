@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from llm_games.baselines.players import asks_model
 from llm_games.benchmarks.papers.gamma_bench.page import lenient
 from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.config import PAPERS, load, parse
 from llm_games.benchmarks.runs.paper import editions, papers
-from llm_games.benchmarks.runs.plan import Overrides, RunPlan, is_model, players, resolve
+from llm_games.benchmarks.runs.plan import Overrides, RunPlan, players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
@@ -34,7 +35,7 @@ def test_every_file_is_a_plan_for_any_player(name):
     assert planned(name).games
     changed = planned(name, seats=["openai:some-model"], settings={"base_url": "http://host/v1"})
     own = {seat.player for game in changed.games for seat in game.seats}
-    assert {player for player in own if is_model(player)} == {"openai:some-model"}
+    assert {player for player in own if asks_model(player)} == {"openai:some-model"}
 
 
 def test_what_there_is():
