@@ -205,10 +205,10 @@ class Results:
         runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
         for seat, name in enumerate(session.seats):
             seats.setdefault(name, []).append(seat)
-        for name, taken in seats.items():
+        for player, taken in seats.items():
             own = [run[seat] for run in runs for seat in taken]
             if own:
-                self.sums.setdefault(str(name), _Sums()).add(own)
+                self.sums.setdefault(str(player), _Sums()).add(own)
         everybody: dict[str | None, list[int]] = {None: [*range(len(session.seats))]}
         for player, taken in (seats | everybody).items():
             places = self.places.setdefault(player, [])
