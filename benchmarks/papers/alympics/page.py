@@ -83,13 +83,14 @@ def _setting(game: Game) -> Setting:
             for day in episode.records
         ]
         found = alympics.curves(game.rules, days)
-        tables = found._replace(ratio=[found.ratio])._asdict()
+        tables = found._asdict() | {"ratio": [found.ratio]}
         curves.append({key: canvas.padded(table) for key, table in tables.items()})
         if episode.row.status == "done":
             done.append(alympics.ended(game.rules, days))
             endings.append([alympics.ending(game.rules, days, seat) for seat in range(len(names))])
-    cast = [*zip(names, map(" / ".join, casts), strict=True)]
-    return Setting(game.label, game.rules, cast, curves, done, endings)
+    players = map(" / ".join, casts)
+    who = [*zip(names, players, strict=True)]
+    return Setting(game.label, game.rules, who, curves, done, endings)
 
 
 # -- result tables ---------------------------------------------------------------------------------

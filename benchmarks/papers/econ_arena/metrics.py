@@ -205,12 +205,13 @@ class Results:
         runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
         for seat, name in enumerate(session.seats):
             seats.setdefault(name, []).append(seat)
-        for name, taken in seats.items():
+        for player, taken in seats.items():
             own = [run[seat] for run in runs for seat in taken]
             if own:
-                self.sums.setdefault(str(name), _Sums()).add(own)
-        for name, taken in (seats | {None: [*range(len(session.seats))]}).items():
-            places = self.places.setdefault(name, [])
+                self.sums.setdefault(str(player), _Sums()).add(own)
+        everybody: dict[str | None, list[int]] = {None: [*range(len(session.seats))]}
+        for player, taken in (seats | everybody).items():
+            places = self.places.setdefault(player, [])
             places += [_Mean() for _ in runs[len(places) :]]
             for mean, run in zip(places, runs, strict=False):
                 mean.add(run[seat].place for seat in taken)
@@ -360,7 +361,8 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         for player, sums in kinds[kind].sums.items() if kind in kinds else ():
             broken = sums.broke["format"], sums.broke["range"]
-            rows.append(BreakRow(*kind, player, sums.runs, sum(broken), *broken))
+            game, history = kind
+            rows.append(BreakRow(game, history, player, sums.runs, sum(broken), *broken))
     return rows
 
 
