@@ -50,6 +50,11 @@ class Secret:
         """Return the string itself, for the call that needs it."""
         return self._value
 
+    @property
+    def plain(self) -> bool:
+        """Return whether a text may hold it by chance, as one given to a server that wants any."""
+        return len(self._value) < 8 or (self._value.isalpha() and len(self._value) < 16)
+
     def redact(self, text: str) -> str:
         """Mask the secret wherever a text holds it."""
         return text.replace(self._value, MASK)
