@@ -832,6 +832,8 @@ def test_a_header_may_hold_a_secret_which_never_shows(server, monkeypatch, caplo
     client = OpenAIClient("m", server.url, headers={"api-key": "Bearer env:TEAM_KEY"})
     server.script = [(400, error(f"who is {KEY}?"))]
     seen = [*outputs(fails(client)), repr(client)]
+    client = OpenAIClient("m", server.url, headers={"Authorization": f"Bearer {KEY}"})
+    seen += [*outputs(fails(client)), repr(client)]
     seen += [record.getMessage() + repr(record.args) for record in caplog.records]
     assert not [text for text in seen if KEY in text]
     assert server.headers[0]["api-key"] == f"Bearer {KEY}"

@@ -241,6 +241,14 @@ def test_a_fault_is_one_request_and_an_error_of_ours(
     assert KEY not in str(got)
 
 
+def test_an_answer_in_pieces_that_breaks_off_is_a_passing_failure(server):
+    piece = json.dumps(gemini({"text": '{"bid"'}, finish=None))
+    server.script = [(200, f"data: {piece}\r\n\r\n", {"content-type": "text/event-stream"})]
+    (got,) = run(client(MODELS["google"], server, stream=True), ASK)
+    assert isinstance(got, ClientError), got
+    assert got.transient
+
+
 @pytest.mark.parametrize(
     ("provider", "body"),
     [

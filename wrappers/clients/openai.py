@@ -28,7 +28,7 @@ from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.answers import LIMITS
 from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
-from llm_games.wrappers.clients.secrets import Secret
+from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 log = logging.getLogger(__name__)
 
@@ -499,6 +499,8 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
         before, mark, name = value.partition("env:")
         if mark:
             hidden.append(Secret.from_environment(name))
+        elif value.strip() and SECRETIVE.search(header):
+            hidden.append(Secret(value.split()[-1], f"the header {header}"))
         found[header] = before + hidden[-1].reveal() if mark else value
     return found, hidden
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from llm_games.wrappers.clients.base import ClientError
 
 MASK = "[key]"
+SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
+"""How headers are called whose values never show."""
 
 
 class Secret:
