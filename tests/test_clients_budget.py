@@ -143,6 +143,18 @@ def test_a_reply_that_the_budget_cuts_is_booked_and_asked_again():
     assert ledger.total.tokens == server.spent
 
 
+@pytest.mark.parametrize("counted", [-1, -40])
+def test_a_cut_of_the_budgets_is_known_though_it_is_counted_otherwise(counted):
+    def answer(request):
+        limit = request.sampling.max_tokens
+        if limit > 5000:
+            return Completion("whole", "stop", PROMPT, 5000)
+        return Completion("half", "length", PROMPT, limit + counted)
+
+    client = Metered(ScriptedClient(answer, "m"), Ledger(Budget(tokens=20_000)))
+    assert play(client, 1)[0].text == "whole"
+
+
 def test_a_reply_that_the_budget_cuts_stops_the_run_if_there_is_no_more():
     server = Server(lambda rng, n: 5000)
     client, ledger = metered(server, {"tokens": 4000})
