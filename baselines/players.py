@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games import rooms
-from llm_games.baselines.rules import Kind, Players, Rule, RulePolicy, cannot_play, count_from
+from llm_games.baselines.rules import (
+    Kind,
+    Model,
+    Players,
+    Rule,
+    RulePolicy,
+    cannot_play,
+    count_from,
+)
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.facts import ratio_of
 from llm_games.named import OWN, is_named, named
@@ -216,7 +224,7 @@ ELSEWHERE = {
     "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
-PROVIDED = partial(
+PROVIDED: Model = partial(
     _asking,
     "wrappers.clients.providers:client_for",
     like="wrappers.clients.openai:OpenAIClient",

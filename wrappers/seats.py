@@ -17,6 +17,7 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
 from llm_games.view import View, Who
+from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
 from llm_games.wrappers.own import player_of
 from llm_games.wrappers.policy import Decision, Note, Policy
@@ -142,13 +143,21 @@ class Seats:
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
         waiting = [seat for seat in asked if seat in self._wait]
-        decide = (self._decide(sight.view(seat)) for seat in waiting)
+        decide = (self._of(self.policies[seat].decide, sight.view(seat)) for seat in waiting)
         answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
         return self._decided(asked, answers)
 
-    async def _decide(self, view: View) -> tuple[Decision, Any]:
+    async def _of(self, act: Callable[[View, Any], Awaitable[Any]], view: View) -> Any:
+        """Wait for what a seat's player does; an error of it says in whose seat it was made."""
         try:
-            return await self.policies[view.seat].decide(view, self._memories[view.seat])
+            return await act(view, self._memories[view.seat])
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():  # we stop it
+                raise
+            # A task group takes it for a task that nobody needs any more.
+            name = self.policies[view.seat].name
+            raise self._noted(ClientError(f"{name} was cancelled from within"), view) from error
         except Exception as error:
             raise self._noted(error, view) from error.__cause__
 
@@ -185,7 +194,7 @@ class Seats:
         sight, found = self.table.ready(), {}
 
         async def look_back(seat: int) -> None:
-            decision = await self.policies[seat].finish(sight.view(seat), self._memories[seat])
+            decision = await self._of(self.policies[seat].finish, sight.view(seat))
             if decision is not None:
                 found[seat] = decision
 
@@ -261,12 +270,13 @@ def play(
     """
     game = rulebook(game, **parameters)
     if isinstance(policies, list | tuple):
-        policies = [p if isinstance(p, Policy | str) else _policy(p) for p in policies]
+        policies = [p if isinstance(p, str) else policy_of(p) for p in policies]
     episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
     return episode
 
 
-def _policy(thing: Any) -> Policy:
+def policy_of(thing: Any) -> Policy:
+    """Return the policy that something is, or that asks it as a model; raises as `player_of`."""
     found = player_of(thing)
     return found if isinstance(found, Policy) else LLMPolicy(found)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,15 +112,6 @@ def resume(
 def _played(
     store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
 ) -> Results:
-    def play() -> None:
-        with seated_players(plan, use_cache) as made:
-            play_run(store, plan, made, resumed=resumed)
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        play()
-    else:  # as in a notebook
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(play).result()
+    with seated_players(plan, use_cache) as made:
+        play_run(store, plan, made, resumed=resumed)
     return Results(path)

@@ -132,6 +132,11 @@ class RunPlan(Settings):
             )
         return self.model_copy(update={"own": dict(own)})
 
+    def settings_of(self, seat: PlannedSeat) -> dict[str, Any]:
+        """Return a seat's settings with objects in place of their labels."""
+        tools = [_meant(tool, self.own) for tool in seat.settings.get("tools", ())]
+        return seat.settings | ({"tools": tools} if tools else {})
+
     def with_costs(self, overrides: Overrides) -> RunPlan:
         """Return the plan with the cache and the limits of the budget that are given."""
         limits = self.budget.model_dump() | dict(overrides.budget)
@@ -317,14 +322,11 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
     """Make the player of a seat; objects come in place of their labels."""
-    client, settings = seat.client, dict(seat.settings)
-    client = client | ({"shared": shared} if seat.has_layers else {})
-    if "tools" in settings:
-        settings["tools"] = [_meant(tool, plan.own) for tool in settings["tools"]]
+    client = seat.client | ({"shared": shared} if seat.has_layers else {})
     player = _meant(seat.player, plan.own)
     if seat.player.startswith(f"client:{OWN}"):
         player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))
-    made = make_player(player, rules, client, **settings)
+    made = make_player(player, rules, client, **plan.settings_of(seat))
     if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
         made = copy.copy(made)
         made.client = dress(Own(made.client), shared=shared)

@@ -11,8 +11,9 @@ import asyncio
 import copy
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -158,6 +159,9 @@ def play_run(
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
+        except ContextOverflow as error:
+            kept = "a resumed run keeps its players' settings: others are for a new one"
+            raise RunStopped(f"{error} ({kept})", path) from None
         except ClientError as error:
             raise RunStopped(str(error), path) from None
         finally:
@@ -171,10 +175,34 @@ def play_run(
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        asyncio.run(main())
+        _finished(main)
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def _finished(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run it to its end, also where an event loop is running (notebooks); Ctrl-C stops it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main())
+    began: Future[Callable[[], object]] = Future()
+
+    async def stoppable() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        began.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        await main()
+
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(asyncio.run, stoppable())
+        try:
+            ended.result()
+        except KeyboardInterrupt:
+            with suppress(RuntimeError):  # it has just ended
+                began.result()()
+            raise
 
 
 class _Books:
@@ -232,6 +260,7 @@ class _Run:
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
         episodes = self.store.episodes()
+        self.rows = {(row.game.id, row.number): row for row in episodes}
         owed = [episode for episode in episodes if episode.status in ("pending", "running")]
         self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
         self.watch(self.counters)
@@ -275,7 +304,7 @@ class _Run:
                 on_step=record.add,
                 max_steps=game.max_steps,
                 given=row.given,
-                recalled=recalled(self.store, row) if game.series else None,
+                recalled=recalled(self.store, row, self.rows) if game.series else None,
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
@@ -426,14 +455,18 @@ def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     return policy
 
 
-def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:
-    """Return by seat what its player noted down in the episode before, wherever it sat then."""
+def recalled(
+    run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
+) -> dict[int, list[Note]]:
+    """Return by seat what its player noted down in the episode before, wherever it sat then.
+
+    `episodes` are all of the run, by the game's id and their number.
+    """
     found: dict[int, list[Note]] = {}
-    for before in run.episodes():
-        if (before.game, before.number) == (row.game, row.number - 1):
-            for note in run.notes(before.id):
-                seat = row.seating.index(before.seating[note.seat])
-                found.setdefault(seat, []).append(Note(note.kind, note.content))
+    before = episodes.get((row.game.id, row.number - 1))
+    for note in run.notes(before.id) if before else ():
+        seat = row.seating.index(before.seating[note.seat])
+        found.setdefault(seat, []).append(Note(note.kind, note.content))
     return found
 
 
