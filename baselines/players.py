@@ -303,9 +303,7 @@ def reading(name: str) -> str:
 def on_server(name: str) -> bool:
     """Return whether a player is a model on a server: ``openai:NAME``, or ``provider/model``."""
     provider, slash, model = name.partition("/")
-    if name.startswith("openai:") or not slash or not model:
-        return name.startswith("openai:")
-    return provider in _providers()
+    return name.startswith("openai:") or bool(slash and model and provider in _providers())
 
 
 def _providers() -> set[str]:

@@ -369,8 +369,9 @@ def test_a_run_of_objects_is_resumed_with_them(folder):
         return lg.run(raw | {"max_tables": 1}, db)
 
     whole = actions(run("whole.db").path)
-    with pytest.raises(OSError, match="the line is dead"):
+    with pytest.raises(OSError, match="the line is dead") as broke:
         run("a.db", breaks=True)
+    assert broke.value.__notes__[-1].endswith("go on with: llm-games resume a.db")
     with pytest.raises(ConfigError, match=r"mine\. Hand .*llm_games.resume\(FILE, own={'mine': "):
         lg.resume("a.db")
     with pytest.raises(ConfigError, match="not written down: mine"):
@@ -519,6 +520,25 @@ def test_ctrl_c_stops_a_run_where_an_event_loop_is_running(folder):
     loop.close()
     assert len(asked) < 18
     assert lg.resume("a.db", {"mine": contribute}).scores["public_goods"]
+
+
+def test_clients_of_one_name_at_two_servers_do_not_share_replies(folder):
+    class Model:
+        name = "model"
+
+        def __init__(self, base_url):
+            self.base_url = base_url
+
+        async def complete(self, request):
+            return Completion(json.dumps({"tokens_contributed": len(self.base_url)}))
+
+        async def close(self):
+            pass
+
+    for number, url in enumerate(["http://a/v1", "http://bbb/v1"]):
+        seat = lg.LLMPolicy(Model(url), temperature=0)
+        lg.run(goods(seat, "random") | {"cache": "replies.db"}, f"{number}.db")
+        assert actions(f"{number}.db")[0] == (0, len(url))
 
 
 def test_a_run_with_a_tool_that_has_no_name_is_replayed_with_it(folder):

@@ -15,6 +15,7 @@ from llm_games.errors import BadParameter
 from llm_games.named import named
 from llm_games.questions import Question
 from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
+from llm_games.wrappers.clients.stack import layers
 from llm_games.wrappers.policy import Policy
 
 ANSWERED = "You answered: "
@@ -140,7 +141,13 @@ class Agent(Function):
 
 
 class Own(Layer):
-    """Somebody's own client, which is asked about games only."""
+    """Somebody's own client, which is asked about games only; it is where the one inside is."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        *_, inside = layers(client)
+        shown = ("base_url", "path", "provider", "leave_out", "max_tokens")  # to layers around it
+        vars(self).update({name: getattr(inside, name) for name in shown if hasattr(inside, name)})
 
     async def complete(self, request: Request) -> Completion:
         """Complete; `BadParameter` if that is not what comes back."""

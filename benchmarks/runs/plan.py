@@ -121,9 +121,14 @@ class RunPlan(Settings):
     own: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
 
+    @property
+    def seats(self) -> list[PlannedSeat]:
+        """Return the seats of all games."""
+        return [seat for game in self.games for seat in game.seats]
+
     def with_own(self, own: Mapping[str, Any]) -> RunPlan:
         """Return the plan with these objects; a `ConfigError` names those that it lacks."""
-        needed = {one for game in self.games for seat in game.seats for one in seat.labels()}
+        needed = {label for seat in self.seats for label in seat.labels()}
         if lost := sorted(needed - set(own)):
             given = ", ".join(f"{label!r}: ..." for label in lost)
             raise ConfigError(
@@ -147,7 +152,7 @@ class RunPlan(Settings):
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """Return the plan with calls that wait so many seconds for a server; None: as planned."""
         plan = self._copy()
-        for seat in (seat for game in plan.games for seat in game.seats):
+        for seat in plan.seats:
             if max_wait is not None and seat.has_layers:
                 seat.client["max_wait"] = max_wait
         return plan
@@ -158,7 +163,7 @@ class RunPlan(Settings):
     def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
         plan = self._copy()
-        for seat in (seat for game in plan.games for seat in game.seats):
+        for seat in plan.seats:
             if on_server(seat.player):
                 for key in ("api_key_env", "api_key_file", "headers"):
                     seat.client.pop(key, None)
