@@ -552,6 +552,22 @@ def test_a_run_with_a_tool_that_has_no_name_is_replayed_with_it(folder):
         assert replay(records, {"mine": tool}).differences == ()
 
 
+@pytest.mark.parametrize("given", [(Decision(5.5), 0), (Decision("5"), 0), (Decision(None), 0), 5])
+def test_what_is_no_decision_is_no_move(given):
+    class Odd(Policy):
+        name = "odd"
+
+        def start(self, game, seat, seed):
+            return 0
+
+        def act(self, view, memory):
+            return given
+
+    with pytest.raises(BadParameter, match="'odd' must return its Decision") as error:
+        lg.play("public_goods", [lg.player("random"), Odd()], players=2)
+    assert "on seat 1 of public_goods" in error.value.__notes__[0]
+
+
 def test_functions_sit_opposite_a_learner():
     env = SingleAgentEnv("public_goods", players=3, opponents=contribute)
     assert {policy.name for policy in env.opponents.values()} == {"contribute"}

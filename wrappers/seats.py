@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -178,6 +179,10 @@ class Seats:
                     answers[seat] = self.policies[seat].act(view, self._memories[seat])
                 except Exception as error:
                     raise self._noted(error, view) from error.__cause__
+            if not _decides(answers[seat]):
+                fault = "must return its Decision, about an int or a tuple of them, and its memory"
+                error = BadParameter(f"{self.policies[seat].name!r} {fault}: got {answers[seat]!r}")
+                raise self._noted(error, sight.view(seat))
             decisions[seat], self._memories[seat] = answers[seat]
         return decisions
 
@@ -200,6 +205,17 @@ class Seats:
 
         await together(map(look_back, self.look_back))
         return found
+
+
+def _decides(found: Any) -> bool:
+    """Return whether a policy gave a decision and a memory; what is cut to a move is none."""
+    try:
+        decision, _ = found
+        for number in decision.action if isinstance(decision.action, tuple) else [decision.action]:
+            operator.index(number)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:
