@@ -175,25 +175,25 @@ def play_run(
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        _finished(main)
+        _anywhere(main())
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-def _finished(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run it to its end, also where an event loop is running (notebooks); Ctrl-C stops it."""
+def _anywhere(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end, in a thread where an event loop is running (notebooks)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(main())
+        return _to_its_end(work)
     began: Future[Callable[[], object]] = Future()
 
     async def stoppable() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
         began.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        await main()
+        await work
 
     with ThreadPoolExecutor(1) as pool:
         ended = pool.submit(asyncio.run, stoppable())
@@ -202,6 +202,25 @@ def _finished(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
         except KeyboardInterrupt:
             with suppress(RuntimeError):  # it has just ended
                 began.result()()
+            raise
+
+
+def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine; who presses Ctrl-C again while it ends does not stop it from ending."""
+    task: asyncio.Task[Any] | None = None
+
+    async def whole() -> None:
+        nonlocal task
+        task = asyncio.current_task()
+        await work
+
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(whole())
+        except KeyboardInterrupt:
+            while task is not None and not task.done():
+                with suppress(KeyboardInterrupt, asyncio.CancelledError):
+                    runner.get_loop().run_until_complete(task)
             raise
 
 
