@@ -492,11 +492,15 @@ def test_an_iterator_that_ends_is_an_error_not_a_silence():
         lg.play("public_goods", [lambda observation: next(answers)] * 2, players=2, rounds=2)
 
 
-def test_a_function_that_is_cancelled_from_within_stops_the_run(folder):
+@pytest.mark.parametrize("deeply", [False, True])
+def test_a_function_that_is_cancelled_from_within_stops_the_run(folder, deeply):
     async def agent(observation):
+        if deeply:
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
         raise asyncio.CancelledError
 
-    with pytest.raises(RunStopped, match=r"agent was cancelled from within\n.*go on with"):
+    with pytest.raises(RunStopped, match=r"by its own code \('agent' on seat 0 .*\n.*go on with"):
         lg.run(goods({"player": agent, "name": "mine"}, "random"), "a.db")
 
 

@@ -27,14 +27,19 @@ from llm_games.wrappers.policy import Decision, Note, Policy
 async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Wait for all at the same time and return what they give.
 
-    The first error stops all others, and comes out as itself once they have stopped.
+    The first error stops all others, and comes out as itself once they have stopped. A ClientError
+    says that one was cancelled which nobody stopped; the others were waited for.
     """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
     except BaseExceptionGroup as errors:
         raise first(errors) from None
-    return [task.result() for task in tasks]
+    try:
+        return [task.result() for task in tasks]
+    except asyncio.CancelledError as error:  # a task group takes it for one that is not needed
+        where = " ".join(getattr(error, "__notes__", ()))
+        raise ClientError(f"a player was cancelled by its own code {where}".rstrip()) from error
 
 
 def first(error: BaseException) -> BaseException:
@@ -152,14 +157,7 @@ class Seats:
         """Wait for what a seat's player does; an error of it says in whose seat it was made."""
         try:
             return await act(view, self._memories[view.seat])
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():  # we stop it
-                raise
-            # A task group takes it for a task that nobody needs any more.
-            name = self.policies[view.seat].name
-            raise self._noted(ClientError(f"{name} was cancelled from within"), view) from error
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             raise self._noted(error, view) from error.__cause__
 
     def ask_now(self) -> dict[int, Decision]:
@@ -186,7 +184,7 @@ class Seats:
             decisions[seat], self._memories[seat] = answers[seat]
         return decisions
 
-    def _noted(self, error: Exception, view: View) -> Exception:
+    def _noted(self, error: BaseException, view: View) -> BaseException:
         """Note in whose seat an error was made."""
         who, name = view.who, self.policies[view.seat].name
         error.add_note(
