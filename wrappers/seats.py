@@ -179,8 +179,8 @@ class Seats:
                     raise self._noted(error, view) from error.__cause__
             if not _decides(answers[seat]):
                 fault = "must return its Decision, about an int or a tuple of them, and its memory"
-                error = BadParameter(f"{self.policies[seat].name!r} {fault}: got {answers[seat]!r}")
-                raise self._noted(error, sight.view(seat))
+                odd = BadParameter(f"{self.policies[seat].name!r} {fault}: got {answers[seat]!r}")
+                raise self._noted(odd, sight.view(seat))
             decisions[seat], self._memories[seat] = answers[seat]
         return decisions
 

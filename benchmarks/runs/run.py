@@ -482,10 +482,10 @@ def recalled(
     `episodes` are all of the run, by the game's id and their number.
     """
     found: dict[int, list[Note]] = {}
-    before = episodes.get((row.game.id, row.number - 1))
-    for note in run.notes(before.id) if before else ():
-        seat = row.seating.index(before.seating[note.seat])
-        found.setdefault(seat, []).append(Note(note.kind, note.content))
+    if (before := episodes.get((row.game.id, row.number - 1))) is not None:
+        for note in run.notes(before.id):
+            seat = row.seating.index(before.seating[note.seat])
+            found.setdefault(seat, []).append(Note(note.kind, note.content))
     return found
 
 
