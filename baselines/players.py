@@ -384,7 +384,7 @@ def make_player(
         try:
             thing = named(name, "player")
         except UnknownName as error:
-            raise UnknownName(f"{_unknown(name)}; nor is it module:Name, {error}") from None
+            raise UnknownName(f"{error}; and {_unknown(name)}") from None
         return _own_player(thing, name, client or {}, settings)
     about, value = _kind(name, rules)
     if about.model is not None:

@@ -250,7 +250,7 @@ def test_names_are_read_in_order(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nowhere:agent", "no player 'nowhere:agent'.*nor.*no module nowhere, neither in"),
+        ("nowhere:agent", "no module nowhere, neither in .*no player 'nowhere:agent'"),
         ("ratoinal:agent", "did you mean 'rational'"),
         ("agents/nobody.py:agent", r"there is no file .*agents/nobody\.py"),
         ("theirs:agnet", "no player in theirs 'agnet'; did you mean 'agent'.*known: Calm, Client"),
