@@ -118,6 +118,8 @@ def _asking(
         if key not in calling:
             raise unknown(f"setting of {name}", key, calling)
     for key in settings:
+        if key in calling and key not in talking:
+            raise BadParameter(f"{key} is a setting of the client: client={{{key!r}: ...}}")
         if key not in talking:
             raise unknown("setting of LLMPolicy", key, talking)
     given = {**usual, **client}
@@ -378,7 +380,7 @@ def make_player(
         try:
             thing = named(name, "player")
         except UnknownName as error:
-            raise UnknownName(f"{_unknown(name)}; nor is it module:Name, {error}") from None
+            raise UnknownName(f"{_unknown(name)}; nor is it module:Name: {error}") from None
         return _own_player(thing, name, client or {}, settings)
     about, value = _kind(name, rules)
     if about.model is not None:

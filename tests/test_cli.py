@@ -188,6 +188,9 @@ def test_any_setting_can_be_set(llm_games):
     assert settings["extra_body"] == {"top_k": 5}
     assert (client["leave_out"], client["tool_calls"], client["timeout"]) == (["seed"], "json", 900)
     assert client["headers"] == {"X-Key": "env:HOME"}
+    for given, kept in (("default", "default"), ("0.5", 0.5)):
+        out = llm_games("run", "gamma-bench", *at, "--temperature", given)[1]
+        assert json.loads(out)["plan"]["games"][0]["seats"][0]["settings"]["temperature"] == kept
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ def spent_grid(run: Run) -> Grid:
     for (model, seat), u in run.spent.pairs.items():
         tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
         calls = u.calls, u.failures
-        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, float(u.money)])
+        cost = float(u.money) if run.priced else None
+        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
     return Grid(heads, rows, name="spent")
 
 
