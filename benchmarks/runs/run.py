@@ -11,8 +11,8 @@ import asyncio
 import copy
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -171,10 +171,29 @@ def play_run(
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        asyncio.run(main())
+        _to_its_end(main())
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine; who presses Ctrl-C again while it ends does not stop it from ending."""
+    task: asyncio.Task[Any] | None = None
+
+    async def whole() -> None:
+        nonlocal task
+        task = asyncio.current_task()
+        await work
+
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(whole())
+        except KeyboardInterrupt:
+            while task is not None and not task.done():
+                with suppress(KeyboardInterrupt, asyncio.CancelledError):
+                    runner.get_loop().run_until_complete(task)
+            raise
 
 
 class _Books:
