@@ -334,7 +334,9 @@ def _no_settings(name: str, client: Settings, settings: Settings) -> BadParamete
 
 
 def _unknown(name: str) -> UnknownName:
-    provider, slash, _ = name.partition(":")[0].partition("/")
+    provider, slash, model = name.partition(":")[0].partition("/")
+    if provider in _providers() and not model:
+        return UnknownName(f"{name!r} names no model: write {provider}/NAME")
     if slash and not is_named(name):
         return unknown("provider", provider, _providers())
     return unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
