@@ -8,6 +8,9 @@ from pathlib import Path
 from llm_games.wrappers.clients.base import ClientError
 
 MASK = "[key]"
+SHORTEST = 8
+"""Characters: what is shorter, such as a local server's ``token`` or ``none``, is no secret, and to
+mask it would break replies that have the word (``{"tokens_contributed": 5}``)."""
 
 
 class Secret:
@@ -51,8 +54,8 @@ class Secret:
         return self._value
 
     def redact(self, text: str) -> str:
-        """Mask the secret wherever a text holds it."""
-        return text.replace(self._value, MASK)
+        """Mask the secret wherever a text holds it, unless it is short (`SHORTEST`)."""
+        return text if len(self._value) < SHORTEST else text.replace(self._value, MASK)
 
     def __repr__(self) -> str:
         return f"Secret({self.source})"
