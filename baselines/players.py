@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games import rooms
-from llm_games.baselines.rules import Kind, Players, Rule, RulePolicy, cannot_play, count_from
+from llm_games.baselines.rules import (
+    Kind,
+    Model,
+    Players,
+    Rule,
+    RulePolicy,
+    cannot_play,
+    count_from,
+)
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.facts import ratio_of
 from llm_games.named import OWN, is_named, named
@@ -218,7 +226,7 @@ ELSEWHERE = {
     "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
-PROVIDED = partial(
+PROVIDED: Model = partial(
     _asking,
     "wrappers.clients.providers:client_for",
     like="wrappers.clients.openai:OpenAIClient",
@@ -297,9 +305,7 @@ def reading(name: str) -> str:
 def on_server(name: str) -> bool:
     """Return whether a player is a model on a server: ``openai:NAME``, or ``provider/model``."""
     provider, slash, model = name.partition("/")
-    if name.startswith("openai:") or not slash or not model:
-        return name.startswith("openai:")
-    return provider in _providers()
+    return name.startswith("openai:") or bool(slash and model and provider in _providers())
 
 
 def _providers() -> set[str]:
@@ -382,7 +388,7 @@ def make_player(
         try:
             thing = named(name, "player")
         except UnknownName as error:
-            raise UnknownName(f"{_unknown(name)}; nor is it module:Name: {error}") from None
+            raise UnknownName(f"{error}; and {_unknown(name)}") from None
         return _own_player(thing, name, client or {}, settings)
     about, value = _kind(name, rules)
     if about.model is not None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Rule = Callable[..., Any]
 """``rule(view, noise)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan
 has the seats first. Of a kind with a value it is ``rule(value, view, noise)``."""
+Model = Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Policy]
+"""Makes a player that asks a model: from a value, the settings of its client and its own."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Kind:
     """A kind of player.
 
     `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
-    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model,
-    from what was read, the client's settings and its own.
+    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model
+    from what was read.
     """
 
     summary: str  # one line on what it does
@@ -42,7 +44,7 @@ class Kind:
     needs_value: bool = False
     read: Callable[[str], Any] = str
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
-    model: Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Policy] | None = None
+    model: Model | None = None
 
 
 @dataclass(frozen=True)

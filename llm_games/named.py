@@ -38,9 +38,9 @@ def named(what: str, kind: str) -> Any:
     if what.startswith(OWN):
         label = what.removeprefix(OWN)
         raise BadParameter(
-            f"{kind} {label!r} was an object that a run was handed: hand it over again with "
-            f"llm_games.resume(FILE, own={{{label!r}: ...}}), or put it into a module and name it "
-            "module:Name"
+            f"{kind} {label!r} was an object that a run was handed: hand it over again, as in "
+            f"llm_games.resume(FILE, own={{{label!r}: ...}}), or for the next run put it into a "
+            "module and name it module:Name"
         )
     read = _NAME.fullmatch(what)
     if read is None:

@@ -549,3 +549,11 @@ def test_a_chat_is_a_value():
     assert chat.plus("assistant", "x") != chat
     assert hash(chat) == hash(Chat().plus("user", "\ud800 é"))
     assert chat.size == len("? é".encode())
+
+
+def test_windows_that_the_rules_fill_are_refused_and_no_summary_is_bought_for_nothing():
+    for name in ("memory_tokens", "context"):
+        with pytest.raises(BadParameter, match=rf"{name} = 50 is less than the rules of public_go"):
+            table(five, overflow="summarise", **{name: 50})
+    decisions = table(five, overflow="summarise", memory=0)  # each is shorter than its summary
+    assert all(attempt.kind == "move" for made in decisions for attempt in made.attempts)

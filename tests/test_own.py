@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 import sys
 import threading
 import time
 from html import unescape
+from math import nan
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import llm_games as lg
@@ -29,6 +33,8 @@ from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import play
+from llm_games.wrappers.single_agent import SingleAgentEnv
+from llm_games.wrappers.tools import Tool
 
 GAME = """
 from dataclasses import dataclass
@@ -251,7 +257,7 @@ def test_names_are_read_in_order(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nowhere:agent", "no player 'nowhere:agent'.*nor.*no module nowhere, neither in"),
+        ("nowhere:agent", "no module nowhere, neither in .*no player 'nowhere:agent'"),
         ("ratoinal:agent", "did you mean 'rational'"),
         ("agents/nobody.py:agent", r"there is no file .*agents/nobody\.py"),
         ("theirs:agnet", "no player in theirs 'agnet'; did you mean 'agent'.*known: Calm, Client"),
@@ -370,8 +376,9 @@ def test_a_run_of_objects_is_resumed_with_them(folder):
         return lg.run(raw | {"max_tables": 1}, db)
 
     whole = actions(run("whole.db").path)
-    with pytest.raises(OSError, match="the line is dead"):
+    with pytest.raises(OSError, match="the line is dead") as broke:
         run("a.db", breaks=True)
+    assert broke.value.__notes__[-1].endswith("go on with: llm-games resume a.db")
     with pytest.raises(ConfigError, match=r"mine\. Hand .*llm_games.resume\(FILE, own={'mine': "):
         lg.resume("a.db")
     with pytest.raises(ConfigError, match="not written down: mine"):
@@ -434,6 +441,8 @@ def test_a_game_in_a_function_cannot_be_written_down():
         ('I say {"tokens_contributed": 4}', ["valid"], 4),
         ({"tokens_contributed": 5}, ["valid"], 5),
         (Completion('{"tokens_contributed": 6}'), ["valid"], 6),
+        ({"tokens_contributed": np.int64(7)}, ["valid"], 7),
+        (np.array(8), ["valid"], 8),
         (21, ["out_of_range"] * 3, 21),
         ((1, 2), ["unparsable"] * 3, None),
         ("no idea", ["unparsable"] * 3, None),
@@ -451,7 +460,7 @@ def test_answers(said, outcomes, action):
     assert action is None or made.action == action
 
 
-@pytest.mark.parametrize("said", [None, 3.5, True, object(), (1, 2.5), [None]])
+@pytest.mark.parametrize("said", [None, 3.5, True, object(), (1, 2.5), [None], {"x": nan}, {1}])
 def test_answers_of_no_kind(said):
     def agent(observation):
         return said
@@ -490,6 +499,95 @@ def test_an_iterator_that_ends_is_an_error_not_a_silence():
         lg.play("public_goods", [lambda observation: next(answers)] * 2, players=2, rounds=2)
 
 
+@pytest.mark.parametrize("deeply", [False, True])
+def test_a_function_that_is_cancelled_from_within_stops_the_run(folder, deeply):
+    async def agent(observation):
+        if deeply:
+            asyncio.current_task().cancel()
+            await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    with pytest.raises(RunStopped, match=r"by its own code \('agent' on seat 0 .*\n.*go on with"):
+        lg.run(goods({"player": agent, "name": "mine"}, "random"), "a.db")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there it is no signal to a thread")
+def test_ctrl_c_stops_a_run_where_an_event_loop_is_running(folder):
+    asked = []
+
+    async def agent(observation):
+        asked.append(observation)
+        if len(asked) == 3:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            await asyncio.sleep(60)
+        return 3
+
+    async def cell():
+        lg.run(goods({"player": agent, "name": "mine"}, "random", episodes=9), "a.db")
+
+    loop = asyncio.new_event_loop()  # no asyncio.run, which keeps Ctrl-C from the cell
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(cell())
+    loop.close()
+    assert len(asked) < 18
+    assert lg.resume("a.db", {"mine": contribute}).scores["public_goods"]
+
+
+def test_clients_of_one_name_at_two_servers_do_not_share_replies(folder):
+    class Model:
+        name = "model"
+
+        def __init__(self, base_url):
+            self.base_url = base_url
+
+        async def complete(self, request):
+            return Completion(json.dumps({"tokens_contributed": len(self.base_url)}))
+
+        async def close(self):
+            pass
+
+    for number, url in enumerate(["http://a/v1", "http://bbb/v1"]):
+        seat = lg.LLMPolicy(Model(url), temperature=0)
+        lg.run(goods(seat, "random") | {"cache": "replies.db"}, f"{number}.db")
+        assert actions(f"{number}.db")[0] == (0, len(url))
+
+
+def test_a_run_with_a_tool_that_has_no_name_is_replayed_with_it(folder):
+    tool = Tool("mine", "says one", lambda view, given: "one", always=True)
+    lg.run(
+        goods({"player": named.named("theirs:agent", "player"), "tools": [tool]}, "random"), "a.db"
+    )
+    with pytest.raises(BadParameter, match=r"tool 'mine' was an object"):
+        replayed("a.db")
+    with Records.open_readonly("a.db") as records:
+        assert replay(records, {"mine": tool}).differences == ()
+
+
+@pytest.mark.parametrize("given", [(Decision(5.5), 0), (Decision("5"), 0), (Decision(None), 0), 5])
+def test_what_is_no_decision_is_no_move(given):
+    class Odd(Policy):
+        name = "odd"
+
+        def start(self, game, seat, seed):
+            return 0
+
+        def act(self, view, memory):
+            return given
+
+    with pytest.raises(BadParameter, match="'odd' must return its Decision") as error:
+        lg.play("public_goods", [lg.player("random"), Odd()], players=2)
+    assert "on seat 1 of public_goods" in error.value.__notes__[0]
+
+
+def test_functions_sit_opposite_a_learner():
+    env = SingleAgentEnv("public_goods", players=3, opponents=contribute)
+    assert {policy.name for policy in env.opponents.values()} == {"contribute"}
+    env.reset(seed=1)
+    assert env.step(5)[4]["broke"] is False
+    with pytest.raises(BadParameter, match="None takes no seat"):
+        SingleAgentEnv("public_goods", players=2, opponents=[None])
+
+
 def test_clients_and_tools_of_ones_own_are_checked():
     async def silent(request):
         return None
@@ -501,13 +599,14 @@ def test_clients_and_tools_of_ones_own_are_checked():
         name = "odd"
 
         async def complete(self, request):
-            return "a text"
+            return self.answer
 
         async def close(self):
             pass
 
-    with pytest.raises(BadParameter, match="'odd' must return a Completion, got 'a text'"):
-        lg.play("public_goods", [Odd(), Odd()], players=2)
+    for Odd.answer in ("a text", Completion(None)):
+        with pytest.raises(BadParameter, match="'odd' must return a Completion of a text"):
+            lg.play("public_goods", [Odd(), Odd()], players=2)
     with pytest.raises(BadParameter, match="json:dumps is no Tool, but <function dumps"):
         make_player("tiny", tools=["json:dumps"])
     assert json.dumps

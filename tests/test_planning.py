@@ -545,7 +545,8 @@ def test_a_series_carries_lessons_on_and_seats_change(tmp_path):
             assert [n.seat for n in noted] == [seat]
             system = records.messages(records.attempts(episode.id)[0].prompt)[0]["content"]
             assert ("Bid less." in system) == (before is not None)
-            heard = recalled(records, episode)
+            numbered = {(row.game.id, row.number): row for row in episodes}
+            heard = recalled(records, episode, numbered)
             assert list(heard) == ([seat] if before else [])
             if before:
                 assert Note("lessons", {"lessons": ["Bid less.", "Wait."]}) in heard[seat]

@@ -200,6 +200,15 @@ class Remembering:
         named: dict[int | str, float] = {"full": ALL, "none": 0}
         return named.get(self.memory, self.memory)  # type: ignore[arg-type]
 
+    def check_room(self, tokens: int, game: str) -> None:
+        """Raise BadParameter if the rules of a game, of about so many tokens, have no room."""
+        for name in ("memory_tokens", "context"):
+            if (room := getattr(self, name)) is not None and room < tokens:
+                raise BadParameter(
+                    f"{name} = {room} is less than the rules of {game} take, "
+                    f"about {tokens} tokens: give more"
+                )
+
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
         """Return what is kept of an answer."""
         last, kept = attempts[-1], ""

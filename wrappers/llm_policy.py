@@ -164,7 +164,9 @@ class LLMPolicy(Policy):
         prompts = self._prompts(game)
         if self.remembering.overflow == "summarise":
             prompts.summary("")  # a folder of prompts that lacks it is found out before play
-        return ChatMemory(seed, Dialogue.of(prompts.rules(game, seat, self.persona)))
+        memory = ChatMemory(seed, Dialogue.of(prompts.rules(game, seat, self.persona)))
+        self.remembering.check_room(memory.tokens(memory.dialogue.chat), game.name)
+        return memory
 
     def act(self, view: View, memory: ChatMemory) -> tuple[Decision, ChatMemory]:
         """Decide, and wait for it; also works where an event loop is running (notebooks)."""
@@ -355,9 +357,11 @@ class LLMPolicy(Policy):
         noted: dict[str, Any] = {"left_out": len(old) - len(left), "why": why}
         # With a plan that stays, since it may stand before what falls out.
         older = old.first(noted["left_out"] + any(said.kind in PLANS for said in [*left][:1]))
+        question, request = Text("summary", "what you want to remember, in a few sentences"), ""
         if self._sums_up(view.game) and any(said.kind != "summary" for said in older):
-            question = Text("summary", "what you want to remember, in a few sentences")
             request = self._prompts(view.game).summary(question.form(self.reasoning))
+            noted["summary"] = None
+        if request and older.size > len(request):  # else no summary would be shorter
             reply, attempts, *_ = await self.ask(
                 view,
                 dataclasses.replace(memory, dialogue=older),
@@ -368,7 +372,6 @@ class LLMPolicy(Policy):
                 max_attempts=self.max_attempts,
                 kind="summary",
             )
-            noted["summary"] = None
             if reply.outcome == "valid":
                 told = Exchange(request, question.reply(reply.action), "summary")
                 summed_up = Dialogue.of(old.rules, [told, *left])

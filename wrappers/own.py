@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from inspect import isawaitable, iscoroutinefunction, signature
 from numbers import Integral
 from typing import Any
@@ -14,6 +15,7 @@ from llm_games.errors import BadParameter
 from llm_games.named import named
 from llm_games.questions import Question
 from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
+from llm_games.wrappers.clients.stack import layers
 from llm_games.wrappers.policy import Policy
 
 ANSWERED = "You answered: "
@@ -139,13 +141,19 @@ class Agent(Function):
 
 
 class Own(Layer):
-    """Somebody's own client, which is asked about games only."""
+    """Somebody's own client, which is asked about games only; it is where the one inside is."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        *_, inside = layers(client)
+        shown = ("base_url", "path", "provider", "leave_out", "max_tokens")  # to layers around it
+        vars(self).update({name: getattr(inside, name) for name in shown if hasattr(inside, name)})
 
     async def complete(self, request: Request) -> Completion:
         """Complete; `BadParameter` if that is not what comes back."""
         found = await self.client.complete(request)
-        if not isinstance(found, Completion):
-            raise BadParameter(f"{self.name!r} must return a Completion, got {found!r}")
+        if not isinstance(found, Completion) or not isinstance(found.text, str):
+            raise BadParameter(f"{self.name!r} must return a Completion of a text, got {found!r}")
         return found
 
 
@@ -181,7 +189,9 @@ def _text(said: Any, question: Question | None, name: str) -> str:
     if isinstance(said, str):
         return said
     if isinstance(said, Mapping):
-        return json.dumps(dict(said))
+        with suppress(AttributeError, TypeError, ValueError):
+            return json.dumps(dict(said), allow_nan=False, default=lambda value: value.tolist())
+    said = said.tolist() if hasattr(said, "tolist") else said  # of NumPy, or of torch
     numbers = said if isinstance(said, tuple | list) else [said]
     if question is None or not all(
         isinstance(one, Integral) and not isinstance(one, bool) for one in numbers

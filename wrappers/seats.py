@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
 from llm_games.view import View, Who
+from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
 from llm_games.wrappers.own import player_of
 from llm_games.wrappers.policy import Decision, Note, Policy
@@ -25,14 +27,19 @@ from llm_games.wrappers.policy import Decision, Note, Policy
 async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Wait for all at the same time and return what they give.
 
-    The first error stops all others, and comes out as itself once they have stopped.
+    The first error stops all others, and comes out as itself once they have stopped. A ClientError
+    says that one was cancelled which nobody stopped; the others were waited for.
     """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
     except BaseExceptionGroup as errors:
         raise first(errors) from None
-    return [task.result() for task in tasks]
+    try:
+        return [task.result() for task in tasks]
+    except asyncio.CancelledError as error:  # a task group takes it for one that is not needed
+        where = " ".join(getattr(error, "__notes__", ()))
+        raise ClientError(f"a player was cancelled by its own code {where}".rstrip()) from error
 
 
 def first(error: BaseException) -> BaseException:
@@ -142,14 +149,15 @@ class Seats:
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
         waiting = [seat for seat in asked if seat in self._wait]
-        decide = (self._decide(sight.view(seat)) for seat in waiting)
+        decide = (self._of(self.policies[seat].decide, sight.view(seat)) for seat in waiting)
         answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
         return self._decided(asked, answers)
 
-    async def _decide(self, view: View) -> tuple[Decision, Any]:
+    async def _of(self, act: Callable[[View, Any], Awaitable[Any]], view: View) -> Any:
+        """Wait for what a seat's player does; an error of it says in whose seat it was made."""
         try:
-            return await self.policies[view.seat].decide(view, self._memories[view.seat])
-        except Exception as error:
+            return await act(view, self._memories[view.seat])
+        except (Exception, asyncio.CancelledError) as error:
             raise self._noted(error, view) from error.__cause__
 
     def ask_now(self) -> dict[int, Decision]:
@@ -169,10 +177,14 @@ class Seats:
                     answers[seat] = self.policies[seat].act(view, self._memories[seat])
                 except Exception as error:
                     raise self._noted(error, view) from error.__cause__
+            if not _decides(answers[seat]):
+                fault = "must return its Decision, about an int or a tuple of them, and its memory"
+                odd = BadParameter(f"{self.policies[seat].name!r} {fault}: got {answers[seat]!r}")
+                raise self._noted(odd, sight.view(seat))
             decisions[seat], self._memories[seat] = answers[seat]
         return decisions
 
-    def _noted(self, error: Exception, view: View) -> Exception:
+    def _noted(self, error: BaseException, view: View) -> BaseException:
         """Note in whose seat an error was made."""
         who, name = view.who, self.policies[view.seat].name
         error.add_note(
@@ -185,12 +197,23 @@ class Seats:
         sight, found = self.table.ready(), {}
 
         async def look_back(seat: int) -> None:
-            decision = await self.policies[seat].finish(sight.view(seat), self._memories[seat])
+            decision = await self._of(self.policies[seat].finish, sight.view(seat))
             if decision is not None:
                 found[seat] = decision
 
         await together(map(look_back, self.look_back))
         return found
+
+
+def _decides(found: Any) -> bool:
+    """Return whether a policy gave a decision and a memory; what is cut to a move is none."""
+    try:
+        decision, _ = found
+        for number in decision.action if isinstance(decision.action, tuple) else [decision.action]:
+            operator.index(number)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:
@@ -261,12 +284,13 @@ def play(
     """
     game = rulebook(game, **parameters)
     if isinstance(policies, list | tuple):
-        policies = [p if isinstance(p, Policy | str) else _policy(p) for p in policies]
+        policies = [p if isinstance(p, str) else policy_of(p) for p in policies]
     episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
     return episode
 
 
-def _policy(thing: Any) -> Policy:
+def policy_of(thing: Any) -> Policy:
+    """Return the policy that something is, or that asks it as a model; raises as `player_of`."""
     found = player_of(thing)
     return found if isinstance(found, Policy) else LLMPolicy(found)
 

@@ -14,7 +14,7 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Note, Policy, RandomPolicy
-from llm_games.wrappers.seats import Seats, moves_of
+from llm_games.wrappers.seats import Seats, moves_of, policy_of
 
 LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""
@@ -30,8 +30,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     Args:
         game: a rulebook, or a game's name with its `parameters`.
         seat: the learner's seat.
-        opponents: one policy for all other seats, or one for each of them in seat order;
-            the default plays at random.
+        opponents: one policy for all other seats, or one for each of them in seat order, also as
+            clients or plain functions, see `player_of`; the default plays at random.
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
         actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal, parameters:
             see `llm_games.make`, also for what is raised.
@@ -44,7 +44,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         game: str | Rulebook,
         *,
         seat: int = 0,
-        opponents: Policy | Sequence[Policy] | None = None,
+        opponents: Any = None,
         obs_mode: str = "numeric",
         actions: str = "index",
         reask: int = 0,
@@ -159,18 +159,16 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._notes = {seat: decision.notes for seat, decision in found.items()}
 
 
-def _seated(
-    opponents: Policy | Sequence[Policy] | None, players: int, seat: int
-) -> dict[int, Policy]:
+def _seated(opponents: Any, players: int, seat: int) -> dict[int, Policy]:
     others = [other for other in range(players) if other != seat]
     opponents = RandomPolicy() if opponents is None else opponents
-    if isinstance(opponents, Policy):
-        return dict.fromkeys(others, opponents)
     if isinstance(opponents, str):
         raise BadParameter(f"opponents must be policies: make_player({opponents!r})")
+    if not isinstance(opponents, list | tuple):
+        return dict.fromkeys(others, policy_of(opponents))
     if len(opponents) != len(others):
         raise BadParameter(
             f"opponents must be one policy or {len(others)} (all seats but seat {seat}), "
             f"got {len(opponents)}"
         )
-    return dict(zip(others, opponents, strict=True))
+    return dict(zip(others, map(policy_of, opponents), strict=True))

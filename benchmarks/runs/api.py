@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,15 @@ from typing import Any
 from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.runs.records import PARTS, Records
-from llm_games.benchmarks.runs.run import fresh, planned, play_run, seated_players, start
+from llm_games.benchmarks.runs.run import (
+    RunStopped,
+    fresh,
+    go_on,
+    planned,
+    play_run,
+    seated_players,
+    start,
+)
 from llm_games.benchmarks.runs.store import Store, check_free
 from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.errors import unknown
@@ -114,15 +120,11 @@ def resume(
 def _played(
     store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
 ) -> Results:
-    def play() -> None:
-        with seated_players(plan, use_cache) as made:
+    with seated_players(plan, use_cache) as made:
+        try:
             play_run(store, plan, made, resumed=resumed)
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        play()
-    else:  # as in a notebook
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(play).result()
+        except BaseException as error:
+            if path.exists() and not isinstance(error, RunStopped):  # which says it itself
+                error.add_note(go_on(path))
+            raise
     return Results(path)

@@ -169,6 +169,7 @@ def _muted(policy: Policy, meter: _Meter) -> Policy:
         return _Mute()
     muted: Any = copy.copy(policy)
     muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
+    muted.max_attempts = 1  # of summaries
     if isinstance(muted, PlanningPolicy):
         once: Any = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
         muted.planning, muted._minds = dataclasses.replace(muted.planning, **once), {}

@@ -121,9 +121,14 @@ class RunPlan(Settings):
     own: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
 
+    @property
+    def seats(self) -> list[PlannedSeat]:
+        """Return the seats of all games."""
+        return [seat for game in self.games for seat in game.seats]
+
     def with_own(self, own: Mapping[str, Any]) -> RunPlan:
         """Return the plan with these objects; a `ConfigError` names those that it lacks."""
-        needed = {one for game in self.games for seat in game.seats for one in seat.labels()}
+        needed = {label for seat in self.seats for label in seat.labels()}
         if lost := sorted(needed - set(own)):
             given = ", ".join(f"{label!r}: ..." for label in lost)
             raise ConfigError(
@@ -131,6 +136,11 @@ class RunPlan(Settings):
                 f"them over again, from Python: llm_games.resume(FILE, own={{{given}}})"
             )
         return self.model_copy(update={"own": dict(own)})
+
+    def settings_of(self, seat: PlannedSeat) -> dict[str, Any]:
+        """Return a seat's settings with objects in place of their labels."""
+        tools = [_meant(tool, self.own) for tool in seat.settings.get("tools", ())]
+        return seat.settings | ({"tools": tools} if tools else {})
 
     def with_costs(self, overrides: Overrides) -> RunPlan:
         """Return the plan with the cache and the limits of the budget that are given."""
@@ -142,7 +152,7 @@ class RunPlan(Settings):
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """Return the plan with calls that wait so many seconds for a server; None: as planned."""
         plan = self._copy()
-        for seat in (seat for game in plan.games for seat in game.seats):
+        for seat in plan.seats:
             if max_wait is not None and seat.has_layers:
                 seat.client["max_wait"] = max_wait
         return plan
@@ -153,7 +163,7 @@ class RunPlan(Settings):
     def without_keys(self) -> RunPlan:
         """Return the plan for players that shall ask nobody: servers get no key."""
         plan = self._copy()
-        for seat in (seat for game in plan.games for seat in game.seats):
+        for seat in plan.seats:
             if on_server(seat.player):
                 for key in ("api_key_env", "api_key_file", "headers"):
                     seat.client.pop(key, None)
@@ -317,14 +327,11 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
     """Make the player of a seat; objects come in place of their labels."""
-    client, settings = seat.client, dict(seat.settings)
-    client = client | ({"shared": shared} if seat.has_layers else {})
-    if "tools" in settings:
-        settings["tools"] = [_meant(tool, plan.own) for tool in settings["tools"]]
+    client = seat.client | ({"shared": shared} if seat.has_layers else {})
     player = _meant(seat.player, plan.own)
     if seat.player.startswith(f"client:{OWN}"):
         player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))
-    made = make_player(player, rules, client, **settings)
+    made = make_player(player, rules, client, **plan.settings_of(seat))
     if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
         made = copy.copy(made)
         made.client = dress(Own(made.client), shared=shared)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,18 +82,18 @@ class Replay:
         )
 
 
-def replay(records: Records) -> Replay:
+def replay(records: Records, own: Mapping[str, Any] | None = None) -> Replay:
     """Play all that is recorded again and compare.
 
     In each episode, the first step that differs is the last that is compared: what follows may
-    build upon it.
+    build upon it. `own` has by label the tools that the run was handed as objects without a name.
 
     Raises:
         OtherEdition: what it hangs on has changed.
         StoreError: the file or its configuration cannot be read at all.
     """
     check_editions(records)
-    plan, done = planned(records), Replay()
+    plan, done = planned(records).model_copy(update={"own": dict(own or {})}), Replay()
     named = ((row, digest(f"{row.role}\0{row.content}")) for row in records.pool())
     found = [
         Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
@@ -162,7 +162,9 @@ class _Table:
     name = "recorded"
 
     def __init__(self, records: Records, plan: RunPlan) -> None:
-        self.records, self.games = records, {game.label: game for game in plan.games}
+        self.records, self.plan = records, plan
+        self.games = {game.label: game for game in plan.games}
+        self.episodes = {(row.game.id, row.number): row for row in records.episodes()}
         self.players: dict[str, LLMPolicy] = {}
         self.rules: dict[str, Rulebook] = {}
         self.now: _Rerun | None = None
@@ -170,7 +172,7 @@ class _Table:
     def player(self, seat: PlannedSeat) -> Policy:
         """Return who writes the prompts of a seat anew: one player for all its episodes."""
         if seat.key not in self.players:
-            self.players[seat.key] = llm_player(self, seat.settings)
+            self.players[seat.key] = llm_player(self, self.plan.settings_of(seat))
         return self.players[seat.key]
 
     def rules_of(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
@@ -206,7 +208,7 @@ class _Rerun(Recorded):
             if note.kind == OVERFLOW:
                 continue
             self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
-        self.recalled = recalled(records, row) if self.game.series else None
+        self.recalled = recalled(records, row, table.episodes) if self.game.series else None
         seats = self.game.seats
         self.own = {i for i, place in enumerate(row.seating) if seats[place].own}
         self.found: list[Mismatch] = []

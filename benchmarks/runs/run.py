@@ -12,6 +12,7 @@ import copy
 import gc
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -158,6 +159,9 @@ def play_run(
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
+        except ContextOverflow as error:
+            kept = "a resumed run keeps its players' settings: others are for a new one"
+            raise RunStopped(f"{error} ({kept})", path) from None
         except ClientError as error:
             raise RunStopped(str(error), path) from None
         finally:
@@ -171,10 +175,34 @@ def play_run(
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        _to_its_end(main())
+        _anywhere(main())
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def _anywhere(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end, in a thread where an event loop is running (notebooks)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _to_its_end(work)
+    began: Future[Callable[[], object]] = Future()
+
+    async def stoppable() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        began.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        await work
+
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(asyncio.run, stoppable())
+        try:
+            ended.result()
+        except KeyboardInterrupt:
+            with suppress(RuntimeError):  # it has just ended
+                began.result()()
+            raise
 
 
 def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
@@ -251,6 +279,7 @@ class _Run:
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
         episodes = self.store.episodes()
+        self.rows = {(row.game.id, row.number): row for row in episodes}
         owed = [episode for episode in episodes if episode.status in ("pending", "running")]
         self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
         self.watch(self.counters)
@@ -294,7 +323,7 @@ class _Run:
                 on_step=record.add,
                 max_steps=game.max_steps,
                 given=row.given,
-                recalled=recalled(self.store, row) if game.series else None,
+                recalled=recalled(self.store, row, self.rows) if game.series else None,
                 who=Who(game.game, row.id),
             )
             del self.records[row.id]
@@ -445,14 +474,18 @@ def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     return policy
 
 
-def recalled(run: Records, row: EpisodeRow) -> dict[int, list[Note]]:
-    """Return by seat what its player noted down in the episode before, wherever it sat then."""
+def recalled(
+    run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
+) -> dict[int, list[Note]]:
+    """Return by seat what its player noted down in the episode before, wherever it sat then.
+
+    `episodes` are all of the run, by the game's id and their number.
+    """
     found: dict[int, list[Note]] = {}
-    for before in run.episodes():
-        if (before.game, before.number) == (row.game, row.number - 1):
-            for note in run.notes(before.id):
-                seat = row.seating.index(before.seating[note.seat])
-                found.setdefault(seat, []).append(Note(note.kind, note.content))
+    if (before := episodes.get((row.game.id, row.number - 1))) is not None:
+        for note in run.notes(before.id):
+            seat = row.seating.index(before.seating[note.seat])
+            found.setdefault(seat, []).append(Note(note.kind, note.content))
     return found
 
 
