@@ -126,6 +126,8 @@ def _asking(
         if key not in calling:
             raise unknown(f"setting of {name}", key, calling)
     for key in settings:
+        if key in calling and key not in talking:
+            raise BadParameter(f"{key} is a setting of the client: client={{{key!r}: ...}}")
         if key not in talking:
             raise unknown("setting of LLMPolicy", key, talking)
     given = {**usual, **client}
@@ -338,7 +340,9 @@ def _no_settings(name: str, client: Settings, settings: Settings) -> BadParamete
 
 
 def _unknown(name: str) -> UnknownName:
-    provider, slash, _ = name.partition(":")[0].partition("/")
+    provider, slash, model = name.partition(":")[0].partition("/")
+    if provider in _providers() and not model:
+        return UnknownName(f"{name!r} names no model: write {provider}/NAME")
     if slash and not is_named(name):
         return unknown("provider", provider, _providers())
     return unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})

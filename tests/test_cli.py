@@ -150,7 +150,8 @@ def test_help_and_version(llm_games):
     code, out, _ = llm_games("--help")
     assert (code, "130" in out, "resume" in out) == (0, True, True)
     out = llm_games("run", "--help")[1]
-    assert "one on this machine gets no key unless a file names it" in " ".join(out.split())
+    said = "one on this machine gets no key unless api_key_env or api_key_file names one"
+    assert said in " ".join(out.split())
     assert llm_games("--version") == (0, f"llm-games {__version__}\n", "")
 
 
@@ -188,6 +189,9 @@ def test_any_setting_can_be_set(llm_games):
     assert settings["extra_body"] == {"top_k": 5}
     assert (client["leave_out"], client["tool_calls"], client["timeout"]) == (["seed"], "json", 900)
     assert client["headers"] == {"X-Key": "env:HOME"}
+    for given, kept in (("default", "default"), ("0.5", 0.5)):
+        out = llm_games("run", "gamma-bench", *at, "--temperature", given)[1]
+        assert json.loads(out)["plan"]["games"][0]["seats"][0]["settings"]["temperature"] == kept
 
 
 @pytest.mark.parametrize(

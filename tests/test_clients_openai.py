@@ -787,6 +787,13 @@ def outputs(failure):
         failure = failure.__cause__ or failure.__context__
 
 
+def test_a_key_that_is_a_common_word_breaks_no_reply(server):
+    said = '{"tokens_contributed": 5}'
+    server.script = [(200, completion(said))]
+    [answer] = run(OpenAIClient("m", server.url, api_key="token"))
+    assert answer.text == said
+
+
 def test_a_key_never_shows(server, caplog, capfd):
     """Errors, reprs, attempts, completions and logs, with a server that repeats the key."""
     caplog.set_level(logging.DEBUG)

@@ -3,11 +3,14 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import time
+from html import unescape
 from math import nan
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +19,7 @@ import pytest
 import llm_games as lg
 from llm_games import named, rooms, words
 from llm_games.baselines.players import make_player, reading
+from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import editions
 from llm_games.benchmarks.runs.api import Results
 from llm_games.benchmarks.runs.config import ConfigError
@@ -190,18 +194,21 @@ def test_an_experiment_of_ones_own_things_is_recorded_reported_and_replayed(fold
     assert {row["outcome"] for row in attempts if row["seat"] == 3} == {"tool", "valid"}
     assert not [row for row in attempts if row["seat"] == 2]
     assert "duel" in (folder / "out" / "report.html").read_text()
+    spent = (folder / "out" / "tables" / "spent.csv").read_text().splitlines()
+    assert all(line.endswith(",") for line in spent[1:])  # no price is known, so no money
 
 
-def test_an_error_comes_out_as_itself_and_the_run_goes_on(folder, llm_games):
+def test_an_error_is_shown_where_it_arose_and_the_run_goes_on(folder, llm_games):
     (folder / "mine.toml").write_text(TOML)
     assert llm_games("run", "mine.toml", "--db", "whole.db", "-q")[0] == 0
     (folder / "broken").touch()
     sys.modules[str(folder / "agents" / "mine.py")].calls.clear()
-    with pytest.raises(KeyError, match="no such memory") as broke:
-        llm_games("run", "mine.toml", "--db", "a.db", "-q")
-    assert broke.value.__notes__ == [
-        "('agents/mine.py:agent' on seat 0 of mygames:Duel, episode 1, step 1)"
-    ]
+    code, _, err = llm_games("run", "mine.toml", "--db", "a.db", "-q")
+    error, where, way_out = err.splitlines()[-3:]
+    assert (code, error) == (1, "KeyError: 'no such memory'")
+    assert where == "('agents/mine.py:agent' on seat 0 of mygames:Duel, episode 1, step 1)"
+    assert way_out.startswith("stopped by an error; all that happened is in a.db")
+    assert err.count("  File ") <= 12
     (folder / "broken").unlink()
     assert actions("a.db") == actions("whole.db")[:5]
     assert llm_games("resume", "a.db", "-q")[0] == 0
@@ -667,3 +674,15 @@ def test_models_of_providers_have_settings_of_servers():
         lg.run(goods({"player": name, "base_ulr": "x"}, "random"), "a.db")
     with pytest.raises(UnknownName, match="did you mean 'timeout'"):
         make_player(name, client={"time_out": 3})
+
+
+def test_what_was_special_about_replies_is_in_the_report(folder):
+    async def loose(observation):
+        return Completion("{'tokens_contributed': '5 tokens'}", left_out=["seed"])
+
+    lg.run(goods({"player": loose, "name": "loose"}, "rational", episodes=1), "a.db")
+    page = re.sub(r"<[^>]+>", " ", build([Path("a.db")], folder / "out").read_text())
+    page = re.sub(r"\s+", " ", unescape(page))
+    assert "loose quotes other quotation marks than JSON's 2" in page
+    assert "loose unit the number has the game's own unit, or a dollar sign 2" in page
+    assert "loose no seed the server refuses it: asked without it 2" in page

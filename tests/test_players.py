@@ -319,6 +319,16 @@ def test_unknown_players_name_the_nearest(player, near):
         make_player(player)
 
 
+def test_a_provider_without_a_model_is_told_so():
+    with pytest.raises(UnknownName, match="'vllm/' names no model: write vllm/NAME"):
+        make_player("vllm/")
+
+
+def test_a_setting_of_the_client_is_said_to_be_one():
+    with pytest.raises(BadParameter, match=r"client=\{'base_url': \.\.\.\}"):
+        make_player("openai:m", base_url="http://127.0.0.1:9/v1")
+
+
 def test_players_that_join_later_are_known(monkeypatch):
     monkeypatch.delitem(PLAYERS, "recorded", raising=False)
     with pytest.raises(UnknownName, match=r"did you mean 'recorded'.*known: .*all_in, .*knap"):

@@ -39,8 +39,8 @@ BaseUrl = Annotated[
     str | None,
     value(
         "URL",
-        "the OpenAI-compatible server of openai:MODEL players; one on this machine gets no key "
-        "unless a file names it",
+        "the server of openai:MODEL and PROVIDER/MODEL players; one on this machine gets no key "
+        "unless api_key_env or api_key_file names one",
     ),
 ]
 

@@ -69,7 +69,7 @@ def list_all(as_json: AsJson = False) -> None:
     console().print(Grid(heads, [[row[head] for head in heads] for row in rows]))
     for group, names in experiments().items():
         text = f"run {group}, or {group}/NAME: {', '.join(names)}"
-        console().print(text, soft_wrap=True, **PLAIN)
+        console().print(text, **PLAIN)
 
 
 def show(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,6 +38,9 @@ Assigned = Annotated[
     value("NAME=VALUE", "any setting of a model's player, as in TOML; can be repeated", "--set"),
 ]
 
+NEAREST = 12
+"""Frames of a traceback that are shown: those of somebody's own code are the last."""
+
 
 def run(
     context: Context,
@@ -47,7 +52,8 @@ def run(
         ),
     ],
     seat: Annotated[
-        list[str] | None, value("SPEC", "player for all seats; repeat it to name one for each")
+        list[str] | None,
+        value("SPEC", "player for all seats, as vllm/NAME; repeat it to name one for each"),
     ] = None,
     game: Annotated[
         list[str] | None, value("GAME", "play only this game of the file; can be repeated")
@@ -57,7 +63,9 @@ def run(
     db: Annotated[
         Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
-    temperature: Annotated[float | None, value("T", "sampling temperature, 0 to 2")] = None,
+    temperature: Annotated[
+        str | None, value("T", "sampling temperature, 0 to 2, or default: the server's own")
+    ] = None,
     prompts: Annotated[str | None, value("VERSION", "wording: v1 to v5")] = None,
     reasoning: Annotated[
         bool | None, Option("--reasoning/--no-reasoning", help="ask for an explanation first")
@@ -96,11 +104,11 @@ def run(
     from llm_games.benchmarks.runs.run import fresh, start
     from llm_games.benchmarks.runs.store import check_free
 
-    named = ("episodes", "seed", "temperature", "prompts", "reasoning", "persona", "scoring")
+    named = ("episodes", "seed", "prompts", "reasoning", "persona", "scoring")
     given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
     given |= _costs(context)
-    past = int(memory) if memory is not None and memory.isdecimal() else memory
-    overrides = Overrides.of(seats=seat, games=game, memory=past, **given)
+    given |= {"memory": _number(memory), "temperature": _number(temperature)}
+    overrides = Overrides.of(seats=seat, games=game, **given)
     settings = {**overrides.settings, **_settings(assigned or [], overrides.settings)}
     plan = plan_of(source, replace(overrides, settings=settings))
     if dry_run:
@@ -145,6 +153,14 @@ def resume(
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, as_json, quiet, report_to, open_it)
+
+
+def _number(text: str | None) -> Any:
+    """Read a number; leave a word, or nothing, as it is."""
+    for kind in (int, float):
+        with suppress(TypeError, ValueError):
+            return kind(text)  # type: ignore[arg-type]
+    return text
 
 
 def _settings(assigned: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,10 +253,12 @@ def _play(
             raise Exit(1) from None
         except StoreError:
             raise
-        except Exception:  # such as of somebody's own player, which comes out as itself
-            if path.exists():
-                say(f"stopped by an error; {go_on(path)}")
-            raise
+        except Exception:  # such as of somebody's own player
+            if not path.exists():
+                raise
+            traceback.print_exc(limit=-NEAREST)
+            say(f"stopped by an error; {go_on(path)}")
+            raise Exit(1) from None
 
 
 def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:

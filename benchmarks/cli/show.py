@@ -18,6 +18,8 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Prompts
 
+SERVED = {"<provider>/<model>": "a language model, as vllm/NAME or openai/NAME"}
+
 
 def about(found: type[Rulebook], version: str) -> dict[str, Any]:
     """Return what there is to know of a game as plain values; its own parameters come first.
@@ -31,7 +33,7 @@ def about(found: type[Rulebook], version: str) -> dict[str, Any]:
     return {
         **{"name": found.name, "title": found.title, "source": found.source},
         "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
-        "players": players_for(found.name),
+        "players": players_for(found.name) | SERVED,
         "parameters": [
             {"name": f.name, "default": str(f.default), "meaning": meaning}
             for f, meaning in zip(fields, meanings, strict=True)

@@ -76,7 +76,7 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     judged = {"score": ".1f"} if any(game.scores for game in games) or not measures else {}
     judged |= {name: measure.form for name, measure in measures.items()}
     heads = {"game": ""} | judged
-    heads |= dict.fromkeys(("episodes", "payoff of a seat", "bad moves", "filled in"), ">")
+    heads |= dict.fromkeys(("episodes", "payoff of a seat", "bad replies", "filled in"), ">")
     lines: list[list[Any]] = []
     for game in games:
         values = {"score": game.scores} | (

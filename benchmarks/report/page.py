@@ -212,6 +212,7 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
         "games": games,
         "players": page.table("The table of players", lambda: tables.player_grid(run)),
         "calls": page.table("The table of other calls", lambda: tables.other_grid(run)),
+        "special": page.table("The table of special replies", lambda: tables.special_grid(run)),
         "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
     }
 

@@ -12,6 +12,7 @@ from llm_games.benchmarks.runs.paper import editions, known, measure_of, numbers
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
+from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
 
 BREAKS = {
@@ -108,7 +109,8 @@ def spent_grid(run: Run) -> Grid:
     for (model, seat), u in run.spent.pairs.items():
         tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
         calls = u.calls, u.failures
-        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, float(u.money)])
+        cost = float(u.money) if run.priced else None
+        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
     return Grid(heads, rows, name="spent")
 
 
@@ -156,6 +158,18 @@ def other_grid(run: Run) -> Grid:
         for kind, outcomes in player.did.others.items()
     ]
     return Grid(heads, rows, title="Other calls")
+
+
+def special_grid(run: Run) -> Grid:
+    """Return what was special about replies, by player; often nothing is."""
+    rows: list[list[Value]] = []
+    for name, did in ((player.name, player.did) for player in run.players.values()):
+        for what, many in did.lenient.most_common():
+            rows.append([name, what, LENIENCIES.get(what), many])
+        for option, many in did.left_out.most_common():
+            rows.append([name, f"no {option}", "the server refuses it: asked without it", many])
+    heads = columns("player, what, meaning", "replies", ",")
+    return Grid(heads, rows, title="What was special about replies")
 
 
 def seconds(value: float) -> str:

@@ -46,8 +46,9 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
         def watch(now: Counters) -> None:
             bar.stand = now
             if not bar.disable:
-                done = f"{now.decisions:,} decisions, {now.in_flight:,} calls in flight, "
-                done += f"{now.broke:,} rule breaks"
+                calls = "call" if now.in_flight == 1 else "calls"
+                done = f"{now.decisions:,} decisions, {now.in_flight:,} {calls} in flight"
+                done += f", {now.broke:,} rule breaks" * bool(now.broke)
                 bar.update(task, total=now.episodes, completed=now.played, description=done)
 
         yield watch

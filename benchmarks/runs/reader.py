@@ -43,13 +43,16 @@ class Tally:
     """What was decided and asked for, added up.
 
     `filled` counts decisions that the rules filled in, `read` how completions were read, by kind
-    (``move``, ``plan`` …) and outcome; `latencies` are seconds of each call; `model` is as the
-    first server called it. Calls that brought none are only in `Run.spent`.
+    (``move``, ``plan`` …) and outcome, `lenient` what reading let pass, `left_out` what servers had
+    refused; `latencies` are seconds of each call; `model` is as the first server called it. Calls
+    that brought no completion are only in `Run.spent`.
     """
 
     decisions: int = 0
     filled: int = 0
     read: dict[str, Counter[str]] = field(default_factory=dict)
+    lenient: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     tokens_in: int = 0
     tokens_out: int = 0
     latencies: array[float] = field(default_factory=lambda: array("d"))
@@ -73,6 +76,8 @@ class Tally:
     def asked(self, attempt: AttemptRow) -> None:
         """Count a completion."""
         self.read.setdefault(attempt.kind, Counter())[attempt.outcome or "unread"] += 1
+        self.lenient.update(filter(None, attempt.leniencies.split(", ")))
+        self.left_out.update(attempt.left_out or ())
         self.tokens_in += attempt.tokens_in
         self.tokens_out += attempt.tokens_out
         self.latencies.append(attempt.latency)
@@ -82,6 +87,8 @@ class Tally:
         """Add another one to it."""
         for kind, outcomes in other.read.items():
             self.read.setdefault(kind, Counter()).update(outcomes)
+        self.lenient.update(other.lenient)
+        self.left_out.update(other.left_out)
         for name in ("decisions", "filled", "tokens_in", "tokens_out", "latencies"):
             setattr(self, name, iadd(getattr(self, name), getattr(other, name)))
         self.model = self.model or other.model

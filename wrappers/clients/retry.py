@@ -124,7 +124,7 @@ class Retry(Layer):
         """Return the seconds until the next try; raise the failure if they are too many."""
         most, why = self.max_wait, f"max_wait = {self.max_wait:g} allows no more"
         if request.kind == "greeting" and not failure.limited and most > GREETING:
-            most, why = GREETING, "a greeting does no longer"
+            most, why = GREETING, "a greeting waits no longer"
         left, asked = most - waited, failure.retry_after or 0.0
         if asked <= left and left > 0:
             return min(left, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
