@@ -19,7 +19,7 @@ from llm_games.wrappers.clients.base import (
     Sampling,
 )
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
-from llm_games.wrappers.clients.metered import Metered
+from llm_games.wrappers.clients.metered import Metered, price_of
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price, listed
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -141,6 +141,18 @@ def test_a_reply_that_the_budget_cuts_is_booked_and_asked_again():
     assert server.limits == [20_000 // 8 - 190, 4 * (20_000 // 8 - 190)]
     assert (ledger.total.calls, ledger.total.failures) == (2, 0)
     assert ledger.total.tokens == server.spent
+
+
+@pytest.mark.parametrize("counted", [-1, -40])
+def test_a_cut_of_the_budgets_is_known_though_it_is_counted_otherwise(counted):
+    def answer(request):
+        limit = request.sampling.max_tokens
+        if limit > 5000:
+            return Completion("whole", "stop", PROMPT, 5000)
+        return Completion("half", "length", PROMPT, limit + counted)
+
+    client = Metered(ScriptedClient(answer, "m"), Ledger(Budget(tokens=20_000)))
+    assert play(client, 1)[0].text == "whole"
 
 
 def test_a_reply_that_the_budget_cuts_stops_the_run_if_there_is_no_more():
@@ -272,6 +284,20 @@ def test_a_server_that_counts_nothing_is_booked_by_estimates():
     assert ledger.total.tokens_out > 0
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Completion("x" * 400, tokens_in=PROMPT),
+        Completion("", tool_calls=[{"name": "calculator", "arguments": {"e": "1" * 400}}]),
+    ],
+)
+def test_what_a_server_does_not_count_is_an_estimate(answer):
+    ledger = Ledger(Budget(tokens=10**6))
+    play(Metered(ScriptedClient(lambda _: answer, "m"), ledger), 1)
+    assert ledger.total.tokens_in
+    assert ledger.total.tokens_out >= 200
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_no_budget_of_money_is_passed(law):
     server, price = Server(LAWS[law]), Price(Decimal("0.15"), Decimal("0.6"), Decimal("0.075"))
@@ -381,10 +407,27 @@ def test_listed_prices_are_what_the_list_makes_of_them():
 
 
 @needs_list
+def test_a_listed_price_is_of_one_server():
+    name, ledger = "openai/gpt-oss-120b", Ledger()
+    servers = "https://api.groq.com/openai/v1", "https://openrouter.ai/api/v1"
+    for url in servers:
+        assert price_of(OpenAIClient(name, url, "k" * 9), ledger) == listed(name, url)
+    assert listed(name, servers[0]) != listed(name, servers[1])
+    here = OpenAIClient(name, "http://127.0.0.1:9/v1")
+    assert price_of(here, ledger) is None
+    again = Ledger(prices=ledger.prices)  # as a run that goes on has them
+    assert price_of(OpenAIClient(name, servers[0], "k" * 9), again) == listed(name, servers[0])
+    with pytest.raises(BadParameter, match="gpt-oss-120b at http"):
+        price_of(here, Ledger(Budget(money=Decimal(1)), again.prices))
+    own = Ledger(prices={name: Price(Decimal(7))})
+    assert price_of(here, own).input == 7
+
+
+@needs_list
 def test_ones_own_price_goes_before_the_listed():
     def booked(**own):
         ledger = Ledger(Budget(money=Decimal(1)), own)
-        client = ScriptedClient(lambda _: Completion("x", "stop", 1000, 0), "openai/gpt-5")
+        client = ScriptedClient(lambda _: Completion("", "stop", 1000, 0), "openai/gpt-5")
         play(dress(client, shared=Shared(ledger)), 1)
         return ledger.total.money
 

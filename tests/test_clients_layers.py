@@ -19,7 +19,7 @@ from llm_games.view import NOBODY, Who
 from llm_games.wrappers.clients import limit, retry
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
-from llm_games.wrappers.clients.cache import CacheError, ReplyCache
+from llm_games.wrappers.clients.cache import APPLICATION, CacheError, ReplyCache
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price
@@ -352,6 +352,33 @@ def test_what_is_known_is_not_asked(replies):
     assert [got.tokens_in for got in again] == [0, 0]  # they cost nothing
     assert shared.ledger.total.calls == 2
     assert (dressed.hits, dressed.misses) == (3, 2)
+
+
+def test_a_kept_reply_is_the_whole_of_it(replies):
+    first = Completion('{"bid": 1}', model="m-1", thoughts="Hm.", left_out=["seed"])
+    dressed = dress(counting(lambda _: first)[0], shared=Shared(replies=replies))
+    assert gather(dressed, ask()) == gather(dressed, ask()) == [first]
+
+
+def test_a_reply_to_another_way_of_asking_is_another(replies):
+    for structured in ("auto", "never"):
+        client, seen = counting()
+        client.structured = structured
+        gather(dress(client, shared=Shared(replies=replies)), ask())
+        assert len(seen) == 1
+
+
+def test_what_an_earlier_edition_kept_makes_room(tmp_path):
+    old = sqlite3.connect(tmp_path / "replies.db")
+    old.execute(f"PRAGMA application_id = {APPLICATION}")
+    old.execute("CREATE TABLE replies (key BLOB PRIMARY KEY, text TEXT)")
+    old.close()
+    replies = ReplyCache(tmp_path / "replies.db")
+    client, seen = counting()
+    for _ in range(2):
+        gather(dress(client, shared=Shared(replies=replies)), ask())
+    replies.close()
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import fault_server
@@ -29,7 +30,7 @@ from llm_games.wrappers.clients.base import (
     Request,
     Sampling,
 )
-from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.openai import OpenAIClient, retry_after
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -235,6 +236,10 @@ SHAPES = [
                          "completion_tokens_details": {"reasoning_tokens": 50}}),
      {"tokens_cached": 0, "tokens_out": 10, "tokens_reasoning": 10}),
     (message("x", usage=[1]), {"tokens_in": 0, "tokens_out": 0}),
+    (message("x", usage={"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 150}),
+     {"tokens_out": 50, "tokens_reasoning": 40}),  # Gemini's way: thoughts in the total alone
+    (message("x", finish="sensitive"), {"finish": "refusal"}),
+    (message(f"<think>{'x' * 250_000}</think>5"), {"finish": "stop"}),
 ]  # fmt: skip
 
 
@@ -288,6 +293,9 @@ BROKEN_STREAMS = [
     (200, pieces({"content": "half"}, finish=None), EVENTS),
     (200, pieces({"content": "half"}, finish="error"), EVENTS),
     (200, b'data: {"choices": [{"del', EVENTS),
+    (200, b'data: {"choices": [{"del\n\n', EVENTS),
+    (200, b"data: " + b'{"a":' * 100_000 + b"\n\n", EVENTS),
+    (200, pieces({"tool_calls": [{"index": [], "function": {}}]}, finish=None), EVENTS),
     (200, b'data: {"error": {"message": "the provider is down"}}\n\n', EVENTS),
     (200, pieces({"content": "half"})[:90], EVENTS | {"drop": "yes"}),
     (200, b"", EVENTS),
@@ -555,6 +563,42 @@ def test_a_prompt_that_is_too_long(server, status, body):
     assert len(server.seen) == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(500, "content_filter is not available"), (429, "prompt size for each minute exceeded")],
+)
+def test_a_fault_of_the_server_is_neither_a_refusal_nor_an_overflow(server, status, words):
+    server.script = [(status, error(words))]
+    failure = fails(OpenAIClient("m", server.url))
+    assert (type(failure), failure.transient, failure.status) == (ClientError, True, status)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        completion('{"bi', "insufficient_system_resource"),
+        completion('{"bi', "network_error"),
+        completion(None, None),
+    ],
+)
+def test_a_server_that_gives_up_sends_no_completion(server, body):
+    server.script = [(200, body)]
+    failure = fails(OpenAIClient("m", server.url))
+    assert failure.transient
+
+
+def test_a_date_to_wait_until_is_by_the_servers_clock():
+    headers = {"date": formatdate(0, usegmt=True), "retry-after": formatdate(7, usegmt=True)}
+    assert retry_after(headers) == 7
+
+
+@pytest.mark.parametrize("key", ["1", "five"])
+def test_a_word_for_a_key_changes_no_reply(server, key):
+    server.script = [(200, completion('{"bid": 1} five'))]
+    (got,) = run(OpenAIClient("m", server.url, api_key=key))
+    assert got.text == '{"bid": 1} five'
+
+
 def test_a_filter_of_prompts_is_a_refusal(server):
     fault = error("The response was filtered", param="prompt", code="content_filter")
     server.script = [(400, fault)]
@@ -637,6 +681,27 @@ def test_a_server_that_sends_elsewhere_is_followed(server):
     (answer,) = run(OpenAIClient("m", server.url))
     assert answer.text == '{"bid": 5}'
     assert server.seen[0] == server.seen[1]
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status):
+    monkeypatch.setenv("TEAM_KEY", "team-0123456789")
+    other = Server()
+    other.script = [(200, completion())]
+    there = other.url.replace("127.0.0.1", "localhost")
+    server.script = [(status, "", {"location": f"{there}/chat/completions"})]
+    headers = {"x-api-key": "env:TEAM_KEY"}
+    failure = fails(OpenAIClient("m", server.url, api_key=KEY, headers=headers))
+    other.stop()
+    assert not other.seen
+    assert there.removesuffix("/v1") in str(failure)
+    assert not failure.transient
+
+
+def test_no_proxy_is_asked_for_a_server_on_this_machine(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    server.script = [(200, completion())]
+    assert run(OpenAIClient("m", server.url))[0].text == '{"bid": 5}'
 
 
 def test_a_proxy_of_the_environment_is_used(server, monkeypatch):
@@ -774,6 +839,8 @@ def test_a_header_may_hold_a_secret_which_never_shows(server, monkeypatch, caplo
     client = OpenAIClient("m", server.url, headers={"api-key": "Bearer env:TEAM_KEY"})
     server.script = [(400, error(f"who is {KEY}?"))]
     seen = [*outputs(fails(client)), repr(client)]
+    client = OpenAIClient("m", server.url, headers={"Authorization": f"Bearer {KEY}"})
+    seen += [*outputs(fails(client)), repr(client)]
     seen += [record.getMessage() + repr(record.args) for record in caplog.records]
     assert not [text for text in seen if KEY in text]
     assert server.headers[0]["api-key"] == f"Bearer {KEY}"

@@ -241,6 +241,37 @@ def test_a_fault_is_one_request_and_an_error_of_ours(
     assert KEY not in str(got)
 
 
+def test_an_answer_in_pieces_that_breaks_off_is_a_passing_failure(server):
+    piece = json.dumps(gemini({"text": '{"bid"'}, finish=None))
+    server.script = [(200, f"data: {piece}\r\n\r\n", {"content-type": "text/event-stream"})]
+    (got,) = run(client(MODELS["google"], server, stream=True), ASK)
+    assert isinstance(got, ClientError), got
+    assert got.transient
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        ("anthropic", {}),
+        ("anthropic", anthropic(text(BID)) | {"usage": None}),
+        ("anthropic", anthropic({"type": "text", "text": None})),
+        ("anthropic", b'{"a":' * 100_000),
+        ("google", {}),
+        ("google", b"7"),
+        ("google", gemini({"text": 7})),
+        ("google", gemini({"text": BID}, finish="OTHER")),
+        ("openai-responses", {}),
+        ("openai-responses", responses(said('{"bi'), status="cancelled")),
+        ("openai-responses", responses(said('{"bi'), status="in_progress")),
+    ],
+)
+def test_what_is_no_completion_is_a_passing_failure(server, provider, body):
+    server.script = [(200, body)]
+    (got,) = run(client(MODELS[provider], server), ASK)
+    assert isinstance(got, ClientError), got
+    assert got.transient
+
+
 def test_a_provider_that_is_not_there():
     for name in MODELS.values():
         there = client_for(name, base_url="http://127.0.0.1:9/v1", api_key=KEY)

@@ -451,6 +451,7 @@ def test_a_prompt_never_recorded_is_a_clear_error():
         ({"memory": True}, BadParameter, "memory"),
         ({"max_attempts": 0}, BadParameter, "max_attempts"),
         ({"temperature": -1}, BadParameter, "temperature"),
+        ({"extra_body": {"x": {1}}}, BadParameter, "JSON values"),
         ({"max_tokens": 0}, BadParameter, "max_tokens"),
         ({"reading": "lax"}, UnknownName, "strict"),
         ({"persona": "selfihs"}, UnknownName, "did you mean 'selfish'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -26,11 +25,11 @@ from pydantic import (
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Sampling
 from llm_games.wrappers.clients.prices import Price
+from llm_games.wrappers.clients.secrets import SECRETIVE
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
 PAPERS = Path(__file__).parents[1] / "papers"
-SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
 
 
@@ -135,7 +134,7 @@ class ServerSettings(Settings):
     @classmethod
     def _no_secrets(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
         for name, value in (headers or {}).items():
-            if SECRET.search(name) and "env:" not in value:
+            if SECRETIVE.search(name) and "env:" not in value:
                 raise ValueError(f'keys are never written down: {name} = "env:VARIABLE" names one')
         return headers
 

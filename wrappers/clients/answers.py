@@ -9,8 +9,8 @@ from typing import Any
 
 from llm_games.wrappers.clients.base import Completion
 
-LONGEST_TEXT = 200_000
-"""Characters; a longer reply is cut, and counts as cut off."""
+LONGEST_TEXT = 2_000_000
+"""Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
 REPLY = "reply"
 """How the form of an answer is called where a server wants a name for it."""
 
@@ -18,12 +18,15 @@ LIMITS = ("max_completion_tokens", "max_tokens")
 """The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
 
 _FINISH = {
-    "length": "length max_tokens max_output_tokens model_length",
-    "refusal": "content_filter refusal safety recitation blocklist prohibited_content spii",
-    "broken": "error abort",
+    "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded",
+    "refusal": "content_filter refusal safety sensitive recitation blocklist prohibited_content "
+    "spii",
+    "broken": "error abort cancelled failed network_error insufficient_system_resource",
 }
 _ENDS = {word: kind for kind, words in _FINISH.items() for word in words.split()}
 
+_OF_ACCOUNTS = 401, 402, 403, 429
+"""Statuses that are about a key, money or pace, whatever the words say beside it."""
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|(context|prompt) (length|size|window|limit)"
     r"|context the overflows|(prompt|input) is too long|input token count.*exceeds"
@@ -82,6 +85,8 @@ def read(answer: Any, offered: Collection[str] = ()) -> Completion:
         else:  # the answer, in the form of a call
             texts.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
     text, refusal = "\n\n".join(filter(None, texts)), "".join(refusals)
+    if choice.get("finish_reason") is None and not (text or refusal or calls):
+        raise ValueError("neither a text nor how it ended")
     finish: Any = "refusal" if refusal else _ENDS.get(ended, "stop")
     return Completion(
         text=text[:LONGEST_TEXT],
@@ -161,14 +166,13 @@ def _tokens(usage: Any) -> dict[str, Any]:
 
     prompt, reply = count("prompt_tokens"), count("completion_tokens")
     thought = count("completion_tokens_details", "reasoning_tokens")
+    beside = max(0, count("total_tokens") - prompt - reply) if prompt else 0
     cached = count("prompt_tokens_details", "cached_tokens") or count("prompt_cache_hit_tokens")
-    if thought and count("total_tokens") == prompt + reply + thought:
-        reply += thought  # some count thoughts beside the reply
     return {
         "tokens_in": prompt,
-        "tokens_out": reply,
+        "tokens_out": reply + beside,  # some count thoughts beside the reply, in the total alone
         "tokens_cached": min(cached, prompt),
-        "tokens_reasoning": min(thought, reply),
+        "tokens_reasoning": min(max(thought, beside), reply + beside),
     }
 
 
@@ -178,7 +182,7 @@ class Stream:
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {}
         self._details: list[Any] = []
-        self._calls: dict[Any, dict[str, str]] = {}
+        self._calls: dict[str, dict[str, str]] = {}
         self._whole: dict[str, Any] = {}
         self.finish: Any = None
         """how it ended; None: it has not"""
@@ -214,7 +218,7 @@ class Stream:
     def _call(self, piece: Any) -> None:
         function = piece.get("function") if isinstance(piece, dict) else None
         if isinstance(function, dict):
-            call = self._calls.setdefault(piece.get("index"), {"name": "", "arguments": ""})
+            call = self._calls.setdefault(str(piece.get("index")), {"name": "", "arguments": ""})
             for name in call:
                 if isinstance(said := function.get(name), str):
                     call[name] += said
@@ -264,9 +268,9 @@ def said_by(answer: Any) -> dict[str, Any]:
     return {**said, "message": message, "loc": loc}
 
 
-def too_long(said: Mapping[str, Any]) -> bool:
+def too_long(status: int | None, said: Mapping[str, Any]) -> bool:
     """Return whether a refusal says that the prompt is too long for the model."""
-    return bool(_TOO_LONG.search(_all(said)))
+    return status not in _OF_ACCOUNTS and bool(_TOO_LONG.search(_all(said)))
 
 
 def broke(status: int | None, said: Mapping[str, Any]) -> bool:
@@ -274,14 +278,15 @@ def broke(status: int | None, said: Mapping[str, Any]) -> bool:
     return status == 402 or bool(_BROKE.search(_all(said)))
 
 
-def filtered(said: Mapping[str, Any]) -> bool:
+def filtered(status: int | None, said: Mapping[str, Any]) -> bool:
     """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it."""
-    return bool(_FILTERED.search(_all(said)))
+    of_call = status is None or (400 <= status < 500 and status not in _OF_ACCOUNTS)
+    return of_call and bool(_FILTERED.search(_all(said)))
 
 
 def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | None:
     """Name the one of the options `sent` that a server does not take, if it is for that."""
-    if status in (401, 402, 403, 429) or status > 500:
+    if status in _OF_ACCOUNTS or status > 500:
         return None
     text, param = said["message"], str(said.get("param") or "")
     found = {}

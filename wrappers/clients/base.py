@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -39,7 +40,7 @@ class Sampling:
     reasoning_effort: str | None = _setting(None, "a word such as low, medium or high", str)
     stop: Sequence[str] | None = _setting(None, "a list of texts", Sequence)
     extra_body: Mapping[str, Any] | None = _setting(
-        None, "a table of what else the server takes, such as {top_k = 5}", Mapping
+        None, "a table of JSON values that the server takes, such as {top_k = 5}", Mapping
     )
 
     def __post_init__(self) -> None:
@@ -54,6 +55,7 @@ class Sampling:
                 value = tuple(texts) if all(isinstance(t, str) for t in texts) else ()
             object.__setattr__(self, one.name, value)
             held = isinstance(value, how["kind"]) and not isinstance(value, bool)
+            held = held and (not isinstance(value, Mapping) or _is_json(value))
             held = held and all(getattr(operator, op)(value, x) for op, x in how["limits"].items())
             if value is not None and (not held or value in ("", [], ())):
                 raise BadParameter(f"{one.name} must be {how['allowed']}, got {value!r}")
@@ -61,6 +63,13 @@ class Sampling:
     def given(self) -> dict[str, Any]:
         """Return the options that are not left to the server."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def _is_json(value: Mapping[str, Any]) -> bool:
+    try:
+        return bool(json.dumps({**value}, allow_nan=False))
+    except (TypeError, ValueError):
+        return False
 
 
 USUAL = Sampling()

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 APPLICATION = 0x6C6C6D63
 """What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
+EDITION = 2
+"""Of the file: what was kept by an earlier one is of other keys and never found again."""
 MOST_EPISODES = 10_000
 """Episodes at the same time of which is known who has asked in their latest step."""
 _TABLE = """CREATE TABLE IF NOT EXISTS replies (
@@ -30,6 +32,8 @@ _TABLE = """CREATE TABLE IF NOT EXISTS replies (
   model TEXT NOT NULL,      -- as it was asked for
   answered TEXT NOT NULL,   -- as the server named itself
   text TEXT NOT NULL,
+  thoughts TEXT NOT NULL,
+  left_out TEXT NOT NULL,   -- JSON, see `Completion`
   created REAL NOT NULL     -- Unix time
 ) STRICT, WITHOUT ROWID"""
 
@@ -78,22 +82,30 @@ class ReplyCache:
                 raise CacheError(f"{self.path} is not a cache of replies: name another file")
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
+            if found and base.execute("PRAGMA user_version").fetchone()[0] < EDITION:
+                base.execute("DROP TABLE IF EXISTS replies")
+            base.execute(f"PRAGMA user_version = {EDITION}")
             base.execute(f"PRAGMA application_id = {APPLICATION}")
             base.execute(_TABLE)
 
     def get(self, key: bytes) -> Completion | None:
         """Return a reply; it takes no time and no tokens."""
-        query = "SELECT text, answered FROM replies WHERE key = ?"
+        query = "SELECT text, answered, thoughts, left_out FROM replies WHERE key = ?"
         with self._translated():
             row = self._database.execute(query, (key,)).fetchone()
-        return None if row is None else Completion(text=row[0], model=row[1])
+        if row is None:
+            return None
+        text, model, thoughts, left_out = row
+        return Completion(text, model=model, thoughts=thoughts, left_out=json.loads(left_out))
 
     def put(self, key: bytes, source: str, model: str, completion: Completion) -> None:
         """Keep a reply."""
-        text = completion.text.encode(errors="replace").decode()  # no halves of characters
-        row = (key, source, model, completion.model, text, time.time())
+        said = (completion.text, completion.thoughts)
+        whole = [text.encode(errors="replace").decode() for text in said]  # no half characters
+        left_out = json.dumps(completion.left_out)
+        row = (key, source, model, completion.model, *whole, left_out, time.time())
         with self._translated():
-            self._database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._database.execute(f"INSERT OR REPLACE INTO replies VALUES (?{', ?' * 7})", row)
 
     def rank(self, asked: bytes, who: Who) -> int:
         """Return how many others had asked the same in this step when `who` first did."""
@@ -142,17 +154,23 @@ class Cache(Layer):
 
     Only whole replies are kept: no failure, no refusal, none that was cut off, and none at a
     temperature above 0, unless `always`. Requests are the same if model, source (the server's
-    address or the model's folder), messages, schema, tools, sampling and draw are. Who asks makes
-    no difference. A draw is an episode's seed, a step, and how many asked the same in it before, so
-    that each draw of a mixed strategy stays one of its own until that episode is played again; of a
-    request outside of games it is the seed. `hits` and `misses` count.
+    address or the model's folder), messages, schema, tools, sampling, the client's ways of asking
+    (`how`) and draw are. Who asks makes no difference. A draw is an episode's seed, a step, and how
+    many asked the same in it before, so that each draw of a mixed strategy stays one of its own
+    until that episode is played again; of a request outside of games it is the seed. `hits` and
+    `misses` count.
     """
 
     def __init__(
-        self, client: Client, file: ReplyCache, source: str = "", always: bool = False
+        self,
+        client: Client,
+        file: ReplyCache,
+        source: str = "",
+        always: bool = False,
+        how: str = "",
     ) -> None:
         super().__init__(client)
-        self.file, self.source, self.always = file, source, always
+        self.file, self.source, self.always, self.how = file, source, always, how
         self.hits = self.misses = 0
 
     async def complete(self, request: Request) -> Completion:
@@ -187,8 +205,8 @@ class Cache(Layer):
             "schema": request.schema(),
             "tools": request.tools,
             "sampling": request.sampling.given(),
+            "how": self.how,
         }
-        asked |= {"tools": request.tools} if request.tools else {}
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         chat, who = hashlib.sha256(text.encode()).digest(), request.who
         draw = [who.seed, who.step, self.file.rank(chat, who)] if who.run else [request.seed]

@@ -29,7 +29,8 @@ FIRST_CALLS, FIRST_SHARE, FIRST_ROOM = 4, 8, 256
 """Until a model's first reply: so many calls in flight, each with such a part of what is left, but
 at least so many tokens for its reply."""
 SLACK = 16
-"""Tokens by which a server may count a reply that it cuts otherwise than its limit."""
+"""Tokens by which a server may count a reply that it cuts otherwise than its limit; a tenth less,
+too, as some count no marks of thoughts or calls."""
 
 
 class Metered(Layer):
@@ -78,7 +79,8 @@ class Metered(Layer):
                 room = self._less(guard, cut, error)
                 continue
             counted = completion.tokens_out or guard
-            if not guard or completion.finish != "length" or not 0 <= counted - guard <= SLACK:
+            at_guard = 0.9 * guard - SLACK <= counted <= guard + SLACK
+            if not (guard and completion.finish == "length" and at_guard):
                 return completion
             cut, room = guard, 4 * guard
 
@@ -95,11 +97,10 @@ class Metered(Layer):
             self.ledger.release(self.name, seat, most)
 
     def _spent(self, request: Request, answer: Completion) -> Usage:
-        """Return what a completion cost; where the server counts nothing, what it may have cost."""
-        into, out = answer.tokens_in, answer.tokens_out
-        if not into and not out:
-            into = self.estimator.tokens_in(request)
-            out = tokens_of(answer.text + answer.thoughts)
+        """Return what a completion cost; what the server does not count, it may have cost."""
+        said = answer.text + answer.thoughts + (str(answer.tool_calls) if answer.tool_calls else "")
+        into = answer.tokens_in or self.estimator.tokens_in(request)
+        out = answer.tokens_out or tokens_of(said)
         parts = min(answer.tokens_cached, into), min(answer.tokens_reasoning, out)
         money = self.price.of(into, out, *parts) if self.price else Decimal(0)
         return Usage(1, 0, into, out, answer.latency, money, *parts)
@@ -201,22 +202,29 @@ class Metered(Layer):
 def price_of(client: Client, ledger: Ledger) -> Price | None:
     """Return what a client's model costs, in a ledger's prices or listed; None: nobody says.
 
+    A listed price is of one server: elsewhere a model of that name has a price of its own, which is
+    kept by ``NAME at ADDRESS``.
+
     Raises:
         BadParameter: there is a budget of money and no price for the model.
     """
-    name = client.name
-    if name not in ledger.prices:
-        at = str(getattr(client, "base_url", "") or ""), str(getattr(client, "provider", "") or "")
-        found = listed(name, *at)
-        if found is None and ledger.limited("money"):
-            known = "" if find_spec("genai_prices") else "; pip install genai-prices has a list"
-            raise BadParameter(
-                f'a budget of money needs the price of {name!r}: [prices."{name}"] input = …, '
-                f"output = … for each million tokens (0 if it costs nothing){known}"
-            )
-        if found is not None:
-            ledger.prices[name] = found
-    return ledger.prices.get(name)
+    name, url = client.name, str(getattr(client, "base_url", "") or "")
+    key, price = name, ledger.prices.get(name)
+    if price and not price.holds(url):
+        key = f"{name} at {url}"
+        price = ledger.prices.get(key)
+    if price is not None:
+        return price
+    found = listed(name, url, str(getattr(client, "provider", "") or ""))
+    if found is not None:
+        ledger.prices[key] = found
+    elif ledger.limited("money"):
+        known = "" if find_spec("genai_prices") else "; pip install genai-prices has a list"
+        raise BadParameter(
+            f'a budget of money needs the price of {key!r}: [prices."{key}"] input = …, '
+            f"output = … for each million tokens (0 if it costs nothing){known}"
+        )
+    return found
 
 
 def _guarded(request: Request, guard: int) -> Request:

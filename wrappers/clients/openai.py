@@ -28,7 +28,7 @@ from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.answers import LIMITS
 from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
-from llm_games.wrappers.clients.secrets import Secret
+from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 log = logging.getLogger(__name__)
 
@@ -143,11 +143,11 @@ class OpenAIClient:
             if status is None:
                 return self._read(answer, body, left_out, time.perf_counter() - began)
             said = answers.said_by(answer)
-            if answers.filtered(said):
-                words = self._masked(said["message"])
-                return Completion("", "refusal", 0, 0, 0.0, self.model, refusal=words)
+            if answers.filtered(status, said):
+                return self._filtered(said["message"], left_out, time.perf_counter() - began)
             optional = self._optional(body)
-            name = None if answers.too_long(said) else answers.refused(status, said, optional)
+            long = answers.too_long(status, said)
+            name = None if long else answers.refused(status, said, optional)
             if name is None:
                 return self._failure(status, said, headers)
             self._leave_out(_form(request) if name == "response_format" else name)
@@ -245,6 +245,8 @@ class OpenAIClient:
                 raise
             except openai.APIError as error:  # told in the stream
                 return got.status_code, {"error": error.body}, got.headers
+            except (ValueError, RecursionError):  # no JSON
+                return got.status_code, b"", got.headers
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
 
     def _account(self) -> Any:
@@ -258,7 +260,7 @@ class OpenAIClient:
     def _opened(self) -> Any:
         import openai
 
-        http = connections(self.timeout)
+        http = connections(self.base_url, self.timeout)
         account = openai.AsyncOpenAI(
             api_key=self._key.reveal() if self._key else "none",
             base_url=self.base_url,
@@ -288,9 +290,9 @@ class OpenAIClient:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
             got,
-            text=self._masked(got.text),
-            thoughts=self._masked(got.thoughts),
-            refusal=self._masked(got.refusal),
+            text=self._masked(got.text, reply=True),
+            thoughts=self._masked(got.thoughts, reply=True),
+            refusal=self._masked(got.refusal, reply=True),
             model=self._shown(got.model or self.model),
             latency=latency,
             left_out=left_out,
@@ -304,10 +306,20 @@ class OpenAIClient:
         )
 
     def _unreached(self, error: Exception) -> ClientError:
+        cause = _cause(error)
+        if isinstance(cause, ClientError):
+            return ClientError(str(cause))
         return ClientError(
-            f"cannot reach {self.base_url} ({self._shown(_cause(error))}): check that the "
-            "server is running, that base_url is right, and the network",
+            f"cannot reach {self.base_url} ({self._shown(str(cause) or type(cause).__name__)}): "
+            "check that the server is running, that base_url is right, and the network",
             transient=True,
+        )
+
+    def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
+        """Return the outcome of a call that a filter of prompts declined."""
+        words = self._masked(words, reply=True)
+        return Completion(
+            "", "refusal", 0, 0, latency, self.model, refusal=words, left_out=left_out
         )
 
     def _broken(self, what: str) -> ClientError:
@@ -316,7 +328,7 @@ class OpenAIClient:
     def _failure(self, status: int, said: Mapping[str, Any], headers: Any) -> ClientError:
         """Say what the server refused and what to do about it."""
         fault = f"{self.base_url} refused with status {status}: {self._shown(said['message'])}"
-        if answers.too_long(said):
+        if answers.too_long(status, said):
             return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
         broke = answers.broke(status, said)
         busy = (status in (408, 409, 425, 429) or status >= 500) and not broke
@@ -337,9 +349,10 @@ class OpenAIClient:
             status=status,
         )
 
-    def _masked(self, text: str) -> str:
+    def _masked(self, text: str, reply: bool = False) -> str:
+        """Mask secrets; in a `reply` only those that it cannot hold by chance."""
         for secret in self._secrets:
-            text = secret.redact(text)
+            text = text if reply and secret.plain else secret.redact(text)
         return text
 
     def _shown(self, text: str) -> str:
@@ -382,16 +395,31 @@ def _form(request: Request) -> str:
 # -- connections ----------------------------------------------------------------------------------
 
 
-def connections(timeout: float) -> Any:
-    """Open connections for one event loop; the limit of time is on connecting alone."""
+def connections(base_url: str, timeout: float) -> Any:
+    """Open connections for one event loop; the limit of time is on connecting alone.
+
+    What is sent, keys among it, goes to no other server, wherever one sends calls to.
+    """
     import httpx2
     import openai
+
+    home = httpx2.URL(base_url)
+
+    async def stay(asked: Any) -> None:
+        to = asked.url
+        if to.host != home.host or (to.port != home.port and to.scheme != "https"):
+            raise ClientError(
+                f"{base_url} sends calls on to {to.scheme}://{to.netloc.decode()}: "
+                "give the address there as base_url if keys and prompts may go there"
+            )
 
     for name in ("httpx2", "openai"):  # a line for each call is too much
         library = logging.getLogger(name)
         library.setLevel(library.level or logging.WARNING)
     return openai.DefaultAioHttpClient(
         verify=_trusted(),
+        trust_env=not is_loopback(base_url),  # no proxy reaches a server on this machine
+        event_hooks={"request": [stay]},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no call knows of another
         limits=httpx2.Limits(max_connections=MOST_AT_ONCE),
         timeout=httpx2.Timeout(None, connect=min(timeout, CONNECT)),
@@ -471,25 +499,29 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
         before, mark, name = value.partition("env:")
         if mark:
             hidden.append(Secret.from_environment(name))
+        elif value.strip() and SECRETIVE.search(header):
+            hidden.append(Secret(value.split()[-1], f"the header {header}"))
         found[header] = before + hidden[-1].reveal() if mark else value
     return found, hidden
 
 
-def _cause(error: BaseException) -> str:
-    """Return the words of the lowest error that led to this one."""
+def _cause(error: BaseException) -> BaseException:
+    """Return the lowest error that led to this one."""
     while (below := error.__cause__ or error.__context__) is not None:
         error = below
-    return str(error) or type(error).__name__
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long the server asks to wait: milliseconds, seconds or a date."""
+    """Read how long the server asks to wait: milliseconds, seconds or a date by its own clock."""
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)
         value = headers.get("retry-after", "")
         if re.fullmatch(r"[0-9.]{1,12}", value):
             return float(value)
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+        told = headers.get("date")
+        now = parsedate_to_datetime(told) if told else datetime.now(UTC)
+        return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
     except (TypeError, ValueError):
         return None

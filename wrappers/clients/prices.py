@@ -54,6 +54,11 @@ class Price:
             longer=self.longer and self.longer.highest(),
         )
 
+    def holds(self, url: str) -> bool:
+        """Return whether it is a price at this server: a listed one is of one server only."""
+        source, _, server = self.source.partition(" for ")
+        return not source.startswith("genai-prices ") or server in ("", url)
+
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, as a run's configuration holds it."""
         values = {k: float(v) if isinstance(v, Decimal) else v for k, v in vars(self).items()}
@@ -82,7 +87,8 @@ def listed(name: str, url: str = "", provider: str = "") -> Price | None:
     for one in tried:
         with suppress(LookupError):
             found: Any = genai_prices.calc_price(genai_prices.Usage(), **one).model_price  # type: ignore[call-overload]
-            return _read(found, f"genai-prices {genai_prices.__version__}")
+            source = f"genai-prices {genai_prices.__version__}{url and f' for {url}'}"
+            return _read(found, source)
     return None
 
 

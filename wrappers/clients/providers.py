@@ -88,6 +88,8 @@ _WRITTEN = {
     "response_format": "format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
+_UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
+"""What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
 _NAMES = {"stop": "stop_sequences", "reasoning_effort": "thinking"}
 """What pydantic-ai calls them."""
@@ -171,14 +173,17 @@ class ProviderClient(OpenAIClient):
             except TimeoutError:
                 return self._late()
             except faults.ContentFilterError as error:
-                return Completion("", "refusal", model=self.model, refusal=self._masked(str(error)))
-            except faults.UnexpectedModelBehavior as error:
-                return self._broken(f"sent no completion ({self._shown(str(error))})")
+                left_out = self._left_out(request, b"".join(sent[-1:]))
+                return self._filtered(str(error), left_out, time.perf_counter() - began)
             except (faults.ModelAPIError, faults.UserError) as error:
                 fault = error
+            except (faults.UnexpectedModelBehavior, *_UNREADABLE) as error:
+                said = f"{type(error).__name__}: {error}"
+                return self._broken(f"sent no completion ({self._shown(said)})")
             name = self._refused_by(fault, options)
             if name is None:
-                return self._fault(fault)
+                left_out = self._left_out(request, b"".join(sent[-1:]))
+                return self._fault(fault, left_out, time.perf_counter() - began)
             self._leave_out(name)
 
     def _wanted(self, request: Request) -> dict[str, Any]:
@@ -247,8 +252,8 @@ class ProviderClient(OpenAIClient):
 
         # Completions say what was left out.
         warnings.filterwarnings("ignore", ".* not supported (by|when)", UserWarning)
-        http = connections(self.timeout)
-        http.event_hooks = {"request": [keep]}
+        http = connections(self.base_url, self.timeout)
+        http.event_hooks["request"].append(keep)
         key = self._key.reveal() if self._key else "none"
 
         def provider(name: str) -> Any:
@@ -276,18 +281,24 @@ class ProviderClient(OpenAIClient):
                 texts.append(part.args_as_json_str())
         thoughts = "".join(part.content or "" for part in parts.get("thinking", ()))
         ends = {"length": "length", "content_filter": "refusal"}
+        # Elsewhere an "error" is the model's own, such as a call that is malformed.
+        failed = got.finish_reason == "error" and self.provider == "openai-responses"
+        if got.finish_reason is None or failed:
+            raise ValueError(f"it ended with {got.finish_reason!r}")
         usage = got.usage
         details = usage.details
         thought = details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0
-        finish: Any = ends.get(got.finish_reason or "", "stop")
+        text = "".join(texts)
+        whole = len(text) <= answers.LONGEST_TEXT
+        finish: Any = ends.get(got.finish_reason, "stop") if whole else "length"
         return Completion(
-            text=self._masked("".join(texts)[: answers.LONGEST_TEXT]),
+            text=self._masked(text[: answers.LONGEST_TEXT], reply=True),
             finish=finish,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             latency=latency,
             model=self._shown(got.model_name or self.model),
-            thoughts=self._masked(thoughts[: answers.LONGEST_TEXT]),
+            thoughts=self._masked(thoughts[: answers.LONGEST_TEXT], reply=True),
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
             tokens_reasoning=min(thought, usage.output_tokens),
@@ -298,16 +309,17 @@ class ProviderClient(OpenAIClient):
         """Name the option that was refused, by the provider or by pydantic-ai for it."""
         optional = self._optional({**options, **options.get("extra_body", {})})
         status, said = getattr(fault, "status_code", 400), _said(fault)
-        if answers.too_long(said) or answers.filtered(said):
+        if answers.too_long(status, said) or answers.filtered(status, said):
             return None
         return answers.refused(status, said, optional)
 
-    def _fault(self, fault: Any) -> Completion | ClientError:
+    def _fault(
+        self, fault: Any, left_out: list[str] | None, latency: float
+    ) -> Completion | ClientError:
         """Say what failed."""
         said, status = _said(fault), getattr(fault, "status_code", None)
-        if answers.filtered(said):
-            words = self._masked(said["message"])
-            return Completion("", "refusal", model=self.model, refusal=words)
+        if answers.filtered(status, said):
+            return self._filtered(said["message"], left_out, latency)
         if status is not None:
             headers = dict(getattr(fault, "headers", None) or {})
             failure = self._failure(status, said, headers)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from llm_games.wrappers.clients.base import ClientError
 
 MASK = "[key]"
-SHORTEST = 8
-"""Characters: what is shorter, such as a local server's ``token`` or ``none``, is no secret, and to
-mask it would break replies that have the word (``{"tokens_contributed": 5}``)."""
+SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
+"""How headers are called whose values never show."""
 
 
 class Secret:
@@ -53,9 +53,14 @@ class Secret:
         """Return the string itself, for the call that needs it."""
         return self._value
 
+    @property
+    def plain(self) -> bool:
+        """Return whether a text may hold it by chance, as one given to a server that wants any."""
+        return len(self._value) < 8 or (self._value.isalpha() and len(self._value) < 16)
+
     def redact(self, text: str) -> str:
-        """Mask the secret wherever a text holds it, unless it is short (`SHORTEST`)."""
-        return text if len(self._value) < SHORTEST else text.replace(self._value, MASK)
+        """Mask the secret wherever a text holds it."""
+        return text.replace(self._value, MASK)
 
     def __repr__(self) -> str:
         return f"Secret({self.source})"

@@ -73,7 +73,9 @@ def dress(
     if cache and shared.use_cache and shared.replies is None:
         shared.replies = ReplyCache(default_path())
     if cache is not False and shared.use_cache and shared.replies is not None:
-        dressed = Cache(dressed, shared.replies, source, always=bool(cache))
+        how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
+        how += sorted(getattr(client, "leave_out", ()))
+        dressed = Cache(dressed, shared.replies, source, bool(cache), " ".join(how))
     return dressed
 
 
