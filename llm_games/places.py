@@ -64,7 +64,7 @@ _DOUBT = _words(
 _UNREAL = _words(
     r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|were I|had I|e\.g|example|instance|such as|"
     r"something like|template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|"
-    r"hätte\w*|si)\b",
+    r"hätte\w*)\b",
     r"\b(?:I|we)\b[^,;]{0,30}\b(?:not|never)\b",
     r"(?<!as )\b(?:before|old|last round|yesterday|initial\w*)\W*$",
     "если|如果|假如|もし",
