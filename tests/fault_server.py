@@ -78,6 +78,10 @@ FATAL = {  # what no waiting helps against, and what is said of it
     "forbidden": (http(403, error("not yours")), "may not use"),
     "no such model": (http(404, error("no such model")), "check the model's name"),
     "unknown": (http(400, error("I do not like it")), "I do not like it"),
+    "another server": (
+        http(307, b"", "location: http://127.0.0.1:9/v1\r\n"),
+        "sends calls on to http://127.0.0.1:9",
+    ),
 }
 STATUSES = (408, 409, 425, 429, 500, 501, 502, 503, 504, 507, 520, 522, 524, 529, 599)
 WISHES = {
@@ -129,7 +133,6 @@ FAULTS = {  # what brings no completion now, and may later
     "reset in the body": [http(200, OK[:50], length=5000), 0.01, RESET],
     "a head without end": [b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000, CLOSED],
     "not HTTP": [b"220 mail.example.org ESMTP\r\n" * 3, CLOSED],
-    "elsewhere, where nobody is": [http(307, b"", "location: http://127.0.0.1:9/v1\r\n")],
     "elsewhere for ever": [http(307, b"", "location: /v1/loop\r\n")],
     "no answer": [3600.0],
     "no end": [http(200, OK[:50], length=5000), 3600.0],
