@@ -96,7 +96,7 @@ class Retry(Layer):
             if not error.transient or not self.max_wait:
                 raise
             failure = error
-        with self.waits.on(self.server, self.max_wait) as wait:
+        with self.waits.on(self.server, self._patience(request, failure)) as wait:
             return await self._again(request, failure, wait)
 
     async def _again(self, request: Request, failure: ClientError, wait: Wait) -> Completion:
@@ -120,11 +120,16 @@ class Retry(Layer):
             took = 0.0 if failure.limited else time.monotonic() - began
             waited = max(waited + pause + took, failure.waited)
 
+    def _patience(self, request: Request, failure: ClientError) -> float:
+        """Return the seconds that a call waits at most: a greeting few, unless it is limited."""
+        hasty = request.kind == "greeting" and not failure.limited
+        return min(self.max_wait, GREETING) if hasty else self.max_wait
+
     def _pause(self, request: Request, failure: ClientError, tries: int, waited: float) -> float:
         """Return the seconds until the next try; raise the failure if they are too many."""
-        most, why = self.max_wait, f"max_wait = {self.max_wait:g} allows no more"
-        if request.kind == "greeting" and not failure.limited and most > GREETING:
-            most, why = GREETING, "a greeting waits no longer"
+        most = self._patience(request, failure)
+        whole = most == self.max_wait
+        why = f"max_wait = {most:g} allows no more" if whole else "a greeting waits no longer"
         left, asked = most - waited, failure.retry_after or 0.0
         if asked <= left and left > 0:
             return min(left, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
