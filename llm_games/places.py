@@ -57,7 +57,7 @@ _DOUBT = _words(
     r"candidates?|ideas?|draft\w*|initial\w*|consider(?:ed|ing)?|i thought|thought (?:about|of)|"
     r"tempt\w*|were|had|before:|wenn|falls|wäre\w*|würde\w*|hätte\w*|vielleicht|si|peut-être|quizás|"
     r"previous\w*|earlier|next|yesterday|expect\w*|predict\w*|assum\w+|highest|lowest|minimum|"
-    r"maximum|average|winning|asked|want me|too)\b",
+    r"maximum|average|winning|(?<!you )asked|want me|too)\b",
     "если|если бы|может быть|如果|假如|也许|可能|もし",
     r"n['’]t\b|(?<!\bI )\bwould\b(?! like| be)|(?<!\bas )(?<!\bas in )(?<!\bas in the )\blast\b",
 )
@@ -65,7 +65,7 @@ _UNREAL = _words(
     r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|were I|had I|e\.g|example|instance|such as|"
     r"something like|template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|"
     r"hätte\w*)\b",
-    r"\b(?:I|we)\b[^,;]{0,30}\b(?:not|never)\b",
+    r"\b(?:I|we)(?: \w+){0,2} (?:not|never)\b",
     r"(?<!as )\b(?:before|old|last round|yesterday|initial\w*)\W*$",
     "если|如果|假如|もし",
 )
@@ -84,7 +84,7 @@ _ACTS = (
 )
 _OTHERS = _words(
     rf"^\W*{_SOMEBODY}\W*$",
-    rf"^(?!.*\b(?:I|my)\b).*{_SOMEBODY}\W{{0,5}}[:=→]\W*$",
+    rf"^(?!.*\b(?:I|my|is)\b).*{_SOMEBODY}\W{{0,5}}[:=→]\W*$",
     rf"(?:{_SOMEBODY}['’]s?|\b(?:his|hers?|theirs?))\b(?:\W{{1,3}}\w+){{0,4}}\W*$",
     rf"{_SOMEBODY}(?:\W{{1,3}}(?!I\b|my\b)\w+){{0,3}}\W{{1,3}}{_ACTS}\b(?:\W{{1,3}}\w+){{0,2}}\W*$",
 )
@@ -97,6 +97,7 @@ _DOUBT_BEHIND = _words(
     r"^\W{0,5}(?:if|unless|were I|had I|provided|was|is what (?!I\b))\b",
     rf"^\W{{0,5}}(?:(?:by|from|of|says?|said) )?{_SOMEBODY}",
 )
+_SINCE = _words(r"\W{0,5}(?:because|since)\b")
 _OWN = _words(
     r"\b(?:I|my|me|mine|we|our|us|so|then|thus|here|ich|mein\w*|je|mon|ma|yo|mi|eu|io|я|мой)\b",
     "我|私",
@@ -153,6 +154,8 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     if _MINE.match(line):
         return MARKED
     if not sentence:
+        if not differ and _SINCE.match(after):
+            return PLAIN
         return QUOTED if _doubtful(_SENTENCE.split(after + " ")[0], True) else PLAIN
     scope = clause if _CONNECTED.match(clause) else sentence
     own = whole and _OWN.search(sentence) and not _doubtful(scope, differ)
