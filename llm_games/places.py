@@ -50,21 +50,22 @@ _MARKED = _words(
     r"^(?:therefore|thus|hence|in conclusion)\W*$",
 )
 _MINE = _words(r"\W{0,5}(?:is|as|that is|that's) (?:my|the final|our)\b")
+_IMAGINED = (
+    r"if|unless|suppos\w+|imagin\w+|hypothe\w+|e\.g|example|instance|such as|something like|"
+    r"template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|hätte\w*"
+)
 _DOUBT = _words(
-    r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|could|might|may|maybe|perhaps|probably|never|"
-    r"not|cannot|neither|nor|either|instead of|rather than|e\.g|example|instance|such as|"
-    r"something like|template|of (?:this|the) form|well-formed|options?|alternative\w*|scenario|"
-    r"candidates?|ideas?|draft\w*|initial\w*|consider(?:ed|ing)?|i thought|thought (?:about|of)|"
-    r"tempt\w*|were|had|before:|wenn|falls|wäre\w*|würde\w*|hätte\w*|vielleicht|si|peut-être|quizás|"
+    rf"\b(?:{_IMAGINED}|could|might|may|maybe|perhaps|probably|never|not|cannot|neither|nor|either|"
+    r"instead of|rather than|options?|alternative\w*|scenario|candidates?|ideas?|initial\w*|"
+    r"consider(?:ed|ing)?|i thought|thought (?:about|of)|tempt\w*|were|had|before:|würde\w*|"
+    r"vielleicht|si|peut-être|quizás|"
     r"previous\w*|earlier|next|yesterday|expect\w*|predict\w*|assum\w+|highest|lowest|minimum|"
     r"maximum|average|winning|(?<!you )asked|want me|too)\b",
     "если|если бы|может быть|如果|假如|也许|可能|もし",
     r"n['’]t\b|(?<!\bI )\bwould\b(?! like| be)|(?<!\bas )(?<!\bas in )(?<!\bas in the )\blast\b",
 )
 _UNREAL = _words(
-    r"\b(?:if|unless|suppos\w+|imagin\w+|hypothe\w+|were I|had I|e\.g|example|instance|such as|"
-    r"something like|template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|"
-    r"hätte\w*)\b",
+    rf"\b(?:{_IMAGINED}|were I|had I)\b",
     r"\b(?:I|we)(?: \w+){0,2} (?:not|never)\b",
     r"(?<!as )\b(?:before|old|last round|yesterday|initial\w*)\W*$",
     "если|如果|假如|もし",
@@ -143,13 +144,14 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
         return PLAIN  # what stands before it does not lead it in
     short = len(clause.split()) < 2
     short = short and not (_GIVEN.match(sentence) or _CONNECTED.match(clause))
+    lead = sentence if short or polite else clause
     led = sentence.endswith((":", "：", "=", "->", "→"))
     alone = led or not _plain(text[max(0, begin - WINDOW) : begin].rsplit("\n", 1)[-1])
     if alone and not differ and len(text) - end < WINDOW and not _plain(text[end:]):
         # With it a reply comes to its end: doubts about the game are none about the answer.
-        unreal = _UNREAL.search(sentence if short or polite else clause)
+        unreal = _UNREAL.search(lead)
         return QUOTED if unreal or _OTHERS.search(clause) else PLAIN
-    if _doubtful(sentence if short or polite else clause, differ):
+    if _doubtful(lead, differ):
         return QUOTED
     if _MINE.match(line):
         return MARKED

@@ -212,11 +212,10 @@ class Remembering:
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
         """Return what is kept of an answer."""
         last, kept = attempts[-1], ""
-        _, said = split_thoughts(last.text, last.finish)
         if reply.outcome == "valid":
             kept = question.reply(reply.action)
         if self.remember == "replies":
-            kept = said.strip() or kept
+            kept = split_thoughts(last.text, last.finish)[1].strip() or kept
         if kept and last.thoughts.strip() and self.thoughts == "keep":
             return f"<think>\n{last.thoughts.strip()}\n</think>\n\n{kept}"
         return kept

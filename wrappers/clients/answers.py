@@ -288,6 +288,8 @@ def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | 
     """Name the one of the options `sent` that a server does not take, if it is for that."""
     if status in _OF_ACCOUNTS or status > 500:
         return None
+    if too_long(status, said) or filtered(status, said):  # whatever else the words hold
+        return None
     text, param = said["message"], str(said.get("param") or "")
     found = {}
     for name in sent:

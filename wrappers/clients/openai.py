@@ -145,9 +145,7 @@ class OpenAIClient:
             said = answers.said_by(answer)
             if answers.filtered(status, said):
                 return self._filtered(said["message"], left_out, time.perf_counter() - began)
-            optional = self._optional(body)
-            long = answers.too_long(status, said)
-            name = None if long else answers.refused(status, said, optional)
+            name = answers.refused(status, said, self._optional(body))
             if name is None:
                 return self._failure(status, said, headers)
             self._leave_out(_form(request) if name == "response_format" else name)

@@ -309,8 +309,6 @@ class ProviderClient(OpenAIClient):
         """Name the option that was refused, by the provider or by pydantic-ai for it."""
         optional = self._optional({**options, **options.get("extra_body", {})})
         status, said = getattr(fault, "status_code", 400), _said(fault)
-        if answers.too_long(status, said) or answers.filtered(status, said):
-            return None
         return answers.refused(status, said, optional)
 
     def _fault(
