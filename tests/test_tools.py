@@ -438,16 +438,22 @@ def test_a_run_with_tools_is_recorded_and_plays_again(tmp_path, registry):
     assert done.completions == len(rows)
 
 
-def test_a_stopped_run_with_tools_ends_as_if_it_never_had_been(tmp_path, registry):
-    expected, count = played(tmp_path / "a.db", answer), 0
+def dying(answers):
+    """Answer as another one does 25 times, but for greetings; then the server is gone."""
+    count = 0
 
     def dies(request):
         nonlocal count
         count += request.question is not None
         if count > 25:
             raise ClientError("the server is gone")
-        return answer(request)
+        return answers(request)
 
+    return dies
+
+
+def test_a_stopped_run_with_tools_ends_as_if_it_never_had_been(tmp_path, registry):
+    expected, dies = played(tmp_path / "a.db", answer), dying(answer)
     path = tmp_path / "b.db"
     with pytest.raises(RunStopped):
         played(path, dies, max_tables=1)
@@ -632,7 +638,7 @@ def natively(request):
 
 def test_a_run_with_native_calls_is_recorded_and_plays_again_and_goes_on(tmp_path, registry):
     path, other = tmp_path / "a.db", tmp_path / "b.db"
-    expected, count = played(path, natively), 0
+    expected = played(path, natively)
     with Records.open_readonly(path) as records:
         rows = [row for e in records.episodes() for row in records.attempts(e.id)]
         done = replay(records)
@@ -640,15 +646,8 @@ def test_a_run_with_native_calls_is_recorded_and_plays_again_and_goes_on(tmp_pat
     assert {(row.outcome, row.detail) for row in rows} >= {("tool", ""), ("tool", "bad_call")}
     assert done.differences == ()
 
-    def dies(request):
-        nonlocal count
-        count += request.question is not None
-        if count > 25:
-            raise ClientError("the server is gone")
-        return natively(request)
-
     with pytest.raises(RunStopped):
-        played(other, dies, max_tables=1)
+        played(other, dying(natively), max_tables=1)
     asking(natively)
     plan = plan_of()
     play_run(lambda: Store.open(other), plan, players(plan))

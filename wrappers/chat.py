@@ -4,23 +4,46 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 Message = dict[str, str]
 """``{"role": "system" | "user" | "assistant" | "tool", "content": …}``"""
+T = TypeVar("T")
 
 
-class Chat(Sequence[Message]):
-    """Messages in order: those `before`, and the last one (None: it is empty). Never changed.
+class Grown(Generic[T]):
+    """A list that is never changed: what was `before`, and the `last` (None: it is empty)."""
 
-    Chats are equal if their messages are. `size` is the bytes of all contents together.
-    """
+    __slots__ = ("_length", "before", "last")
 
-    __slots__ = ("_digest", "_length", "before", "last", "size")
-
-    def __init__(self, before: Chat | None = None, last: Message | None = None) -> None:
+    def __init__(self, before: Self | None, last: T | None) -> None:
         self.before, self.last = before, last
         self._length: int = 0 if before is None else before._length + 1
+
+    def nodes(self) -> Iterator[Self]:
+        """Yield the lists that it grew through, from the longest (itself) to the shortest."""
+        node: Self | None = self
+        while node is not None and node.before is not None:
+            yield node
+            node = node.before
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return reversed([node.last for node in self.nodes() if node.last is not None])
+
+
+class Chat(Grown[Message], Sequence[Message]):
+    """Messages in order. Chats are equal if their messages are.
+
+    `size` is the bytes of all contents together.
+    """
+
+    __slots__ = ("_digest", "size")
+
+    def __init__(self, before: Chat | None = None, last: Message | None = None) -> None:
+        super().__init__(before, last)
         content = "" if last is None else last["content"]
         self.size: int = (before.size if before else 0) + len(content.encode(errors="replace"))
         self._digest = b""
@@ -52,20 +75,6 @@ class Chat(Sequence[Message]):
             said = f"{chat.last['role']}\0{chat.last['content']}".encode(errors="surrogatepass")
             chat._digest = name = hashlib.sha256(name + said).digest()[:16]
         return name
-
-    def nodes(self) -> Iterator[Chat]:
-        """Yield the chats that it grew through, from the longest (itself) to the shortest."""
-        chat: Chat | None = self
-        while chat is not None and chat.before is not None:
-            yield chat
-            chat = chat.before
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[Message]:
-        found = [chat.last for chat in self.nodes() if chat.last is not None]
-        return reversed(found)
 
     @overload
     def __getitem__(self, index: int) -> Message: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Question
 from llm_games.replies import Reply, split_thoughts
-from llm_games.wrappers.chat import Chat, Message
+from llm_games.wrappers.chat import Chat, Grown, Message
 from llm_games.wrappers.policy import Attempt
 
 ALL = float("inf")
@@ -37,21 +37,22 @@ class Exchange(NamedTuple):
     """what was asked for, as in `Attempt`"""
 
 
-class Dialogue:
+class Dialogue(Grown[Exchange]):
     """Exchanges in order, as a persistent list, and the `chat` that they make after the rules.
 
     One more exchange costs its own text only. Those without an answer are `heard`: their texts join
     what is told next. `moves` counts the exchanges about moves, `size` the bytes of all.
     """
 
-    __slots__ = ("_length", "before", "chat", "heard", "last", "moves", "rules", "size")
+    __slots__ = ("chat", "heard", "moves", "rules", "size")
 
     def __init__(
         self, rules: Chat, before: Dialogue | None = None, last: Exchange | None = None
     ) -> None:
-        self.rules, self.before, self.last = rules, before, last
+        super().__init__(before, last)
+        self.rules = rules
         self.chat, self.heard = rules, ""
-        self.moves = self.size = self._length = 0
+        self.moves = self.size = 0
         if before is not None and last is not None:
             self.chat, self.heard = before.chat, joined(before.heard, last.told)
             if last.answer:
@@ -60,7 +61,6 @@ class Dialogue:
                 self.heard = ""
             self.moves = before.moves + (last.kind == "move")
             self.size = before.size + sum(len(part.encode(errors="replace")) for part in last[:2])
-            self._length = before._length + 1
 
     @classmethod
     def of(cls, rules: Chat | str, exchanges: Iterable[Exchange] = ()) -> Dialogue:
@@ -112,19 +112,6 @@ class Dialogue:
         """Return the last exchange of a kind."""
         said = (node.last for node in self.nodes())
         return next((last for last in said if last and last.kind == kind), None)
-
-    def nodes(self) -> Iterator[Dialogue]:
-        """Yield the dialogues that it grew through, from the longest (itself) to the shortest."""
-        node: Dialogue | None = self
-        while node is not None and node.before is not None:
-            yield node
-            node = node.before
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[Exchange]:
-        return reversed([node.last for node in self.nodes() if node.last is not None])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dialogue):
