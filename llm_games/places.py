@@ -106,7 +106,7 @@ _OWN = _words(
 _RETRACTED = _words(
     r"(?:^|[\n.!?。])\W{0,5}(?:wait\b|hold on\b|h+m+\b|scratch that|on second thoughts?|no[,.!]|"
     r"actually,? (?:no\b|scratch|i\b|let)|correction\b|let me (?:re|correct|think|change))",
-    r"^\W{0,5}or\b",
+    r"^\W{0,5}or\b\W{0,5}\w",
 )
 _KEPT = _words(r"\b(?:keep|confirm|stands|stick|remains?|unchanged)\b")
 _WAVERING = _words(
