@@ -43,7 +43,7 @@ CONFIG = {
     "seats": ["scripted", "random", "scripted"],
     "models": {"other": {"persona": "selfish"}},
     "games": [
-        {"game": "public_goods", "params": {"players": 3, "rounds": 3}},
+        {"game": "public_goods", "params": {"players": 3, "rounds": 3}, "order": "fixed"},
         {"game": "battle_royale", "params": {"players": 3, "max_shots": 4}},
         {"game": "pirate_game", "params": {"players": 3}, "seats": ["scripted"], "episodes": 3},
         {

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +101,47 @@ class PlannedGame(Settings):
         places = range(len(self.seats)) if seating is None else seating
         return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
-    def seating(self, seed: int) -> list[int]:
-        """Return for each seat the place in `seats` of who sits there in an episode."""
+    def seating(self, number: int) -> list[int]:
+        """Return for each seat the place in `seats` of who sits there in an episode.
+
+        ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
+        """
         places = list(range(len(self.seats)))
+        if self.order == "rotate":
+            return rotated([(seat.name, seat.key) for seat in self.seats], number)
         if self.order == "shuffled":
-            places = np.random.default_rng([seed, len(places)]).permutation(places).tolist()
+            drawn = np.random.default_rng([self.seeds[number], len(places)])
+            places = drawn.permutation(places).tolist()
         return places
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its players are not all the same."""
+        return len({(seat.name, seat.key) for seat in self.seats}) > 1
+
+
+def rotated(players: Sequence[Hashable], number: int) -> list[int]:
+    """Return for each seat the place of who sits there in episode `number` of a Latin square.
+
+    Episode 0 has all `players` at their own places. All sit on a ring and move on by one of it in
+    each episode, so that in as many episodes as there are seats each has had each seat once. Copies
+    of a player stand evenly spaced on the ring, so that fewer episodes are as fair as they can be.
+    Different players go around in zigzag, so that each sits directly before each other one equally
+    often (E. J. Williams, 1949); where the number of seats is odd, it takes two rounds, of which
+    the second is mirrored.
+    """
+    many, copies, seen = len(players), Counter(players), Counter[Hashable]()
+    turn, step = divmod(number, many)
+    zigzag, spaced = [*range(0, many, 2), *reversed(range(1, many, 2))], {}
+    first = list(dict.fromkeys(players[place] for place in zigzag))
+    for place in zigzag:
+        who = players[place]
+        spaced[place] = Fraction(2 * seen[who] + 1, 2 * copies[who]), first.index(who)
+        seen[who] += 1
+    ring = sorted(zigzag, key=spaced.__getitem__)
+    at = {place: position for position, place in enumerate(ring)}
+    sitting = [ring[(at[seat] + step) % many] for seat in range(many)]
+    return sitting[::-1] if turn % 2 and many % 2 else sitting
 
 
 class RunPlan(Settings):
@@ -289,12 +326,13 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
             )
 
 
-def episode_seed(run: int, label: str, number: int) -> int:
-    """Return the seed of an episode: the same for all players, another for each label.
+def episode_seed(run: int, chance: str, number: int) -> int:
+    """Return the seed of an episode: the same for all players, another for each name of chance.
 
-    So whoever is compared under one label meets the same chance (common random numbers).
+    That is a game's label, unless it says otherwise. So whoever is compared under one label meets
+    the same chance (common random numbers), and labels are independent.
     """
-    sequence = np.random.SeedSequence([run, number, *label.encode()])
+    sequence = np.random.SeedSequence([run, number, *chance.encode()])
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -393,9 +431,9 @@ def _game(
     own, called = is_named(game.game), game.label or game.game
     called = rules.name if own and game.label is None else called
     label = ", ".join([called, *(f"{k} {v}" for k, v in varied.items())])
-    chance = rules.name if file.common_chance else label
+    chance = game.chance or (rules.name if file.common_chance else label)
     episodes = file.episodes if game.episodes is None else game.episodes
-    return PlannedGame(
+    planned = PlannedGame(
         label=label,
         game=game.game if own else rules.name,
         params=params,
@@ -405,8 +443,26 @@ def _game(
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
-        **game.model_dump(include={"max_steps", "order", "series", "given"}),
+        **game.model_dump(include={"max_steps", "series", "given"}),
     )
+    order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
+    return _movable(planned.model_copy(update={"order": order}), where)
+
+
+def _movable(game: PlannedGame, where: str) -> PlannedGame:
+    """Return a game in which what is personal may go with its player to all seats."""
+    names = game_class(game.game).personal
+    if game.order == "rotate" and any(isinstance(game.params.get(n), list | tuple) for n in names):
+        for number in range(min(len(game.seeds), 2 * len(game.seats))):
+            try:
+                game.rules(game.seating(number)).reset(given=game.given)
+            except LLMGamesError as error:
+                raise ConfigError(
+                    f"{where} cannot be played in episode {number}, where players have moved on "
+                    f'(order = "rotate") with what is theirs ({", ".join(names)}): {error}; '
+                    'order = "fixed" keeps them at their seats'
+                ) from None
+    return game
 
 
 def _seats(

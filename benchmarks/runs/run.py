@@ -93,7 +93,7 @@ def start(plan: RunPlan, path: str | Path) -> Store:
     """Make the file of a new run; raises what `Store.create` raises."""
     games = [(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games]
     seeds = [game.seeds for game in plan.games]
-    seatings = [[game.seating(seed) for seed in game.seeds] for game in plan.games]
+    seatings = [[*map(game.seating, range(len(game.seeds)))] for game in plan.games]
     given = [game.given or None for game in plan.games]
     return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings, given)
 
