@@ -214,6 +214,11 @@ class Rulebook(ABC):
         """What players know."""
         return tuple(self.known())
 
+    @property
+    def seats_differ(self) -> str:
+        """Say how one seat can be worth more than another; "" where all are worth the same."""
+        return ""
+
     def columns(self) -> tuple[Column, ...]:
         """Return the columns of `observe`, in order."""
         return tuple(column for fact in self.facts for column in fact.columns(self.players))

@@ -18,9 +18,10 @@ from llm_games.benchmarks.runs.plan import (
     episode_seed,
     players,
     resolve,
-    rotated,
 )
+from llm_games.benchmarks.runs.seating import rotated, uneven
 from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.registry import rulebook
 
 GOODS = '[[games]]\ngame = "public_goods"\n'
 
@@ -268,7 +269,7 @@ def test_groups_of_a_paper_that_are_averaged_have_chance_of_their_own():
 @given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=9))
 def test_all_rotate_through_all_seats(table):
     many = len(table)
-    rows = [rotated(table, number) for number in range(2 * many)]
+    rows = (2 * rotated(table))[: 2 * many]
     assert rows[0] == list(range(many))
     assert all(sorted(row) == rows[0] for row in rows)
     for first in (rows[:many], rows[many:]):  # each place has each seat once
@@ -284,11 +285,28 @@ def test_all_rotate_through_all_seats(table):
 
 @pytest.mark.parametrize("many", range(2, 12))
 def test_all_sit_before_all_others_equally_often(many):
-    rounds = 1 + many % 2
-    rows = [rotated(range(many), number) for number in range(rounds * many)]
+    rounds, rows = 1 + many % 2, rotated(range(many))
+    assert len(rows) == rounds * many
     before = Counter(pair for row in rows for pair in pairwise(row))
     assert set(before.values()) == {rounds}
     assert len(before) == many * (many - 1)
+
+
+def test_seats_that_are_worth_something_are_named_unless_all_have_had_them(tmp_path):
+    text = "[[games]]\ngame = 'pirate_game'\nparams = {players = 3}\n"
+    text += "seats = ['fixed:1', 'random', 'random']\n"
+    for more, said in (
+        ("episodes = 3", False),
+        ("episodes = 4", True),
+        ("order = 'fixed'", True),
+        ("seats = ['random']", False),
+    ):
+        lines = [line for line in text.splitlines() if line.split()[0] != more.split()[0]]
+        [game] = plan_of("\n".join([*lines, more]), folder=tmp_path).games
+        found = game.uneven()
+        assert found.startswith("the lowest seat left proposes") == bool(found) == said
+    assert uneven(rulebook("public_goods", players=2), "ab", [[0, 1]]) == ""
+    assert uneven(rulebook("pirate_game", players=2), "ab", []) == ""
 
 
 @pytest.mark.parametrize(
@@ -323,7 +341,7 @@ def test_what_is_a_players_own_must_be_playable_on_all_seats(tmp_path, monkeypat
     params = {players = 3, items = "items_3", budgets = [100, 200, 300]}
     """
     game = plan_of(auction, folder=tmp_path).games[0]
-    assert [game.rules(game.seating(i)).budgets[0] for i in range(3)] == [100, 300, 200]
+    assert [game.rules(row).budgets[0] for row in game.seatings()] == [100, 300, 200]
     usual = PlannedGame.rules
 
     def picky(self, seating=None):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
@@ -230,6 +231,7 @@ class Config(Settings):
     order: Order | None = None  # of games that do not say otherwise; None: see `plan.order_of`
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
+    looks: list[Count] = []  # numbers of episodes at which it is planned to compare, see `compare`
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
@@ -241,6 +243,13 @@ class Config(Settings):
     games: list[GameSettings] = Field(min_length=1)
 
     _tables = field_validator("seats", mode="before")(GameSettings._tables.__func__)  # type: ignore[attr-defined]
+
+    @field_validator("looks")
+    @classmethod
+    def _rising(cls, looks: list[int]) -> list[int]:
+        if looks and (looks[0] < 2 or any(a >= b for a, b in pairwise(looks))):
+            raise ValueError("looks are rising numbers of episodes from 2, such as [5, 10, 20]")
+        return looks
 
     @field_validator("scoring")
     @classmethod

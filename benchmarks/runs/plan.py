@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from llm_games.baselines.players import PLAYERS, Kind, asks_model, make_player, 
 from llm_games.benchmarks.runs import config, served
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
 from llm_games.benchmarks.runs.own import written
+from llm_games.benchmarks.runs.seating import rotated, uneven
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.named import OWN, is_named
 from llm_games.registry import game_class, rulebook
@@ -82,7 +81,9 @@ class PlannedSeat(Settings):
 class PlannedGame(Settings):
     """One game with a player for each seat and the seeds of its episodes.
 
-    `change` is the entry of ``vary`` that it is played with.
+    `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
+    `chance` ("", in older records: not written down). `prolonged`: how many episodes it had each
+    time that some were added.
     """
 
     label: str
@@ -95,53 +96,52 @@ class PlannedGame(Settings):
     order: str = "fixed"
     series: bool = False
     given: dict[str, Any] = Field(default_factory=dict)
+    chance: str = ""
+    prolonged: list[int] = Field(default_factory=list)
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
         places = range(len(self.seats)) if seating is None else seating
         return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
-    def seating(self, number: int) -> list[int]:
-        """Return for each seat the place in `seats` of who sits there in an episode.
+    def seatings(self) -> list[list[int]]:
+        """Return of each episode for each seat the place in `seats` of who sits there.
 
         ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
         """
-        places = list(range(len(self.seats)))
-        if self.order == "rotate":
-            return rotated([(seat.name, seat.key) for seat in self.seats], number)
+        many = len(self.seats)
         if self.order == "shuffled":
-            drawn = np.random.default_rng([self.seeds[number], len(places)])
-            places = drawn.permutation(places).tolist()
-        return places
+            drawn = (np.random.default_rng([seed, many]) for seed in self.seeds)
+            return [rng.permutation(many).tolist() for rng in drawn]
+        rows = rotated(self._players) if self.order == "rotate" else [[*range(many)]]
+        return [rows[number % len(rows)] for number in range(len(self.seeds))]
 
     @property
     def mixed(self) -> bool:
         """Whether its players are not all the same."""
-        return len({(seat.name, seat.key) for seat in self.seats}) > 1
+        return len(set(self._players)) > 1
 
+    @property
+    def _players(self) -> list[tuple[str, str]]:
+        return [(seat.name, seat.key) for seat in self.seats]
 
-def rotated(players: Sequence[Hashable], number: int) -> list[int]:
-    """Return for each seat the place of who sits there in episode `number` of a Latin square.
+    def uneven(self) -> str:
+        """Say if seats are worth something, and who has had which is uneven; see `uneven`."""
+        return uneven(self.rules(), self._players, self.seatings())
 
-    Episode 0 has all `players` at their own places. All sit on a ring and move on by one of it in
-    each episode, so that in as many episodes as there are seats each has had each seat once. Copies
-    of a player stand evenly spaced on the ring, so that fewer episodes are as fair as they can be.
-    Different players go around in zigzag, so that each sits directly before each other one equally
-    often (E. J. Williams, 1949); where the number of seats is odd, it takes two rounds, of which
-    the second is mirrored.
-    """
-    many, copies, seen = len(players), Counter(players), Counter[Hashable]()
-    turn, step = divmod(number, many)
-    zigzag, spaced = [*range(0, many, 2), *reversed(range(1, many, 2))], {}
-    first = list(dict.fromkeys(players[place] for place in zigzag))
-    for place in zigzag:
-        who = players[place]
-        spaced[place] = Fraction(2 * seen[who] + 1, 2 * copies[who]), first.index(who)
-        seen[who] += 1
-    ring = sorted(zigzag, key=spaced.__getitem__)
-    at = {place: position for position, place in enumerate(ring)}
-    sitting = [ring[(at[seat] + step) % many] for seat in range(many)]
-    return sitting[::-1] if turn % 2 and many % 2 else sitting
+    def longer(self, run: int, episodes: int) -> PlannedGame:
+        """Return the game with so many episodes; a `ConfigError` says that its chance is lost."""
+        if episodes <= len(self.seeds):
+            return self
+        names = (self.chance, self.label, self.game)
+        known = (name for name in names if episode_seed(run, name, 0) == self.seeds[0])
+        if (chance := next(known, None)) is None:
+            raise ConfigError(
+                f"{self.label} cannot be prolonged: its seeds do not come from the run's seed {run}"
+            )
+        more = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
+        before = [*self.prolonged, len(self.seeds)]
+        return self.model_copy(update={"seeds": self.seeds + more, "prolonged": before})
 
 
 class RunPlan(Settings):
@@ -151,6 +151,7 @@ class RunPlan(Settings):
     seed: int
     max_tables: int
     scoring: str = "corrected"
+    looks: list[int] = Field(default_factory=list)
     cache: str | None = None
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
@@ -185,6 +186,15 @@ class RunPlan(Settings):
         budget = checked(config.BudgetSettings, limits, "budget")
         cache = str(overrides.cache) if overrides.cache else self.cache
         return self.model_copy(update={"budget": budget, "cache": cache})
+
+    def longer(self, episodes: int) -> RunPlan:
+        """Return the plan with so many episodes of each game; `ConfigError`: all have as many."""
+        checked(config.GameSettings, {"game": "any", "episodes": episodes}, "resume")
+        games = [game.longer(self.seed, episodes) for game in self.games]
+        if games == self.games:
+            most = min(len(game.seeds) for game in games)
+            raise ConfigError(f"the run has {most} episodes of each game already, not {episodes}")
+        return self.model_copy(update={"games": games})
 
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """Return the plan with calls that wait so many seconds for a server; None: as planned."""
@@ -443,6 +453,7 @@ def _game(
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
+        chance=chance,
         **game.model_dump(include={"max_steps", "series", "given"}),
     )
     order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
@@ -453,9 +464,9 @@ def _movable(game: PlannedGame, where: str) -> PlannedGame:
     """Return a game in which what is personal may go with its player to all seats."""
     names = game_class(game.game).personal
     if game.order == "rotate" and any(isinstance(game.params.get(n), list | tuple) for n in names):
-        for number in range(min(len(game.seeds), 2 * len(game.seats))):
+        for number, seating in enumerate(game.seatings()[: 2 * len(game.seats)]):
             try:
-                game.rules(game.seating(number)).reset(given=game.given)
+                game.rules(seating).reset(given=game.given)
             except LLMGamesError as error:
                 raise ConfigError(
                     f"{where} cannot be played in episode {number}, where players have moved on "
