@@ -119,20 +119,17 @@ def published() -> tuple[tuple[Shape, ...], ...]:
     One tuple for each row of a table ``leaderboard.csv`` in a paper's room.
     """
     found = []
-    for path in sorted(Path(folder) for folder in papers.__path__):
-        for table in sorted(path.glob("*/leaderboard.csv")):
-            with table.open(encoding="utf-8", newline="") as lines:
-                found += [_row(row) for row in csv.DictReader(lines)]
+    for table in sorted(Path(papers.__path__[0]).glob("*/leaderboard.csv")):
+        with table.open(encoding="utf-8", newline="") as lines:
+            found += [_row(row) for row in csv.DictReader(lines)]
     return tuple(found)
 
 
 def _row(row: dict[str, str]) -> tuple[Shape, ...]:
     names = [key.removesuffix("_mean") for key in row if key.endswith("_mean")]
-    cells = []
-    for name in names:
-        if "overall" not in name and not name.startswith("v4"):
-            cells.append(moments(float(row[f"{name}_mean"]), float(row[f"{name}_std"])))
-    return tuple(cells)
+    again = {name for name in names for other in names if name.endswith(f"_{other}")}
+    games = [name for name in names if name != "overall" and name not in again]
+    return tuple(moments(float(row[f"{name}_mean"]), float(row[f"{name}_std"])) for name in games)
 
 
 def moments(mean: float, sd: float) -> Shape:
