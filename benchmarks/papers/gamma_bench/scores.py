@@ -35,6 +35,11 @@ EDITIONS = ("corrected", "published", "v4", "v2")
 """``corrected``: the intended formulas, exactly. ``published``: the authors' table of 13 models.
 ``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
 
+OTHERWISE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "v2": {"sealed_bid_auction": {"price": "second"}}
+}
+"""Parameters of those games that an edition's benchmark plays otherwise, by edition and game."""
+
 Numbers = Sequence[int]
 Rounds = Sequence[Numbers]
 
