@@ -13,14 +13,29 @@ from markupsafe import Markup
 
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.papers.gamma_bench.figures import ACTIONS, drawn
-from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, GAMES, overall, score_episode
+from llm_games.benchmarks.papers.gamma_bench.scores import (
+    EDITIONS,
+    GAMES,
+    OTHERWISE,
+    overall,
+    score_episode,
+)
+from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
-from llm_games.benchmarks.runs.paper import THIRD, Paper, Scoring, Section, Sketch, scores
+from llm_games.benchmarks.runs.paper import (
+    SCORED,
+    THIRD,
+    Paper,
+    Scoring,
+    Section,
+    Sketch,
+    scores,
+)
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import MARK, Cell, cell
+from llm_games.benchmarks.runs.stats import MARK, Cell, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -33,20 +48,35 @@ ROUNDS = (1, 5, 10, 15, 20)
 TITLES = {game: game.replace("_", " ") for game in GAMES}
 
 SCORES = (
-    "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, and "
-    "a bootstrap interval of the mean. “Corrected” scores use the formulas that the paper means, "
+    "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, as "
+    "the paper prints it, and below it the interval of the mean; the interval of Overall takes the "
+    "games as independent. “Corrected” scores use the formulas that the paper means, "
     "“published” ones those of its table. A game without a γ-Bench score has a dash."
 )
-BOARD = (
-    "Thirteen models as printed in arXiv 2403.11807 (five runs each); this page's rows are "
-    "highlighted, scored by the same formulas, and placed by Overall. A rank in brackets is where "
-    "the row would stand; only a run of all eight games at the benchmark's settings with one "
-    "language model on all seats has one. In the published runs failed answers were asked again "
-    "without limit and never counted."
+BOARDS = {
+    "published": (
+        "Thirteen models as printed in arXiv 2403.11807v7 (five runs each); this page's rows are "
+        "highlighted, scored by the same formulas (published), and placed by Overall."
+    ),
+    "v4": (
+        "Twelve models as printed in arXiv 2403.11807v4 (five runs each; where a cell was rounded "
+        "otherwise than in v7, by at most 0.1, it is v7's), with this page's rows of runs scored "
+        "by v4, highlighted and placed by Overall."
+    ),
+    "v2": (
+        "This page's rows of runs scored by v2, whose benchmark has the second-price auction. The "
+        "five models of Table 1 of arXiv 2403.11807v2 cannot stand beside them: this package has "
+        "no numbers of that version, and those of later ones are of other formulas."
+    ),
+}
+PLACES = (
+    " A rank in brackets is where the row would stand; only a run of all eight games at the "
+    "benchmark's settings with one language model on all seats has one. In the published runs "
+    "failed answers were asked again without limit and never counted."
 )
 MATRIX = (
-    "This run's scores by the formulas of v4; below them, smaller, what v4 prints for "
-    "GPT-3.5-0125. Its default column is one and the same run in all experiments."
+    "This run's scores by the formulas of v4; below them, smaller, their 95 % intervals{} and what "
+    "v4 prints for GPT-3.5-0125. Its default column is one and the same run in all experiments."
 )
 VARIED = (
     "Mean scores of this run by its own edition and by the formulas of v4, which are those of the "
@@ -79,11 +109,8 @@ def _setting(game: Game, edition: str) -> Setting:
     own, comparable = scores(game, edition), scores(game, PRINTED)
     printed = published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
-    return Setting(game.setting, kind, len(own), _mean(own), _mean(comparable), printed)
-
-
-def _mean(values: Sequence[float]) -> Cell | None:
-    return cell(values)._replace(std=None) if values else None
+    cells = (mean_of(values, SCORED) for values in (own, comparable))
+    return Setting(game.setting, kind, len(own), *cells, printed)
 
 
 def _varied(run: Run) -> list[Section]:
@@ -127,8 +154,9 @@ def _matrix(run: Run) -> Grid | None:
         found.setdefault(name, {})[game.name] = _setting(game, run.edition)
     if len(found) < 2 or any(list(row) != games for row in found.values()):
         return None
-    values = {}
+    values, cells = {}, []
     for name, row in found.items():
+        cells += [setting.comparable for setting in row.values()]
         pairs = [(setting.comparable, setting.printed) for setting in row.values()]
         spreads = map(_spread, zip(*pairs, strict=True))
         means = [spread and spread._replace(std=None) for spread in spreads]
@@ -138,14 +166,15 @@ def _matrix(run: Run) -> Grid | None:
     return Grid(
         {"setting": ""} | {TITLES[game]: ">" for game in games} | {"Overall": ">"},
         [(name, *map(_two, row)) for name, row in values.items()],
-        note=MATRIX,
+        note=MATRIX.format(canvas.resting(cells)),
         foot=[("over settings", *map(_two, foot))],
     )
 
 
 def _two(pair: Sequence[Value]) -> Label:
     own, printed = (written(value, ".1f") for value in pair)
-    return Label(own, printed)
+    interval = pair[0].interval if isinstance(pair[0], Cell) else None
+    return Label(own, f"{interval.ends(1)}; {printed}" if interval else printed)
 
 
 def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
@@ -158,6 +187,8 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
         ("this run", [s.comparable and s.comparable.mean for s in settings], BLUE, "o-"),
         ("GPT-3.5-0125, published", [s.printed for s in settings], ORANGE, "D--"),
     )
+    cells = [setting.comparable for setting in settings]
+    canvas.upright(axes, range(len(names)), cells)
     for label, values, colour, look in looks:
         heights = np.array(values, np.float64)
         kinds = groupby(range(len(names)), key=lambda i: settings[i].kind)
@@ -170,7 +201,9 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
     axes.set_xticks(range(len(names)), names, **turned)
     axes.set(ylim=(-4, 104), ylabel="score")
-    return "The score at each setting, by the formulas of the published runs (v4)."
+    text = "The score at each setting, by the formulas of the published runs (v4)"
+    upright = any(cell and cell.interval for cell in cells)
+    return f"{text}{', with its 95 % interval' * upright}{canvas.resting(cells)}."
 
 
 def _short(name: str) -> str:
@@ -199,9 +232,12 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
     episodes = game.done or game.played[:1]
     others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
     means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
-    mean = np.mean(means, axis=0).tolist()
-    slope = float(np.polyfit(np.arange(len(mean)), mean, 1)[0]) if len(mean) > 1 else 0.0
-    shown = [_mean(mean[number - 1 : number]) for number in ROUNDS]
+    table = np.array(means)
+    rounds = table.shape[1]
+    places = [number - 1 for number in ROUNDS if number <= rounds]
+    shown = [*canvas.points(table[:, places]), *[None] * (len(ROUNDS) - len(places))]
+    slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
+    slope = mean_of(slopes)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 
@@ -209,9 +245,9 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
 
 
 def counted(run: Run, edition: str) -> dict[str, list[float]]:
-    """Return the scores by game of those games that are played by the benchmark's settings.
+    """Return the scores by game of those games that are played by an edition's settings.
 
-    These are the defaults, or all of them those of the published program. A game that is played
+    These are its `settings`, or all of them those of the published program. A game that is played
     at several settings has none, nor one with a fixed strategy beside other players.
     """
     alone = {}
@@ -219,8 +255,9 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
         kinds = {run.players[player].kind for player in games[0].seats}
         if len(games) == 1 and ("fixed" not in kinds or len(kinds) == 1):
             alone[name] = games[0]
-    as_published = all(_plays(game, lenient()[name]) for name, game in alone.items())
-    rules = lenient() if as_published else {name: rulebook(name) for name in GAMES}
+    lenient = settings(edition, lenient=True)
+    as_published = all(_plays(game, lenient[name]) for name, game in alone.items())
+    rules = lenient if as_published else settings(edition)
     fits = [name for name in GAMES if name in alone and _plays(alone[name], rules[name])]
     return {name: scores(alone[name], edition) for name in fits}
 
@@ -230,35 +267,52 @@ def _plays(game: Game, rules: Rulebook) -> bool:
 
 
 @cache
-def lenient() -> dict[str, Rulebook]:
-    """Return the rules of each game with all leniencies of the published program."""
-    games = parse(load("gamma-bench/published"), "gamma-bench/published").games
-    return {game.game: rulebook(game.game, **game.params) for game in games}
+def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
+    """Return the rules of each game in an edition's benchmark.
+
+    They are the defaults but for `OTHERWISE`; `lenient`: with all leniencies of the published
+    program besides.
+    """
+    params: dict[str, dict[str, Any]] = {name: {} for name in GAMES}
+    if lenient:
+        file = parse(load("gamma-bench/published"), "gamma-bench/published")
+        params = {game.game: game.params for game in file.games}
+    other = OTHERWISE.get(edition, {})
+    return {name: rulebook(name, **(params[name] | other.get(name, {}))) for name in GAMES}
 
 
 def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows with those of these runs put in by Overall; None without any.
 
-    Runs are scored by the edition of the published table. Only a run of all eight games, with the
-    benchmark's settings, on every seat the same language model, takes a rank.
+    Runs are scored by the edition of the published table, those of ``v4`` and ``v2`` by theirs.
+    Only a run of all eight games, with the benchmark's settings, on every seat the same language
+    model, takes a rank.
     """
-    own = [place for run in runs if (place := _own(run))]
-    if not own:
-        return None
-    places = list(own)
-    for one in published.leaderboard():
+    own: dict[str, list[tuple[float, Sequence[Value]]]] = {edition: [] for edition in BOARDS}
+    for run in runs:
+        edition = run.edition if run.edition in BOARDS else "published"
+        if place := _own(run, edition):
+            own[edition].append(place)
+    grids = [_board(edition, places) for edition, places in own.items() if places]
+    return Section("Beside the published leaderboard", grids=grids) if grids else None
+
+
+def _board(edition: str, own: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
+    places, version = list(own), published.VERSIONS.get(edition)
+    for one in published.leaderboard(edition) if version else ():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
         places.append((one.overall.mean, row))
     places.sort(key=lambda place: -place[0])
     head = {"rank": ">", "model": ""} | dict.fromkeys(["Overall", *TITLES.values()], ".1f")
     mine = [number for number, place in enumerate(places) if place in own]
-    grid = Grid(head, [row for _, row in places], note=BOARD, own=mine, strong=["Overall"])
-    return Section("Beside the published leaderboard", grids=[grid])
+    note = BOARDS[edition] + PLACES * bool(version)
+    rows = [row for _, row in places]
+    return Grid(head, rows, f"arXiv {version or edition}", note=note, own=mine, strong=["Overall"])
 
 
-def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
+def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     """Return a run's Overall, -1 for none, and its row; None without any score."""
-    found = counted(run, "published")
+    found = counted(run, edition)
     if not any(found.values()):
         return None
     mean, names = overall(found), sorted({name for game in run.games for name in game.seats})
@@ -268,8 +322,9 @@ def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
     marked = any(game.filled > MARK for game in run.games)
     filled = f"more than {float(MARK):.0%} of a run filled in" if marked else ""
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
-    rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
-    cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
+    ranked = mean is not None and not why and edition in published.VERSIONS
+    rank = f"({published.rank_of(mean.mean, edition)})" if ranked and mean else ""
+    cells = [estimated(found[game], SCORED) if found.get(game) else None for game in GAMES]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
     return mean.mean if mean else -1.0, row
 
