@@ -108,7 +108,6 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     return Welfare(total, 0, best, np.nan, np.nan)
 
 
-
 def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
     """Return up to what each bidder was seen to bid on each item, ``(players, items, tables)``.
 
