@@ -109,11 +109,12 @@ def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     if game.price == "second":
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
-    law = "the symmetric Bayes-Nash bid of independent normal valuations of a known law"
+    told = "are told" if game.tell_prior else "are not told"
+    law = f"the Bayes-Nash bid of normal valuations, whose law it assumes and bidders {told}"
     if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
-        return Claim("heuristic", f"bids {law}, though valuations are given or assets differ")
+        return Claim("heuristic", f"bids {law}; but valuations are given, or assets differ")
     if game.value_rounding == "truncate" and game.sigma:
-        return Claim("best known", f"bids {law}, whole valuations being taken for continuous ones")
+        return Claim("best known", f"bids {law}; whole valuations are taken for continuous")
     return Claim("equilibrium", f"bids {law}")
 
 

@@ -7,6 +7,7 @@ the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction T
 """
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -138,7 +139,9 @@ def rational(game: Any) -> Claim:
     return Claim(
         "heuristic",
         "bids while the item beats what the money could buy later, at prices that the money in the "
-        "room suggests; budgets leave the equilibrium price open",
+        "room suggests; budgets leave the equilibrium price open"
+        + "; estimates count as the last announced values tell"
+        * (game.values == "common"),
     )
 
 
@@ -155,3 +158,33 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
     best = (values.max(axis=0) * closed).sum(axis=-1)
     return Welfare(total, 0, best, np.nan, np.nan)
+
+
+def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
+    """Return up to what each bidder was seen to bid on each item, ``(players, items, tables)``.
+
+    That is just below the price at which it withdrew; of a buyer, who never did, its last bid.
+    -1 where it was never asked. `moves` are ``(steps, players, tables)``.
+    """
+    count = len(game.catalogue)
+    seen = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
+    for state, replies in zip(states, moves, strict=True):
+        price = np.where(replies < 0, game.floor(state) - 1, replies)
+        here = game.asked(state)[:, None] & (np.arange(count)[:, None] == state.item)
+        seen = np.where(here, np.maximum(price[:, None], -1), seen)
+    return seen
+
+
+def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], PerPlayer]:
+    """Return what bidders do once one has left the record: raise as far as they were seen to go.
+
+    Of more tables than were recorded, these come again and again, ``(players, tables)``.
+    """
+    most = reservations(game, states, moves).swapaxes(0, 1)
+
+    def bids(state: Any) -> PerPlayer:
+        floor, tables = game.floor(state), np.arange(state.item.shape[-1]) % most.shape[-1]
+        upto = most[np.minimum(state.item, len(most) - 1), :, tables].T
+        return np.where((floor <= upto) & (floor <= state.budget), floor, WITHDRAW)
+
+    return bids

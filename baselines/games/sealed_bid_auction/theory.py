@@ -134,16 +134,15 @@ def rational(game: Any) -> Claim:
     if game.price == "second":
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
     if solvable(game):
+        told = "are told" if game.tell_prior else "are not told"
+        said = "bids by an approximate symmetric Bayes-Nash equilibrium, found by fictitious play"
         return Claim(
-            "best known",
-            "bids by an approximate symmetric Bayes-Nash equilibrium, found by fictitious play, "
-            "which assumes that the law of valuations is known",
+            "best known", f"{said}; it assumes the law of valuations, which bidders {told}"
         )
-    return Claim(
-        "heuristic",
-        "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium where these are "
-        "independent, uniform and of a known law",
+    said = (
+        "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of independent"
     )
+    return Claim("heuristic", f"{said} uniform valuations, whose law it assumes to be known")
 
 
 def replies(game: Any) -> list[str]:
