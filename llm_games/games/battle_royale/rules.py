@@ -70,8 +70,7 @@ class BattleRoyale(Rulebook):
     target_match: str = param("exact", exact="a name or number", substring="first name it is in")
     cap_outcome: str = param("nobody", nobody="all get 0", share="the living share 1")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.hit_rates is not None:
             what = f"{self.players} integers from 0 to 100, one for each player"
             listed("hit_rates", self.hit_rates, self.players, what)

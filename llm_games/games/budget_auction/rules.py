@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, pla
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
 
 _ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
 _ARENA |= {"reveal_last": 3, "reasks": False}
@@ -80,8 +80,7 @@ class BudgetAuction(Rounds):
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
     reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
             value = getattr(self, name)
@@ -103,6 +102,11 @@ class BudgetAuction(Rounds):
     @property
     def unit(self) -> int:
         return 10**self.decimals
+
+    @property
+    def largest(self) -> int:
+        """The largest final assets."""
+        return 2 * self.worth * self.unit
 
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
         """Return everybody's assets in units."""
@@ -146,7 +150,9 @@ class BudgetAuction(Rounds):
         return self.money(state.round.shape)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions
+        none = broke if self.rule_breaker == "exclude" else actions == MISSING
+        free = LARGEST - self.largest  # bids against the rules that rank are exact up to it
+        bids = np.where(none, MISSING, actions.clip(-free, free))
         highest = bids.max(axis=0)
         price = highest if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
         legal, winner = ~broke, (bids == highest).argmax(axis=0)  # of tied ones the lowest seat

@@ -41,8 +41,14 @@ class DivideDollar(Rounds):
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
     number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
 
+    @property
+    def largest(self) -> int:
+        """The largest sum of bids."""
+        return self.players * self.bounds()[1]
+
     def bounds(self) -> tuple[int, int]:
-        return (0, self.golds) if self.bid_range == "strict" else (-LARGEST, LARGEST)
+        free = LARGEST // self.players
+        return (0, self.golds) if self.bid_range == "strict" else (-free, free)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
         """Return what everybody receives for these bids, int64."""

@@ -54,7 +54,9 @@ class SealedBidAuction(Rounds):
     valuation_min: int = param(0, "smallest possible valuation", low=0)
     valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9)
     interval: int = param(10, "step between valuations, a divisor of their range", low=1)
-    seed: int = param(42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63))
+    seed: int = param(
+        42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63), high=2**63
+    )
     valuation_draw: str = param("seeded", seeded="the same for all tables", random="of each table")
     valuations: tuple[tuple[int, ...], ...] | None = param(None, "a row a round", none="drawn")
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
@@ -68,8 +70,7 @@ class SealedBidAuction(Rounds):
         session = (preset or "").startswith("econ_arena") or parameters.get("assets") is not None
         return "budget_auction" if session else None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         low, high = self.valuation_min, self.valuation_max
         check_integer("valuation_max", high, low + 1, 10**9)
         if self.valuations is not None:
@@ -129,7 +130,8 @@ class SealedBidAuction(Rounds):
         return at(state.valuations, np.clip(state.round - ago, 0, self.rounds - 1))
 
     def bounds(self) -> tuple[int, int]:
-        return (0, self.valuation_max) if self.bid_range == "own_value" else (-LARGEST, LARGEST)
+        free = LARGEST - self.valuation_max  # so that what is won or lost is exact
+        return (0, self.valuation_max) if self.bid_range == "own_value" else (-free, free)
 
     @cached_property
     def same_limits(self) -> bool:

@@ -144,8 +144,7 @@ class WaterAllocation(Rulebook):
     reset_balance_on_death: bool = param(True, "a dead resident's money becomes 0, in records")
     shown_dry_counter: str = param("days", days="dry days so far", next_loss="what the next costs")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         least = self.supply_low + (not self.supply_upper_inclusive)
         check_integer("supply_high", self.supply_high, least, MOST)
         check_integer("hp_start", self.hp_start, 1, self.hp_max)
