@@ -14,7 +14,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
-from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 MISS = -1
 """The action of missing on purpose; shooting at a player is its seat."""
@@ -214,6 +214,10 @@ class BattleRoyale(Rulebook):
             "hit": bool(state.hit[seat]),
             "left": int(state.left[seat]),
         }
+
+    def goal(self, seat: int) -> Goal:
+        shared = self.cap_outcome == "share" and self.max_shots is not None
+        return Goal("share", "players") if shared else Goal("last", "player")
 
     def asks(self, state: BattleRoyaleState, seat: int) -> Target:
         names, itself = self.names(), self.self_target == "allowed"

@@ -18,7 +18,7 @@ from llm_games.facts import Draw, Fact, exact_of, param, plain, ratio_of, rounds
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import Chance, Goal, PerPlayer, PerTable, State
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
@@ -271,7 +271,9 @@ class BeautyContest(Rounds):
         return self.reveal if self.reveal_last != 0 else ()
 
     def terms(self) -> dict[str, Any]:
-        return super().terms() | {"shown": self.shown}
+        # Means and targets are written with the decimals of the numbers themselves, or two.
+        places = max(2, self.decimals) if self.domain == "real" else 2
+        return super().terms() | {"shown": self.shown, "places": places}
 
     def _limits(self, counted: str) -> tuple[float, float]:
         """Return the smallest and largest number shown, 0 (for none) among them."""
@@ -335,6 +337,9 @@ class BeautyContest(Rounds):
             each = zip(self.names(), last.pop("numbers"), last.pop("legal"), strict=True)
             last["all_choices"] = {name: plain(n) if ok else None for name, n, ok in each}
         return last
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="prizes minus fees" if self.foul_fee else "prizes")
 
     def asks(self, state: BeautyContestState, seat: int) -> Question:
         low, high = self.bounds()[0], int(state.limit)

@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, pla
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import Chance, Goal, PerPlayer, PerTable, State
 
 _ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
 _ARENA |= {"reveal_last": 3, "reasks": False}
@@ -214,6 +214,9 @@ class BudgetAuction(Rounds):
             else plain(value)
             for name, value in last.items()
         }
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="gains in assets")
 
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
         return Real("bid", 0, self.of_each("assets")[seat] * self.unit, self.decimals)

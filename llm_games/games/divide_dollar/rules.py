@@ -12,7 +12,7 @@ from llm_games.facts import Fact, param
 from llm_games.questions import MONEY, Integer, integer
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, PerPlayer, State
+from llm_games.rulebook import LARGEST, Goal, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,9 @@ class DivideDollar(Rounds):
             Fact("exceeded", over, 0, 1, "1 if that sum was more than there is to divide"),
             Fact("receipt", got, low, high, "own receipt of the last round, golds"),
         )
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="coins")
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()

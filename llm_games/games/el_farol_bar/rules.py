@@ -15,7 +15,7 @@ from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import PerPlayer, State
+from llm_games.rulebook import Goal, PerPlayer, State
 
 STAY, GO = 0, 1
 
@@ -121,6 +121,9 @@ class ElFarolBar(Rounds):
     def terms(self) -> dict[str, Any]:
         capacity = sum(bool(self.good(goers)) for goers in range(1, self.players + 1))
         return super().terms() | {"capacity": capacity}
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="points")
 
     def asks(self, state: ElFarolBarState, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)

@@ -24,7 +24,7 @@ from llm_games.facts import (
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
@@ -590,6 +590,11 @@ class EnglishAuction(Rulebook):
     def item_at(self, state: EnglishAuctionState, place: Any) -> Item:
         """Return the item at a place in one table's order of sale."""
         return self.catalogue[int(state.order[place])]
+
+    def goal(self, seat: int) -> Goal:
+        if self.objectives[seat] == "items":
+            return Goal("count", "items")
+        return Goal(unit="profits", over="the whole auction")
 
     def asks(self, state: EnglishAuctionState, seat: int) -> Bid:
         floor, budget = int(self.floor(state)), int(state.budget[seat])

@@ -13,7 +13,17 @@ from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
-from llm_games.rulebook import Array, Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import (
+    Array,
+    Chance,
+    Goal,
+    Outcome,
+    PerPlayer,
+    PerTable,
+    Played,
+    Rulebook,
+    State,
+)
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
@@ -215,6 +225,11 @@ class PirateGame(Rulebook):
 
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
+
+    def goal(self, seat: int) -> Goal:
+        # Gold alone is paid; who goes overboard has none of it, so that the order is the same.
+        first = "coins, survival" if self.payoff == "gold" else "survival, coins"
+        return Goal("ordered", f"{first}, others overboard")
 
     def asks(self, state: PirateGameState, seat: int) -> Question:
         if int(state.phase) == VOTE:

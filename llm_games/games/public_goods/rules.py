@@ -13,7 +13,7 @@ import numpy as np
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,9 @@ class PublicGoods(Rounds):
             Fact("contribution", given, low, high, "seat {}, last round", True, "contributions"),
             Fact("held", held, low, most, "tokens of seat {} after it", True, "all_tokens"),
         )
+
+    def goal(self, seat: int) -> Goal:
+        return Goal("total" if self.endowment == "reset" else "final", "tokens")
 
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"

@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Fact, check_integer, fixed, has_law, param, ro
 from llm_games.noise import Noise
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 
 @dataclass(frozen=True)
@@ -172,6 +172,9 @@ class SealedBidAuction(Rounds):
             Fact("won", lambda s: self.seats(s) == s.winner, 0, 1, "1: won last round"),
             Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
         )  # fmt: skip
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="profits")
 
     def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[seat])

@@ -16,7 +16,7 @@ from llm_games.arrays import Array, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, param
 from llm_games.questions import NO_BID, Action, SealedBid
-from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 
 class Resident(NamedTuple):
@@ -441,6 +441,9 @@ class WaterAllocation(Rulebook):
             return None
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
+
+    def goal(self, seat: int) -> Goal:
+        return Goal("survive", "day")
 
     def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)
