@@ -594,7 +594,7 @@ class EnglishAuction(Rulebook):
     def goal(self, seat: int) -> Goal:
         if self.objectives[seat] == "items":
             return Goal("count", "items")
-        return Goal(unit="profits", over="the whole auction")
+        return Goal(unit="profits", over="all items")
 
     def asks(self, state: EnglishAuctionState, seat: int) -> Bid:
         floor, budget = int(self.floor(state)), int(state.budget[seat])

@@ -248,7 +248,9 @@ class WaterAllocation(Rulebook):
         who = [resident._asdict() for resident in self.cast]
         for resident, persona in zip(who, self.personas or (), strict=False):
             resident |= persona._asdict()
-        told = {"residents": who, "supply_top": self.supply_top}
+        supplies = (self.supply_low, self.supply_top, *(self.supplies or ()))
+        # What is told of a day's water holds for given amounts, too.
+        told = {"residents": who, "supply_low": min(supplies), "supply_top": max(supplies)}
         return super().terms() | told | {"with_persona": self.personas is not None}
 
     def length(self) -> int:
