@@ -74,7 +74,7 @@ def _listed(values: tuple[float, ...]) -> str:
 
 def named(values: Mapping[str, Any], none: str = "none") -> str:
     """Write values by name, such as ``player_0: 40, player_1: 12.5``; `none` stands for None."""
-    return ", ".join(f"{k}: {none if v is None else v}" for k, v in values.items())
+    return ", ".join(f"{k}: {none if v is None else exact(v)}" for k, v in values.items())
 
 
 def quoted(text: str, most: int = 500) -> str:

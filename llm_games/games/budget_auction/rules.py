@@ -179,7 +179,7 @@ class BudgetAuction(Rounds):
         assets = lambda s: self.money(s.round.shape) / unit
         bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
-        payoff = begun(lambda s: assets(s) + s.utility / unit)
+        payoff = begun(lambda s: (self.money(s.round.shape) + s.utility) / unit)
         now = [
             self.now,
             Fact("valuation", values, 0, worth, "own valuation of the item", said="own", now=True),
