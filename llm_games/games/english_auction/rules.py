@@ -537,6 +537,23 @@ class EnglishAuction(Rulebook):
             money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
         )  # fmt: skip
 
+    def recalled(self) -> Sequence[Fact]:
+        """Return what the dearest item of known true value was worth, and taken for; else 0."""
+        places, unsold = np.arange(len(self.catalogue)), self.announces_unsold
+
+        def dearest(values: str) -> Callable[[EnglishAuctionState], PerPlayer]:
+            def recall(s: EnglishAuctionState) -> PerPlayer:
+                told = (tall(places, s.round.shape) < s.item) & ((s.sold_to >= 0) | unsold)
+                told = told & self.announces
+                return of(getattr(s, values) * told, (s.values[0] * told).argmax(axis=0))
+
+            return recall
+
+        return (
+            Fact("told_value", dearest("values"), 0, np.inf, "value of the dearest item announced"),
+            Fact("told_estimate", dearest("estimates"), 0, np.inf, "own estimate of the same item"),
+        )
+
     def told(self, state: EnglishAuctionState, seat: int) -> dict[str, Any]:
         names, place, on_sale = self.names(), int(state.item), not state.over
         led, lots = state.leader >= 0, range(place, len(self.catalogue)) if on_sale else ()
