@@ -586,6 +586,9 @@ def test_planning_bidders(tmp_path):
     for player in (planner, collector):  # 12 updates, each right at the second try
         assert (player.own, player.others) == ((12, 36), (0, 48))
         assert (player.bids.failed, player.bad_format, player.bad_beliefs) == (4, 0, 0)
+        # All is mentioned: of 3 bidders one's money, profit and items, and two of two others.
+        assert (player.own_named, player.others_named) == ((72, 72), (96, 96))
+    assert (rule.own_named.value, rule.others_named.value) == (None, None)
     authors = {standing.player: standing.own for standing in standings(played, "authors")}
     assert authors == {"planner": (12, 60), "collector": (12, 60), "rule:2": (0, 0)}
     assert (rule.own.value, rule.bids.value) == (None, 0)
@@ -597,6 +600,37 @@ def test_planning_bidders(tmp_path):
         assert set(rule.correlations.values()) == {None}
     assert priority_matrix(played, "planner")["Thingamajig C"] == [3, 3, 1]
     assert priority_matrix(played, "collector")["Thingamajig C"] == [3, 3, 3]
+
+
+class Silent(Willing):
+    """The same, with beliefs that mention nothing but the own money, always rightly."""
+
+    def __call__(self, request):
+        if request.kind != "belief":
+            return super().__call__(request)
+        left = {"total_profits": {}, "winning_bids": {}}
+        return request.question.reply({"summary": ""} | request.question.truth | left)
+
+
+@pytest.mark.parametrize("reveal", ["after_sale", "never"])
+def test_what_a_belief_leaves_out_is_no_coverage(tmp_path, reveal):
+    """A profit is known unless its bidder won an item whose value was not announced."""
+    params = {"players": 3, "items": "items_3", "reveal_value": reveal}
+    game = {"game": "english_auction", "label": "silent", "params": params, "seats": ["default"]}
+    raw = PLANNERS | {"games": [game], "episodes": 1}
+    [one] = play_scripted(tmp_path / "run.db", raw, Silent())["silent"]
+    winners = [lot.winner for lot in one.lots]
+    assert min(winners) >= 0
+    for seat, bidder in enumerate(one.bidders):
+        for update in bidder.beliefs:
+            hidden = {*winners[: update.item + 1]} if reveal == "never" else set()
+            others = 4 - len(hidden - {seat})
+            assert update.known == {"own": 3 - (seat in hidden), "others": others}
+            assert update.checks == [{"own": [1, 0], "others": [0, 0]}]
+    [found] = standings([one])
+    assert (found.own.value, found.others.value) == (0, None)  # never wrong, or never said
+    assert found.own_named.mentioned == 9
+    assert found.others_named.value == 0
 
 
 def test_unusable_plans_and_beliefs(tmp_path):

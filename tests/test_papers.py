@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llm_games.baselines.players import asks_model
-from llm_games.benchmarks.papers.gamma_bench.page import lenient
+from llm_games.benchmarks.papers.gamma_bench.page import settings
 from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.compare import compare
@@ -72,7 +72,8 @@ def test_published_settings():
     assert plan.scoring == "published"
     assert [game.game for game in plan.games] == list(GAMES)
     assert all(seat.settings["reading"] == "published" for g in plan.games for seat in g.seats)
-    assert all(lenient()[game] != rulebook(game) for game in GAMES)
+    assert all(settings("published", lenient=True)[game] != rulebook(game) for game in GAMES)
+    assert settings("published") == settings("corrected") == {g: rulebook(g) for g in GAMES}
 
 
 def test_scoring_can_be_chosen():

@@ -16,12 +16,25 @@ def test_leaderboard_is_sorted_and_complete():
     first = board[0]
     assert (first.model, first.overall) == ("Gemini-1.5-Pro", Cell(69.8, 1.6, 5))
     assert first.cells["public_goods"] == Cell(100.0, 0.0, 5)
-    assert (first.v4_auction, first.v4_overall) == (Cell(13.3, 4.6, 5), Cell(68.1, 1.5, 5))
-    assert board[1].v4_auction is None
-    assert board[1].v4_overall is None
 
 
-@pytest.mark.parametrize("entry", published.leaderboard(), ids=lambda entry: entry.model)
+def test_the_leaderboard_of_v4_has_twelve_models():
+    board, later = published.leaderboard("v4"), published.leaderboard()
+    assert [entry.rank for entry in board] == list(range(1, 13))
+    assert {one.model for one in later} - {one.model for one in board} == {"GPT-4o-0806"}
+    first = board[0]
+    assert (first.model, first.overall) == ("Gemini-1.5-Pro", Cell(68.1, 1.5, 5))
+    assert first.cells == later[0].cells | {"sealed_bid_auction": Cell(13.3, 4.6, 5)}
+    overall = [entry.overall.mean for entry in board]
+    assert overall == sorted(overall, reverse=True)
+    assert published.rank_of(68.0, "v4") == 2
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [*published.leaderboard(), *published.leaderboard("v4")],
+    ids=lambda entry: f"{entry.model} {entry.overall.mean}",
+)
 def test_overall_is_the_mean_of_the_cells_up_to_rounding(entry):
     assert np.mean([cell.mean for cell in entry.cells.values()]) == pytest.approx(
         entry.overall.mean, abs=0.11

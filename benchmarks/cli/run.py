@@ -294,7 +294,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         told = {
             "db": str(path),
             "report": page and str(page),
-            "overall": overall and {"mean": overall.mean, "std": overall.std},
+            "overall": overall and overall.plain(),
             "games": [game.plain() for game in games],
             "usage": usage,
             "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},

@@ -14,7 +14,7 @@ from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.stats import Cell, cell
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
@@ -62,37 +62,40 @@ def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[G
     """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs."""
     yield _summary(games, overall)
     payoffs = [
-        (game.label, name, f"{payoff:.2f}")
+        (game.label, name, _short(payoff))
         for game in games
         if len(game.payoff_of) > 1
-        for name, payoff in game.payoff_of.items()
+        for name, payoff in game.paid.items()
     ]
     if payoffs:
-        yield Grid(columns("game, player", "payoff", ">"), payoffs)
+        yield Grid(columns("game, player", "payoff"), payoffs)
+
+
+def _short(found: Cell | None) -> Cell | None:
+    """Return a mean and its interval without the standard deviation."""
+    return found and found._replace(std=None)
 
 
 def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     measures = {game.measure.name: game.measure for game in games if game.measure}
     judged = {"score": ".1f"} if any(game.scores for game in games) or not measures else {}
     judged |= {name: measure.form for name, measure in measures.items()}
-    heads = {"game": ""} | judged
-    heads |= dict.fromkeys(("episodes", "payoff of a seat", "bad replies", "filled in"), ">")
+    heads = {"game": ""} | judged | {"episodes": ">", "payoff of a seat": ".1f"}
+    heads |= dict.fromkeys(("bad replies", "filled in"), ">")
     lines: list[list[Any]] = []
     for game in games:
-        values = {"score": game.scores} | (
-            {game.measure.name: game.measured} if game.measure else {}
-        )
+        values = {"score": game.cell} | ({game.measure.name: game.judged} if game.measure else {})
         lines.append(
             [
                 game.label,
-                *(cell(found) if (found := values.get(name)) else None for name in judged),
+                *(_short(values.get(name)) for name in judged),
                 ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
-                f"{np.mean(game.payoffs):.1f}" if game.payoffs else "",
+                _short(game.payoff),
                 str(sum(game.bad_replies.values())),
                 f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
             ]
         )
-    foot = [] if overall is None else [["overall", overall, *[""] * (len(heads) - 2)]]
+    foot = [] if overall is None else [["overall", _short(overall), *[""] * (len(heads) - 2)]]
     if any(game.bad_thoughts for game in games):
         heads["bad thoughts"] = "d"
         for line, game in zip(lines, games, strict=True):

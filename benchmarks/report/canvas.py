@@ -13,6 +13,8 @@ from markupsafe import Markup
 
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED
 from llm_games.benchmarks.runs.paper import HALF
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.stats.intervals import FEW, Interval, t_ends
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array
 
@@ -136,25 +138,63 @@ def single(many: int, kind: str = "run") -> str:
 
 
 def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str = BLUE) -> None:
-    """Draw values over rounds: runs thin (`some`), their mean thick, ± 1 std over all as a band."""
+    """Draw values over rounds: runs thin (`some`), their mean thick, its interval as a band."""
     table = padded(runs)
     rounds = np.arange(1, table.shape[1] + 1)
     dot = "o" if len(rounds) == 1 else None
     if len(runs) > 1:
         lines = table[some(len(table))].T
         axes.plot(rounds, lines, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
-        mean, std = moments(table)
-        axes.fill_between(rounds, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0)
-    else:
-        mean = table[0]
-    axes.plot(rounds, mean, color=colour, label=label, marker=dot)
+    mean_line(axes, rounds, table, colour, label=label, marker=dot)
     over_rounds(axes)
 
 
-def moments(table: Array) -> tuple[Array, Array]:
-    """Return mean (NaN of none) and sample std (0 of one) of the columns, NaN left out."""
+def mean_line(
+    axes: Axes, at: Sequence[float] | Array, table: Array, colour: str, **look: Any
+) -> None:
+    """Draw the means of the columns of ``(runs, points)``, NaN left out, and the `band` of them."""
+    axes.plot(at, means(table), color=colour, **look)
+    low, high = band(table)
+    if np.isfinite(low).any():
+        axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+        if len(at) == 1:  # where a band has no width
+            axes.vlines(at, low, high, color=colour, alpha=0.35, linewidth=3)
+
+
+def means(table: Array) -> Array:
+    """Return the means of the columns, NaN left out, NaN of none."""
+    return np.asarray(np.ma.masked_invalid(table).mean(axis=0).filled(np.nan))
+
+
+def band(table: Array) -> tuple[Array, Array]:
+    """Return the ends of each column's 95 % interval by Student's t, NaN left out.
+
+    Each point has an interval of its own: all of them together cover less often. NaN where fewer
+    than two runs are.
+    """
     masked = np.ma.masked_invalid(table)
-    return masked.mean(axis=0).filled(np.nan), masked.std(axis=0, ddof=1).filled(0)
+    n = masked.count(axis=0)
+    few = np.where(n > 1, n, 2)
+    error = masked.std(axis=0, ddof=1).filled(np.nan) / np.sqrt(few)
+    low, high = t_ends(masked.mean(axis=0).filled(np.nan), error, few - 1, 0.95)
+    return np.where(n > 1, low, np.nan), np.where(n > 1, high, np.nan)
+
+
+def points(table: Array) -> list[Cell | None]:
+    """Return what `mean_line` draws in numbers, point by point; None where no run is."""
+    found = zip(means(table), *band(table), np.isfinite(table).sum(axis=0), strict=True)
+    return [
+        Cell(mean, None, n, Interval(low, high, "Student t", n) if n > 1 else None) if n else None
+        for mean, low, high, n in (map(np.ndarray.item, map(np.asarray, one)) for one in found)
+    ]
+
+
+def banded(many: int, kind: str = "run") -> str:
+    """Explain the band of so many runs, or what else is drawn; nothing for one."""
+    if many < 2:
+        return ""
+    few = f", which rests on near-normal {kind}s" if many <= FEW else ""
+    return f"band: 95 % interval of the mean at each point (Student t, n = {many} {kind}s{few})"
 
 
 def over_rounds(axes: Axes, word: str = "round") -> None:
@@ -183,22 +223,53 @@ def tall(rows: int, series: int = 1) -> tuple[float, float]:
 
 
 def dots(
-    axes: Axes, rows: Sequence[str], series: Mapping[str, Sequence[tuple[float, float] | None]]
+    axes: Axes, rows: Sequence[str], series: Mapping[str, Sequence[Cell | None]], less: float = 0
 ) -> dict[str, float]:
-    """Draw a mark and an error bar, or None, for each series in each row.
+    """Draw a mean `less` a number and its interval, or nothing, for each series in each row.
 
     Returned is how far below the middle of its row a series is.
     """
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
     for (name, values), (colour, mark) in zip(series.items(), looks(len(series)), strict=True):
-        known = [(row, *value) for row, value in enumerate(values) if value is not None]
+        known = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
         if known:
-            at, means, errors = map(np.array, zip(*known, strict=True))
-            places, label = at + shifts[name], name[:24]
-            axes.errorbar(means, places, None, errors, mark, color=colour, ms=6, lw=1, label=label)
+            at, label = [place for place, _ in known], name[:24]
+            axes.plot([c.mean - less for _, c in known], at, mark, color=colour, ms=6, label=label)
+            across(axes, at, [cell for _, cell in known], colour, less)
     down(axes, rows)
     return shifts
+
+
+def across(
+    axes: Axes,
+    at: Sequence[float] | Array,
+    cells: Sequence[Cell | None],
+    colour: str,
+    less: float = 0,
+) -> None:
+    """Draw level intervals of means, less a number, where there are any; `at` are their heights."""
+    for height, cell in zip(at, cells, strict=True):
+        if cell and cell.interval:
+            low, high = cell.interval.low - less, cell.interval.high - less
+            axes.hlines(height, low, high, color=colour, linewidth=1)
+
+
+def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[Cell | None]) -> None:
+    """Draw upright intervals of means, where there are any."""
+    for place, cell in zip(at, cells, strict=True):
+        if cell and cell.interval:
+            axes.vlines(place, cell.interval.low, cell.interval.high, color=INK, linewidth=1.2)
+
+
+def resting(cells: Iterable[Cell | None]) -> str:
+    """Say what drawn intervals rest on, in brackets; nothing without any."""
+    found = [cell.interval for cell in cells if cell and cell.interval]
+    methods = ", ".join(dict.fromkeys(i.method for i in found if i.method != "none"))
+    sizes = sorted({i.n for i in found})
+    n = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
+    notes = dict.fromkeys(i.note.split(" in ")[0] for i in found if i.note)
+    return f" ({'; '.join(filter(None, (methods, f'n = {n}', *notes)))})" if found else ""
 
 
 def beside_published(
@@ -213,10 +284,12 @@ def beside_published(
     middle of its row, by name. `filled` says whether the marks of a column are.
     """
     for name, (column, colour, mark, below) in series.items():
-        [values] = padded([[row[column] for row in rows]])
+        cells = [row[column] for row in rows]
+        [values] = padded([[cell.mean if isinstance(cell, Cell) else cell for cell in cells]])
         face = colour if filled(column) else "none"
         at = np.arange(len(rows)) + below
         axes.plot(values, at, mark, color=colour, mfc=face, ms=6, label=name)
+        across(axes, at, [cell if isinstance(cell, Cell) else None for cell in cells], colour)
     down(axes, [f"{row[0]}{', published' * (row[1] == PUBLISHED)}" for row in rows])
     axes.axhline(sum(row[1] == OWN for row in rows) - 0.5, color=INK, linewidth=0.8)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -52,11 +51,9 @@ def latency(run: Run) -> list[Sketch]:
 
 
 def thin(game: Game) -> str:
-    """Explain the thin lines, if there are any."""
+    """Explain the thin lines and the band, if there are any."""
     many = len(game.played)
-    whom = "them" if many <= canvas.MOST else "all"
-    lines = f"; thin lines: {canvas.single(many)}, band: ± 1 standard deviation over {whom}"
-    return lines if many > 1 else ""
+    return f"; thin lines: {canvas.single(many)}, {canvas.banded(many)}" if many > 1 else ""
 
 
 def _moves(axes: Axes, game: Game) -> str:
@@ -67,35 +64,18 @@ def _moves(axes: Axes, game: Game) -> str:
     if isinstance(question, Choice):
         return _choices(axes, game, question.words)
     unit = 10 ** getattr(question, "decimals", 0)
-    means = _seat_means(game, unit)
     for name, colour in coloured(game.players):
-        paths(axes, means[name], name[:40], colour)
+        paths(axes, [_mean_moves(e, name, unit) for e in game.played], name[:40], colour)
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
     canvas.room(axes)
-    return (
-        "Moves of each seat over the rounds, mean over the runs (thin lines), and the mean of the "
-        "seats of one player (thick; band: ± 1 standard deviation over seats)."
-    )
+    return f"Moves over the rounds, mean over the seats of one player{thin(game)}."
 
 
-def _seat_means(game: Game, unit: int) -> dict[str, list[list[float]]]:
-    """Return the mean moves of each seat of each player, step by step, NaN where it made none."""
-    found: dict[str, list[list[array[float]]]] = {
-        name: [[] for _ in range(game.seats.count(name))] for name in game.players
-    }
-    for episode in game.played:
-        for name, seats in found.items():
-            for steps, seat in zip(seats, episode.of(name), strict=True):
-                for number, record in enumerate(episode.records):
-                    if number == len(steps):
-                        steps.append(array("d"))
-                    move = record["actions"][seat]
-                    if np.ndim(move) == 0 and move >= 0:
-                        steps[number].append(move / unit)
-    return {
-        name: [[float(np.mean(made)) if made else np.nan for made in steps] for steps in seats]
-        for name, seats in found.items()
-    }
+def _mean_moves(episode: RecordedEpisode, name: str, unit: int) -> list[float]:
+    """Return the mean move of a player's seats in each step, NaN where none of them made one."""
+    moves = ([record["actions"][seat] for seat in episode.of(name)] for record in episode.records)
+    made = ([move for move in moved if np.ndim(move) == 0 and move >= 0] for moved in moves)
+    return [float(np.mean(some)) / unit if some else np.nan for some in made]
 
 
 def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
@@ -127,15 +107,17 @@ def _payoffs(axes: Axes, game: Game) -> str:
             mew=0,
         )
         taken = np.flatnonzero((sitting == player).any(axis=0))
-        means = [totals[sitting[:, seat] == player, seat].mean() for seat in taken]
+        own = np.where(sitting == player, totals, np.nan)[:, taken]
         label = name[:40] if len(game.players) > 1 else None
-        axes.plot(taken, means, "_", color=colour, ms=16, mew=2.4, label=label)
+        axes.plot(taken, canvas.means(own), "_", color=colour, ms=16, mew=2.4, label=label)
+        axes.vlines(taken, *canvas.band(own), color=colour, linewidth=1)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
     canvas.room(axes)
     which = f"{canvas.MOST} of the {len(totals):,} runs" if len(dots) < len(totals) else "each run"
     sentence = f"Total payoff of each seat: a dot for {which}, a bar at their mean"
+    sentence += ", upright its 95 % interval (Student t over runs)" * (len(totals) > 1)
     if len(game.players) == 1:
         return f"{sentence}; {totals.mean():.4g} on average."
     by_name = [totals[sitting == player].mean() for player in range(len(game.players))]

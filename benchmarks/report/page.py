@@ -32,7 +32,7 @@ from llm_games.benchmarks.runs.paper import (
 )
 from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.stats import MARK
+from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
 
@@ -123,7 +123,8 @@ def html(
             notes += [said.note for said in (paper.scoring, paper.measure) if said]
     sections = ((part["run"], section) for part in parts for section in part["sections"])
     grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
-    grids += [(part["run"], part["spent"]) for part in parts if part["spent"].rows]
+    own = ("scores", "payoffs", "spent")
+    grids += [(part["run"], part[name]) for name in own for part in parts if part[name].rows]
 
     def compared() -> Grid:
         return tables.comparison_grid(compare(*pair, runs[0].edition) if pair else [])
@@ -205,6 +206,7 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
         "long": len(run.games) > 16,  # then its details are folded away
         "scored": bool(scored),
         "scores": page.table("The table of scores", scores),
+        "payoffs": page.table("The table of payoffs", lambda: tables.payoff_grid(run)),
         "usage": page.table("The table of tokens and time", lambda: tables.usage_grid(run)),
         "spent": page.table("The table of seats", lambda: tables.spent_grid(run)),
         "facts": _facts(run),
@@ -240,14 +242,14 @@ def _of(run: Run, paper: Paper) -> Run:
     return replace(run, games=[game for game in run.games if owner(game) is paper])
 
 
-def _total(run: Run, mine: Sequence[Paper]) -> list[Any]:
-    """Return Overall and its interval; nothing unless all games of a benchmark have a score."""
+def _total(run: Run, mine: Sequence[Paper]) -> Cell | None:
+    """Return Overall; nothing unless all games of a benchmark have a score."""
     for paper in mine:
         if paper.scoring:
             found = paper.scoring.counted(_of(run, paper), run.edition)
             if mean := paper.scoring.overall(found):
-                return [mean, tables.bootstrap([found[game] for game in paper.scoring.games])]
-    return []
+                return mean
+    return None
 
 
 def _about(game: Game) -> str:

@@ -6,12 +6,21 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from llm_games.benchmarks.runs.compare import SEED, Comparison
+from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import editions, known, measure_of, numbers, scores
+from llm_games.benchmarks.runs.paper import (
+    SCORED,
+    editions,
+    judge,
+    known,
+    measure_of,
+    numbers,
+    payoffs,
+    scores,
+)
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
-from llm_games.benchmarks.runs.stats import MARK, Cell, cell, filled_in, interval, shown
+from llm_games.benchmarks.runs.stats import MARK, Cell, estimated, filled_in, mean_of
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
 
@@ -25,8 +34,8 @@ BREAKS = {
 """How a completion can be useless, and the column's name."""
 
 
-def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Grid:
-    """Return a row for each game of a run, and one for `total`: Overall and its interval, or none.
+def score_grid(run: Run, scored: Collection[str], total: Cell | None) -> Grid:
+    """Return a row for each game of a run, and one for `total`, its Overall, if it has one.
 
     `scored` are the labels of those games that can have a score; what other papers' games are
     judged by has a column of its own.
@@ -35,7 +44,7 @@ def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Gri
     kinds = run.edition, default if run.edition == second else second
     score, other = f"score, {kinds[0]}", kinds[1]
     heads = {"game": "", "runs done": ">"}
-    heads |= {score: ".1f", "95 % interval": ">", other: ".1f"} if scored else {}
+    heads |= {score: ".1f", other: ".1f"} if scored else {}
     measures = {game.label: measure for game in run.games if (measure := measure_of(game))}
     others = {measure.name: measure.form for measure in measures.values()}
     heads |= others | {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
@@ -45,29 +54,33 @@ def score_grid(run: Run, scored: Collection[str], total: Sequence[Value]) -> Gri
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
         measure, found = measures.get(game.label), numbers(game)
-        judged = {measure.name: found["measured"]} if measure else {}
+        judged = {measure.name: judge(game, measure)} if measure else {}
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
-            *([_mean(own), bootstrap([own]), _mean(beside)] if scored else []),
-            *(_mean(known(judged.get(name, ()))) for name in others),
+            *([estimated(own, SCORED), mean_of(beside, SCORED)] if scored else []),
+            *(judged.get(name) for name in others),
             float(game.filled) if game.played else None,
-            _mean(found["payoff"]),
-            _mean(known(found["regret"])),
+            mean_of(found["payoff"]),
+            mean_of(known(found["regret"])),
         ]
         rows.append(row)
-    foot = [("Overall", "", *total, *[""] * (4 + len(others)))] if scored and total else []
-    return Grid(heads, rows, foot=foot, strong=[score, *others])
+    foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
+    return Grid(heads, rows, name="means", foot=foot, strong=[score, *others])
 
 
-def _mean(values: Sequence[float]) -> Cell | None:
-    return cell(values) if values else None
+def payoff_grid(run: Run) -> Grid:
+    """Return each player's mean payoff in each game that has several, over its seats and the runs.
 
-
-def bootstrap(columns: Sequence[Sequence[float]]) -> str:
-    """Write the bootstrap interval of the mean over columns."""
-    ends = interval(columns, np.random.default_rng(SEED))
-    return "–" if ends is None else f"{shown(ends[0])} to {shown(ends[1])}"
+    The runs are the units: the seats that a player takes in one of them are averaged first.
+    """
+    rows: list[list[Value]] = [
+        [game.label, name, mean_of(paid)]
+        for game in run.games
+        if len(game.players) > 1
+        for name, paid in payoffs(game).items()
+    ]
+    return Grid(columns("game, player", "payoff"), rows, "Payoffs by player", "payoffs")
 
 
 def usage_grid(run: Run) -> Grid:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from llm_games.benchmarks.runs.plain import plain
 from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 OWN, PUBLISHED = "this run", "published"  # where a row comes from, in a column ``source``
+PARTS = ("low", "high", "method", "n")
+"""What columns a file has for an interval."""
 GAP, NARROW = 2, 8  # blanks between the columns of a terminal's table; least width of words there
 
 
@@ -41,9 +47,11 @@ class Grid:
 
     `columns` have names and the format specification of their numbers: ``""`` for words, ``">"``
     for words that stand right. `rows` are of `Value`, as wide as `columns`; unrounded, None for
-    what is not defined; `foot` are rows below a line, such as totals. Without a `title`, its
-    heading on a page, it is a file only; without a `name` it has no CSV file. `own` are numbers of
-    rows that are highlighted, besides those whose source is `OWN`; `strong` names of columns.
+    what is not defined; `foot` are rows below a line, such as totals. A `Cell` with an interval is
+    shown with it; what most intervals of a column rest on is said below the table once, what others
+    rest on beside a letter. Without a `title`, its heading on a page, it is a file only; without a
+    `name` it has no CSV file. `own` are numbers of rows that are highlighted, besides those whose
+    source is `OWN`; `strong` names of columns.
     """
 
     columns: Mapping[str, str]
@@ -56,18 +64,83 @@ class Grid:
     strong: Collection[str] = ()
 
     def dicts(self) -> Iterator[dict[str, Value]]:
-        """Yield the rows by column."""
-        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+        """Yield the rows by column; a mean with an interval has columns for its ends as well."""
+        return (self._plain(row) for row in (*self.rows, *self.foot))
+
+    def _plain(self, row: Sequence[Value]) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for name, value in zip(self.columns, row, strict=True):
+            found[name] = value.mean if isinstance(value, Cell) else value
+            if isinstance(value, Label):
+                found[name] = value.text
+            if name in self._usual:
+                interval = value.interval if isinstance(value, Cell) else None
+                ends = interval._asdict() if interval else {}
+                if ends.get("method") == "none":
+                    ends |= {"low": None, "high": None}
+                found |= {f"{name} {part}": ends.get(part) for part in PARTS}
+        return found
 
     def written(self, row: Sequence[Value]) -> list[str]:
-        """Return a row as it is shown."""
-        cells = zip(row, self.columns.values(), strict=True)
-        return [written(value, form) for value, form in cells]
+        """Return a row as a terminal shows it."""
+        return [f"{text} [{ends}]{mark}" if ends else text for text, ends, mark in self._shown(row)]
 
     def cells(self, row: Sequence[Value]) -> list[Label]:
-        """Return a row as a page shows it."""
-        pairs = zip(row, self.written(row), strict=True)
-        return [value if isinstance(value, Label) else Label(text) for value, text in pairs]
+        """Return a row as a page shows it: intervals stand below their means."""
+        pairs = zip(row, self._shown(row), strict=True)
+        return [
+            value if isinstance(value, Label) else Label(text, f"{ends} {mark}".strip())
+            for value, (text, ends, mark) in pairs
+        ]
+
+    def _shown(self, row: Sequence[Value]) -> Iterator[tuple[str, str, str]]:
+        """Yield each value of a row as text, the ends of its interval, and the letter of these."""
+        for value, (name, form) in zip(row, self.columns.items(), strict=True):
+            interval = value.interval if isinstance(value, Cell) else None
+            if interval is None:
+                yield written(value, form), "", ""
+            else:
+                kind = _rests_on(interval)
+                mark = "" if kind == self._usual[name] else self._letters[kind]
+                ends = interval.ends(_digits(form) or 0) if interval.method != "none" else "no spread"
+                yield written(value, form), ends, mark
+
+    @cached_property
+    def _intervals(self) -> list[tuple[str, Interval]]:
+        """The intervals of all cells, with their columns."""
+        rows = (zip(self.columns, row, strict=True) for row in (*self.rows, *self.foot))
+        cells = [(name, value) for row in rows for name, value in row if isinstance(value, Cell)]
+        return [(name, value.interval) for name, value in cells if value.interval]
+
+    @cached_property
+    def _usual(self) -> dict[str, str]:
+        """What most intervals of a column rest on, by column."""
+        found: dict[str, Counter[str]] = {}
+        for name, interval in self._intervals:
+            found.setdefault(name, Counter())[_rests_on(interval)] += 1
+        return {name: kinds.most_common(1)[0][0] for name, kinds in found.items()}
+
+    @cached_property
+    def _letters(self) -> dict[str, str]:
+        """What other intervals rest on, with the letter that says so."""
+        others = dict.fromkeys(
+            kind
+            for name, interval in self._intervals
+            if (kind := _rests_on(interval)) != self._usual[name]
+        )
+        letters = (a + b for a in ("", *ascii_lowercase) for b in ascii_lowercase)
+        return dict(zip(others, letters, strict=False))
+
+    @property
+    def basis(self) -> str:
+        """What the intervals of the table rest on, in a sentence; empty without any."""
+        columns: dict[str, list[str]] = {}
+        for name, kind in self._usual.items():
+            columns.setdefault(kind, []).append(name)
+        alone = len(columns) == 1
+        usual = [k if alone else f"{k} ({', '.join(names)})" for k, names in columns.items()]
+        parts = [*usual, *(f"{letter}: {kind}" for kind, letter in self._letters.items())]
+        return f"95 % intervals of means: {'; '.join(parts)}." if parts else ""
 
     @property
     def head(self) -> int:
@@ -86,6 +159,7 @@ class Grid:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
         """Yield the table for a terminal, no number of it broken; `rich` asks for it."""
+        from rich.cells import cell_len
         from rich.table import Table
         from rich.text import Text
 
@@ -98,15 +172,16 @@ class Grid:
             align: Literal["left", "right"] = "right" if form else "left"
             table.add_column(Text(head), justify=align, width=width, overflow="fold")
         for line in lines:
-            table.add_row(*map(Text, line))
+            pairs = zip(line, widths, strict=True)
+            table.add_row(*(Text(c if cell_len(c) <= width else _two(c)) for c, width in pairs))
         if sum(widths) <= room:
             yield table
         else:  # too narrow for a table: a line for each cell
             for line in lines:
                 cells = zip(heads, line, strict=True)
                 yield Text("\n".join(f"{head}: {cell}" for head, cell in cells) + "\n")
-        if self.note:
-            yield Text(plain(self.note, console.encoding))
+        for note in filter(None, (self.basis, self.note)):
+            yield Text(plain(note, console.encoding))
 
     def _widths(self, rows: Sequence[Sequence[str]], room: int) -> Sequence[int]:
         """Return the columns' widths: heads are cut, then lines of words, then words; no number."""
@@ -119,8 +194,9 @@ class Grid:
         for (head, *cells), form in zip(columns, self.columns.values(), strict=True):
             words = longest(*head.split(), *" ".join(cells).split())
             line = longest(*head.split(), *cells)
+            sides = longest(*head.split(), *(p for cell in cells for p in _two(cell).split("\n")))
             kinds = {"": (line, words, min(words, NARROW)), ">": (line, line, words)}
-            steps.append(kinds.get(form, (line, line, line)))
+            steps.append(kinds.get(form, (line, line, sides)))
         widths = [longest(*column) for column in columns]
         for least in zip(*steps, strict=True):
             while sum(widths) > room and (
@@ -142,14 +218,32 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
         return missing
     if isinstance(value, Label):
         return value.text
-    digits = int(form[:-1].partition(".")[2]) if form.endswith("f") else None
+    digits = _digits(form)
     if isinstance(value, Cell):
         sides = (value.mean,) if value.std is None else (value.mean, value.std)
-        return " ± ".join(format(np.round(side, digits or 0), form) for side in sides)
+        text = " ± ".join(format(np.round(side, digits or 0), form) for side in sides)
+        return text + "*" * isinstance(value.mean, Starred)
     if isinstance(value, float):
         number = value if digits is None else round(value, digits) or 0.0  # no minus before a zero
         return format(float(number), form) + "*" * isinstance(value, Starred)
     return format(value, "," if form == "," else "")
+
+
+def _two(cell: str) -> str:
+    """Write an interval below its mean."""
+    return cell.replace(" [", "\n[")
+
+
+def _digits(form: str) -> int | None:
+    return int(form[:-1].partition(".")[2]) if form.endswith("f") else None
+
+
+def _rests_on(interval: Interval) -> str:
+    """Return the method of an interval, of how many runs it is, and what is to be known of it."""
+    if interval.method == "none":
+        return interval.note
+    note = f" ({interval.note})" if interval.note else ""
+    return f"{interval.method}, n = {interval.n}{note}"
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]], columns: Collection[str] = ()) -> bytes:

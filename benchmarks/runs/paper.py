@@ -21,11 +21,12 @@ from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
 ROOMS = "llm_games.benchmarks.papers"  # more folders on its path are more rooms
+SCORED = (0.0, 100.0)  # the least and the highest score
 Record = Mapping[str, Any]
 T = TypeVar("T")
 Draw = Callable[..., str]  # takes axes (and ``game``), draws, returns what explains it
@@ -74,7 +75,9 @@ class Scoring(NamedTuple):
 class Measure(NamedTuple):
     """What a paper judges a game by that has no score: of a finished episode, None if undefined.
 
-    `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`.
+    `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`. `ends`
+    gives the least and the highest value that a game's rules make possible, None without bounds;
+    fewer than `least` episodes have no interval.
     """
 
     name: str
@@ -82,6 +85,8 @@ class Measure(NamedTuple):
     better: str
     of: Callable[[RecordedEpisode], float | None]
     form: str = ".1f"
+    ends: Callable[[Any], tuple[float, float] | None] = lambda rules: None
+    least: int = 2
 
     @property
     def note(self) -> str:
@@ -186,6 +191,25 @@ def scores(game: Game, edition: str) -> list[float]:
     if edition not in editions():
         raise unknown("edition", edition, editions())
     return known(numbers(game)[edition])
+
+
+def judge(game: Game, measure: Measure) -> Cell | None:
+    """Return the mean of a measure over a game's finished episodes, with its interval."""
+    return mean_of(known(numbers(game)["measured"]), measure.ends(game.rules), measure.least)
+
+
+def payoffs(game: Game) -> Mapping[str, Sequence[float]]:
+    """Return each player's payoff in the episodes that count, mean over its seats there."""
+    key = f"{__name__} payoffs"
+    if key not in game.found:
+        found: dict[str, array[float]] = {name: array("d") for name in game.players}
+        for episode in game.done:
+            totals = episode.rewards.sum(axis=0)
+            for name, paid in found.items():
+                paid.append(float(totals[episode.of(name)].mean()))
+        game.found[key] = found
+    kept: Mapping[str, Sequence[float]] = game.found[key]
+    return kept
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:

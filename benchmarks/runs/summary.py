@@ -12,7 +12,7 @@ from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.stats import MARK, Cell, cell
+from llm_games.benchmarks.runs.stats import MARK, Cell, estimated
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class GameSummary:
     """One game of a run: its `label` there, and its name in the registry.
 
     `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty where
-    none is defined, `measured` their values of the paper's `measure`. `payoffs` are of each seat as
+    none is defined, `measured` their values of the paper's `measure`, which are within `ends`. `payoffs` are of each seat as
     configured, wherever it sat, summed over an episode, mean over the finished ones; `payoff_of` is
-    their mean over each player's seats. `bad_replies` counts completions that were not legal moves,
+    their mean over each player's seats, episode by episode. `bad_replies` counts completions that were not legal moves,
     by outcome, `bad_thoughts` the same of what players think of beside their moves (such as a
     belief that does not agree with the facts), `filled_in` decisions for which the declared
     treatment was played.
@@ -34,18 +34,36 @@ class GameSummary:
     episodes: dict[str, int]
     scores: list[float]
     payoffs: list[float]
-    payoff_of: dict[str, float]
+    payoff_of_a_seat: list[float]
+    payoff_of: dict[str, list[float]]
     decisions: int
     bad_replies: dict[str, int]
     bad_thoughts: dict[str, int]
     filled_in: int
     measure: Measure | None
     measured: list[float]
+    ends: tuple[float, float] | None
 
     @property
     def cell(self) -> Cell | None:
-        """Return mean and standard deviation of the scores."""
-        return cell(self.scores) if self.scores else None
+        """Return mean, standard deviation and interval of the scores."""
+        return estimated(self.scores, paper.SCORED)
+
+    @property
+    def judged(self) -> Cell | None:
+        """Return the same of the paper's measure."""
+        return estimated(self.measured, self.ends, self.measure.least if self.measure else 2)
+
+    @property
+    def paid(self) -> dict[str, Cell]:
+        """Return the same of the payoffs of each player's seats."""
+        found = {name: estimated(payoffs) for name, payoffs in self.payoff_of.items()}
+        return {name: payoff for name, payoff in found.items() if payoff}
+
+    @property
+    def payoff(self) -> Cell | None:
+        """Return the same of the payoff of a seat."""
+        return estimated(self.payoff_of_a_seat)
 
     @property
     def marked(self) -> bool:
@@ -54,13 +72,17 @@ class GameSummary:
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
-        score = self.cell and {"mean": self.cell.mean, "std": self.cell.std}
-        found = cell(self.measured) if self.measured else None
+        found = self.judged
         measure = self.measure and {
             **{"name": self.measure.name, "better": self.measure.better},
-            **{"mean": found and found.mean, "std": found and found.std},
+            **(found.plain() if found else dict.fromkeys(("mean", "std", "interval"))),
         }
-        return self.__dict__ | {"score": score, "measure": measure, "marked": self.marked}
+        paid = {name: payoff.plain() for name, payoff in self.paid.items()}
+        means = {"score": self.cell, "payoff": self.payoff}
+        return self.__dict__ | {
+            **{name: mean and mean.plain() for name, mean in means.items()},
+            **{"measure": measure, "payoff_of": paid, "marked": self.marked},
+        }
 
 
 def summary(records: Records) -> list[GameSummary]:
@@ -85,24 +107,24 @@ def _summary(game: Game, edition: str) -> GameSummary:
             found = measure.of(episode) if measure else None
             scores += [] if score is None else [score]
             measured += [] if found is None else [found]
-    means = np.mean(payoffs, axis=0).tolist() if payoffs else []
-    of_each: dict[str, list[float]] = {}
-    for name, payoff in zip(game.seats, means, strict=False):
-        of_each.setdefault(name, []).append(payoff)
+    paid = np.array(payoffs, np.float64).reshape(-1, len(game.seats))
+    taken = {name: np.equal(game.seats, name) for name in game.players}
     return GameSummary(
         label=game.label,
         game=game.name,
         players=game.players,
         episodes=dict(game.states),
         scores=scores,
-        payoffs=means,
-        payoff_of={name: float(np.mean(found)) for name, found in of_each.items()},
+        payoffs=paid.mean(axis=0).tolist() if payoffs else [],
+        payoff_of_a_seat=paid.mean(axis=1).tolist(),
+        payoff_of={name: paid[:, seats].mean(axis=1).tolist() for name, seats in taken.items()},
         decisions=did.decisions,
         bad_replies=_bad(did.moves),
         bad_thoughts=_bad(sum(did.others.values(), Counter())),
         filled_in=did.filled,
         measure=measure,
         measured=measured,
+        ends=measure.ends(game.rules) if measure else None,
     )
 
 

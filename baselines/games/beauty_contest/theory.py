@@ -10,7 +10,7 @@ full, all all-equal profiles and those of two numbers with the target exactly be
 Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd
@@ -18,7 +18,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import (
+    Claim,
+    Measured,
+    Steps,
+    Welfare,
+    constants,
+)
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
@@ -196,7 +202,7 @@ def distance(numbers: PerPlayer, contest: Contest) -> PerTable:
     return nearest if complete else np.where(is_nash(numbers, contest), 0, nearest)
 
 
-def rational(contest: Contest) -> int:
+def undominated(contest: Contest) -> int:
     """Return the number of the equilibrium that iterated dominance leaves.
 
     The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
@@ -230,7 +236,7 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     return np.clip(number, contest.low, contest.high).astype(np.int64)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret, fees included, and distance of a round; offenders are treated as in it."""
     contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
     limit = record.get("limit", np.full(actions.shape[1:], contest.high))  # of each table
@@ -249,3 +255,34 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     share = far / (contest.players * (limit - contest.low))
     defined = (far >= 0) & legal.all(axis=0)
     return lost + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    contest = Contest.of(game)
+    number = undominated(contest)
+    named = f"names {float(Fraction(number, game.unit)):g}"
+    if not any(number in found for found in equal_equilibria(contest)):
+        return Claim("heuristic", f"{named}, though all naming it is no equilibrium of these rules")
+    if contest.ratio == 1:
+        return Claim("equilibrium", f"{named}, the middle; any other number of all is one too")
+    return Claim("equilibrium", f"{named}, as iterated dominance leaves it; there may be others")
+
+
+def replies(game: Any) -> list[str]:
+    """Return constant numbers, some levels, and the reply to the last sum."""
+    contest = Contest.of(game)
+    steps = [f"level_k:{level}" for level in range(4)]
+    return ["rational", "best_response", *steps, *constants(contest.low, contest.high, game.unit)]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return the prizes paid; where a shared win pays in full, everybody wins in equilibrium."""
+    won, rounds, n = steps["winners"], steps["winners"].shape[-1], game.players
+    prize, rule = float(game.prize), game.prize_rule
+    total = prize * Contest.of(game).pay(won).sum(axis=(0, -1))
+    alone, all_ = {"split": (1, 1), "exclusive": (0, 1), "amplified": (1, n * n)}.get(rule, (1, n))
+    worst, best = (rounds * prize * end for end in (alone, all_))
+    known = rule in ("split", *SHARED) and game.ratio < n and game.tie_rule == "all_closest"
+    played = best if known else np.nan
+    return Welfare(total, worst, best, played, played)

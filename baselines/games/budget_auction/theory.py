@@ -4,14 +4,14 @@ The lowest of tied seats wins; bids may break rules. A second-price bidder bids 
 as its money goes.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from math import erf, sqrt
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.arrays import at
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
@@ -42,7 +42,7 @@ def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Arr
     return grid, iid_bid(grid, (law - law[0]) / (law[-1] - law[0]), players)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round; no distance where somebody broke a rule.
 
     Regret is against the best legal bid, from 0 to the assets, which brings at least 0.
@@ -65,3 +65,33 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     far = sum(np.abs(np.where(legal, bids, 0) - np.minimum(wanted, assets)))  # in order of seats
     share = np.where(legal.all(axis=0), far / assets.sum(axis=0), np.nan)
     return (best - record["utility"]) / game.unit, share
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    if game.price == "second":
+        return Claim("equilibrium", "bids its valuation, which is weakly dominant")
+    law = "the symmetric Bayes-Nash bid of independent normal valuations of a known law"
+    if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
+        return Claim("heuristic", f"bids {law}, though valuations are given or assets differ")
+    if game.value_rounding == "truncate" and game.sigma:
+        return Claim("best known", f"bids {law}, whole valuations being taken for continuous ones")
+    return Claim("equilibrium", f"bids {law}")
+
+
+def replies(game: Any) -> list[str]:
+    """Return shares of the valuation, the equilibrium bid, and all the money."""
+    return ["rational", "all_in", *(f"shade:{part / 20:.2f}" for part in range(21))]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return what the items are worth to who won them; without a sale nobody has anything.
+
+    At the second price there are equilibria in which one bids above all values and the others 0.
+    """
+    values, winner = steps["valuations"] / game.unit, steps["winner"]
+    total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
+    least, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
+    same = rational(game).kind != "heuristic"
+    first = best if same else np.nan
+    return Welfare(total, 0, best, *((least, best) if game.price == "second" else (first, first)))

@@ -7,12 +7,14 @@ the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction T
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.arrays import at
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 MOST_STEPS = 400  # of a budget where money has no coarser common divisor
@@ -73,8 +75,65 @@ def regret(
     return np.where(won, np.maximum(price - values, 0), missed)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return the regret of replies once an item is closed; no distance is defined."""
     least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
     lost = regret(record["value"], record["winner"], record["price"], least, record["purse"])
     return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    if game.values == "private" and len(game.catalogue) == 1:
+        return Claim("equilibrium", "stays in up to its valuation, which is weakly dominant")
+    return Claim(
+        "heuristic",
+        "bids while the item beats what the money could buy later, at prices that the money in the "
+        "room suggests; budgets leave the equilibrium price open",
+    )
+
+
+def replies(game: Any) -> list[str]:
+    """Return all rules that mind values or money, AucArena's rule bidder, and nobody."""
+    rules = [f"rule:{most}" for most in range(1, 10)]
+    return ["mc", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return what items are worth to who bought them; 0 where nothing is sold."""
+    values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))
+    sold = closed & (winner >= 0)
+    total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
+    best = (values.max(axis=0) * closed).sum(axis=-1)
+    return Welfare(total, 0, best, np.nan, np.nan)
+
+
+
+def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
+    """Return up to what each bidder was seen to bid on each item, ``(players, items, tables)``.
+
+    That is just below the price at which it withdrew; of a buyer, who never did, its last bid.
+    -1 where it was never asked. `moves` are ``(steps, players, tables)``.
+    """
+    count = len(game.catalogue)
+    seen = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
+    for state, replies in zip(states, moves, strict=True):
+        price = np.where(replies < 0, game.floor(state) - 1, replies)
+        here = game.asked(state)[:, None] & (np.arange(count)[:, None] == state.item)
+        seen = np.where(here, np.maximum(price[:, None], -1), seen)
+    return seen
+
+
+def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], PerPlayer]:
+    """Return what bidders do once one has left the record: raise as far as they were seen to go.
+
+    Of more tables than were recorded, these come again and again, ``(players, tables)``.
+    """
+    most = reservations(game, states, moves).swapaxes(0, 1)
+
+    def bids(state: Any) -> PerPlayer:
+        floor, tables = game.floor(state), np.arange(state.item.shape[-1]) % most.shape[-1]
+        upto = most[np.minimum(state.item, len(most) - 1), :, tables].T
+        return np.where((floor <= upto) & (floor <= state.budget), floor, WITHDRAW)
+
+    return bids

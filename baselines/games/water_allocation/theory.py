@@ -7,7 +7,7 @@ best to everybody else at level ``n - 1``. Arrays are players-first, money is in
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
@@ -315,7 +315,7 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
     return keep, survivors[keep]
 
 
-def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
+def deviation(game: WaterAllocation, record: Steps) -> Measured:
     """Return the regret of a day: 1 for who died on it with the money for its water.
 
     That is in hindsight, as if nothing came after the day. No distance is defined.
@@ -324,3 +324,22 @@ def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
     prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
     saved = record["died"] & (prices <= record["balance"])
     return saved.astype(float), np.full(saved.shape[1:], np.nan)
+
+
+def rational(game: WaterAllocation) -> Claim:
+    """Return what the rational player is."""
+    what = "replies best, by dynamic programming, to best repliers to bidders who spend evenly"
+    if 2 * game.mean_supply >= game.requirements.sum():
+        return Claim("best known", f"{what}; with so much water hardly anybody can gain more")
+    return Claim("heuristic", f"{what}; where water is scarce no equilibrium is known")
+
+
+def replies(game: WaterAllocation) -> list[str]:
+    """Return rules of thumb and best responses of two levels."""
+    return ["dp:1", "dp:2", *(name for name in RULES if name != "random")]
+
+
+def welfare(game: WaterAllocation, steps: Steps) -> Welfare:
+    """Return the survivors; the best is the planner's mean over the chance of supplies."""
+    living = steps["alive"][..., -1] & ~steps["died"][..., -1]
+    return Welfare(living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan)

@@ -68,14 +68,16 @@ class PlanNote(NamedTuple):
 class BeliefNote(NamedTuple):
     """One update of what a bidder believes, after an item.
 
-    `checks` has, reply by reply, how many fields of each of `GROUPS` were checked and how many of
-    them were wrong. `resent`: wrong fields were sent back.
+    `checks` has, reply by reply, how many fields of each of `GROUPS` were checked, which are those
+    that it mentions, and how many of them were wrong; `known`, how many it could have mentioned.
+    `resent`: wrong fields were sent back.
     """
 
     item: int
     checks: Sequence[Mapping[str, tuple[int, int]]]
     unreadable: int = 0
     resent: bool = True
+    known: Mapping[str, int] = {}
 
 
 class Bidder(NamedTuple):
@@ -175,6 +177,31 @@ def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str =
         else:
             right += sum(checked - bad for checked, bad in found)
     return Rate(wrong, right)
+
+
+class Coverage(NamedTuple):
+    """How many fields the checked replies mention, and how many they could have."""
+
+    mentioned: int
+    known: int
+
+    @property
+    def value(self) -> float | None:
+        """Return mentioned / known; None for no fields at all."""
+        return self.mentioned / self.known if self.known else None
+
+
+def belief_coverage(beliefs: Sequence[BeliefNote], group: str) -> Coverage:
+    """Return how much of what was known the checked replies of some updates mention.
+
+    What is left out is never wrong, so that a failure rate is of the fields mentioned alone. There
+    is an `UnknownName` for a group that there is not.
+    """
+    _check("group of beliefs", group, GROUPS)
+    return Coverage(
+        sum(check[group][0] for belief in beliefs for check in belief.checks),
+        sum(belief.known.get(group, 0) * len(belief.checks) for belief in beliefs),
+    )
 
 
 def _check(kind: str, name: str, known: Sequence[str]) -> None:
@@ -304,10 +331,11 @@ def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
 class Standing(NamedTuple):
     """One player over some auctions; a name that sits on several seats counts once for each.
 
-    Failed bids, wrong beliefs of itself and of others; bids that were no legal JSON, unreadable
-    updates of beliefs, plans of which no reply could be used; per auction profit, items won, money
-    at the end and bids accepted, withdrawals not counted; price to start price of the items won.
-    `correlations` are by plan and statistic, see `follows`; `changed` and `replanned`: `replans`.
+    Failed bids, wrong beliefs of itself and of others, and how much of what is known these mention;
+    bids that were no legal JSON, unreadable updates of beliefs, plans of which no reply could be
+    used; per auction profit, items won, money at the end and bids accepted, withdrawals not
+    counted; price to start price of the items won. `correlations` are by plan and statistic, see
+    `follows`; `changed` and `replanned`: `replans`.
     """
 
     player: str
@@ -316,6 +344,8 @@ class Standing(NamedTuple):
     bids: Rate
     own: Rate
     others: Rate
+    own_named: Coverage
+    others_named: Coverage
     bad_format: int
     bad_beliefs: int
     bad_plans: int
@@ -352,6 +382,8 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
         bids=bid_failures(bidders),
         own=belief_failures(beliefs, "own", definition),
         others=belief_failures(beliefs, "others", definition),
+        own_named=belief_coverage(beliefs, "own"),
+        others_named=belief_coverage(beliefs, "others"),
         bad_format=sum(bidder.failed.get("format", 0) for bidder in bidders),
         bad_beliefs=sum(belief.unreadable for belief in beliefs),
         bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
@@ -396,7 +428,7 @@ def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) ->
             accepted=sum(made.seat == seat and not made.broke for made in decisions),
             failed=_refused(asked),
             plans=plans,
-            beliefs=list(_beliefs(noted, settings[place])),
+            beliefs=list(_beliefs(noted, settings[place], rules.names()[seat])),
             strategy=settings[place].get("strategy", "adaptive" if plans else None),
         )
         bidders.append(bidder)
@@ -432,11 +464,25 @@ def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator
             yield PlanNote(said["item"], said["priorities"], again, lost)
 
 
-def _beliefs(notes: Sequence[NoteRow], settings: Mapping[str, Any]) -> Iterator[BeliefNote]:
+def _beliefs(
+    notes: Sequence[NoteRow], settings: Mapping[str, Any], me: str
+) -> Iterator[BeliefNote]:
     resent = settings.get("correct_belief", True)
     for said in (note.content for note in notes if note.kind == "belief"):
         checks = [{"own": found["self"], "others": found["others"]} for found in said["checks"]]
-        yield BeliefNote(said["item"], checks, len(said["unusable"]), resent)
+        known = _known(said["truth"], me)
+        yield BeliefNote(said["item"], checks, len(said["unusable"]), resent, known)
+
+
+def _known(truth: Mapping[str, Any], me: str) -> dict[str, int]:
+    """Count the fields of a belief whose truth is known, of each of `GROUPS`.
+
+    They are one's own money, and everybody's profit and items; a profit is not known if the value
+    of an item won was not announced.
+    """
+    facts = [*truth["total_profits"].items(), *truth["winning_bids"].items()]
+    own = [name == me for name, fact in facts if fact is not None]
+    return {"own": 1 + sum(own), "others": len(own) - sum(own)}
 
 
 class Published(NamedTuple):

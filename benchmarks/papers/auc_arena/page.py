@@ -70,19 +70,23 @@ def read(run: Run) -> Sold:
 NAMES = {"engagement": "bids", "win": "items won"}
 FOLLOWS = [f"{plan} plan, {NAMES[statistic]}" for plan, statistic in product(PLANS, STATISTICS)]
 RATES = ("failed bids", "failed beliefs on itself", "failed beliefs on others")
+NAMED = ("own fields mentioned", "others' fields mentioned")
 BIDDER = columns(
     "game, player, strategy",
-    f"auctions, {', '.join(RATES)}, bad format, unreadable beliefs, lost plans, changed replans, "
-    "profit, items won, money left, bids, price to start",
+    f"auctions, {', '.join(RATES + NAMED)}, bad format, unreadable beliefs, lost plans, "
+    "changed replans, profit, items won, money left, bids, price to start",
 )
-BIDDER |= dict.fromkeys(RATES, ".3f") | {"profit": ".0f", "money left": ".0f"}
+BIDDER |= dict.fromkeys(RATES, ".3f") | dict.fromkeys(NAMED, ".1%")
+BIDDER |= {"profit": ".0f", "money left": ".0f"}
 BIDDER |= {"bids": ".1f", "items won": ".1f"}
 
 BIDDERS = (
     "Corrected failure rates (CFR) of bids and of beliefs on oneself and on others: failed / "
-    "(correct + failed); replies that broke the form are counted apart. A plan is lost if no reply "
-    "could be used; replans: share that changes a priority. Profit, items, money left and "
-    "accepted bids: mean of an auction."
+    "(correct + failed); replies that broke the form are counted apart. What a belief leaves out "
+    "is never wrong: mentioned is the share of the fields known (one's own money, everybody's "
+    "profit and items) that the checked replies have. A plan is lost if no reply could be used; "
+    "replans: share that changes a priority. Profit, items, money left and accepted bids: mean of "
+    "an auction."
 )
 SPEARMAN = (
     "Spearman's rank correlation of priorities with accepted bids on an item and with items won, "
@@ -130,6 +134,7 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
             yield [
                 *(label, found.player, found.strategy or "–", found.seats),
                 *(found.bids.value, found.own.value, found.others.value),
+                *(found.own_named.value, found.others_named.value),
                 *(found.bad_format, found.bad_beliefs, found.bad_plans),
                 found.changed / found.replanned if found.replanned else None,
                 *(found.profit.mean, found.won.mean, found.left.mean, found.accepted.mean),
@@ -191,20 +196,25 @@ def _ranks(sold: Sold) -> Iterator[list[Value]]:
 
 
 def _failures(axes: Axes, found: Sequence[Standing]) -> str:
-    kinds = zip(*((s.bids.value, s.own.value, s.others.value) for s in found), strict=True)
-    names = ("bids", "beliefs on itself", "beliefs on others")
-    looks = zip(names, (BLUE, ORANGE, GREEN), ("", "//", ".."), (-0.26, 0, 0.26), strict=True)
-    for values, (name, colour, hatch, below) in zip(kinds, looks, strict=True):
+    kinds = {
+        "bids": [(one.bids, None) for one in found],
+        "beliefs on itself": [(one.own, one.own_named.value) for one in found],
+        "beliefs on others": [(one.others, one.others_named.value) for one in found],
+    }
+    looks = zip((BLUE, ORANGE, GREEN), ("", "//", ".."), (-0.26, 0, 0.26), strict=True)
+    for (name, pairs), (colour, hatch, below) in zip(kinds.items(), looks, strict=True):
         at, face = np.arange(len(found)) + below, "none" if hatch else colour
-        widths = [value or 0.0 for value in values]
+        widths = [rate.value or 0.0 for rate, _ in pairs]
         axes.barh(at, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
-        for place in at[[value is None for value in values]]:
-            axes.text(0, place, " –", va="center", fontsize=9)
+        for place, width, (rate, named) in zip(at, widths, pairs, strict=True):
+            share = "" if named is None else f" {named:.0%}"
+            axes.text(width, place, share if any(rate) else " –", va="center", fontsize=9)
     canvas.down(axes, [standing.player for standing in found])
-    axes.set(xlabel="corrected failure rate", xlim=(0, None))
+    axes.set(xlabel="corrected failure rate", xlim=(0, 1.08 * axes.get_xlim()[1]))
     return (
         "How often bids are refused, and beliefs on itself and on others wrong, over all auctions; "
-        "a dash: it has none of these."
+        "a dash: it has none of these. Beside the bar of a belief: the share of the known fields "
+        "that it mentions, as the rate is of those alone."
     )
 
 

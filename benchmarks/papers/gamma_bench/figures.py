@@ -35,7 +35,7 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
     axes.set_ylabel("number")
     if rules.ratio == 1:
         return f"Mean number of each round; any common number is an equilibrium{thin(game)}."
-    end = guess.rational(guess.Contest.of(rules)) / rules.unit
+    end = guess.undominated(guess.Contest.of(rules)) / rules.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (

@@ -13,7 +13,13 @@ from markupsafe import Markup
 
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.papers.gamma_bench.figures import ACTIONS, drawn
-from llm_games.benchmarks.papers.gamma_bench.scores import EDITIONS, GAMES, overall, score_episode
+from llm_games.benchmarks.papers.gamma_bench.scores import (
+    EDITIONS,
+    GAMES,
+    OTHERWISE,
+    overall,
+    score_episode,
+)
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.runs.config import load, parse
@@ -37,12 +43,26 @@ SCORES = (
     "a bootstrap interval of the mean. “Corrected” scores use the formulas that the paper means, "
     "“published” ones those of its table. A game without a γ-Bench score has a dash."
 )
-BOARD = (
-    "Thirteen models as printed in arXiv 2403.11807 (five runs each); this page's rows are "
-    "highlighted, scored by the same formulas, and placed by Overall. A rank in brackets is where "
-    "the row would stand; only a run of all eight games at the benchmark's settings with one "
-    "language model on all seats has one. In the published runs failed answers were asked again "
-    "without limit and never counted."
+BOARDS = {
+    "published": (
+        "Thirteen models as printed in arXiv 2403.11807v7 (five runs each); this page's rows are "
+        "highlighted, scored by the same formulas (published), and placed by Overall."
+    ),
+    "v4": (
+        "Twelve models as printed in arXiv 2403.11807v4 (five runs each; where a cell was rounded "
+        "otherwise than in v7, by at most 0.1, it is v7's), with this page's rows of runs scored "
+        "by v4, highlighted and placed by Overall."
+    ),
+    "v2": (
+        "This page's rows of runs scored by v2, whose benchmark has the second-price auction. The "
+        "five models of Table 1 of arXiv 2403.11807v2 cannot stand beside them: this package has "
+        "no numbers of that version, and those of later ones are of other formulas."
+    ),
+}
+PLACES = (
+    " A rank in brackets is where the row would stand; only a run of all eight games at the "
+    "benchmark's settings with one language model on all seats has one. In the published runs "
+    "failed answers were asked again without limit and never counted."
 )
 MATRIX = (
     "This run's scores by the formulas of v4; below them, smaller, what v4 prints for "
@@ -209,9 +229,9 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
 
 
 def counted(run: Run, edition: str) -> dict[str, list[float]]:
-    """Return the scores by game of those games that are played by the benchmark's settings.
+    """Return the scores by game of those games that are played by an edition's settings.
 
-    These are the defaults, or all of them those of the published program. A game that is played
+    These are its `settings`, or all of them those of the published program. A game that is played
     at several settings has none, nor one with a fixed strategy beside other players.
     """
     alone = {}
@@ -219,8 +239,9 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
         kinds = {run.players[player].kind for player in games[0].seats}
         if len(games) == 1 and ("fixed" not in kinds or len(kinds) == 1):
             alone[name] = games[0]
-    as_published = all(_plays(game, lenient()[name]) for name, game in alone.items())
-    rules = lenient() if as_published else {name: rulebook(name) for name in GAMES}
+    lenient = settings(edition, lenient=True)
+    as_published = all(_plays(game, lenient[name]) for name, game in alone.items())
+    rules = lenient if as_published else settings(edition)
     fits = [name for name in GAMES if name in alone and _plays(alone[name], rules[name])]
     return {name: scores(alone[name], edition) for name in fits}
 
@@ -230,35 +251,52 @@ def _plays(game: Game, rules: Rulebook) -> bool:
 
 
 @cache
-def lenient() -> dict[str, Rulebook]:
-    """Return the rules of each game with all leniencies of the published program."""
-    games = parse(load("gamma-bench/published"), "gamma-bench/published").games
-    return {game.game: rulebook(game.game, **game.params) for game in games}
+def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
+    """Return the rules of each game in an edition's benchmark.
+
+    They are the defaults but for `OTHERWISE`; `lenient`: with all leniencies of the published
+    program besides.
+    """
+    params: dict[str, dict[str, Any]] = {name: {} for name in GAMES}
+    if lenient:
+        file = parse(load("gamma-bench/published"), "gamma-bench/published")
+        params = {game.game: game.params for game in file.games}
+    other = OTHERWISE.get(edition, {})
+    return {name: rulebook(name, **(params[name] | other.get(name, {}))) for name in GAMES}
 
 
 def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows with those of these runs put in by Overall; None without any.
 
-    Runs are scored by the edition of the published table. Only a run of all eight games, with the
-    benchmark's settings, on every seat the same language model, takes a rank.
+    Runs are scored by the edition of the published table, those of ``v4`` and ``v2`` by theirs.
+    Only a run of all eight games, with the benchmark's settings, on every seat the same language
+    model, takes a rank.
     """
-    own = [place for run in runs if (place := _own(run))]
-    if not own:
-        return None
-    places = list(own)
-    for one in published.leaderboard():
+    own: dict[str, list[tuple[float, Sequence[Value]]]] = {edition: [] for edition in BOARDS}
+    for run in runs:
+        edition = run.edition if run.edition in BOARDS else "published"
+        if place := _own(run, edition):
+            own[edition].append(place)
+    grids = [_board(edition, places) for edition, places in own.items() if places]
+    return Section("Beside the published leaderboard", grids=grids) if grids else None
+
+
+def _board(edition: str, own: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
+    places, version = list(own), published.VERSIONS.get(edition)
+    for one in published.leaderboard(edition) if version else ():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
         places.append((one.overall.mean, row))
     places.sort(key=lambda place: -place[0])
     head = {"rank": ">", "model": ""} | dict.fromkeys(["Overall", *TITLES.values()], ".1f")
     mine = [number for number, place in enumerate(places) if place in own]
-    grid = Grid(head, [row for _, row in places], note=BOARD, own=mine, strong=["Overall"])
-    return Section("Beside the published leaderboard", grids=[grid])
+    note = BOARDS[edition] + PLACES * bool(version)
+    rows = [row for _, row in places]
+    return Grid(head, rows, f"arXiv {version or edition}", note=note, own=mine, strong=["Overall"])
 
 
-def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
+def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     """Return a run's Overall, -1 for none, and its row; None without any score."""
-    found = counted(run, "published")
+    found = counted(run, edition)
     if not any(found.values()):
         return None
     mean, names = overall(found), sorted({name for game in run.games for name in game.seats})
@@ -268,7 +306,8 @@ def _own(run: Run) -> tuple[float, Sequence[Value]] | None:
     marked = any(game.filled > MARK for game in run.games)
     filled = f"more than {float(MARK):.0%} of a run filled in" if marked else ""
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
-    rank = "" if why or mean is None else f"({published.rank_of(mean.mean)})"
+    ranked = mean is not None and not why and edition in published.VERSIONS
+    rank = f"({published.rank_of(mean.mean, edition)})" if ranked and mean else ""
     cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
     return mean.mean if mean else -1.0, row

@@ -20,18 +20,16 @@ from llm_games.rulebook import Rulebook
 
 
 class Listed(NamedTuple):
-    """One row of the leaderboard: mean ± sample standard deviation of five runs, as printed.
-
-    `overall` and the games' `cells` are of edition ``published``; of ``v4`` are the auction and the
-    Overall, None where it lacks the model.
-    """
+    """One row of a leaderboard: mean ± sample standard deviation of five runs, as printed."""
 
     rank: int
     model: str
     overall: Cell
     cells: dict[str, Cell]
-    v4_auction: Cell | None
-    v4_overall: Cell | None
+
+
+VERSIONS = {"published": "v7", "v4": "v4"}
+"""The version of the paper whose models are listed by an edition; of ``v2`` we have no numbers."""
 
 
 class Single(NamedTuple):
@@ -44,16 +42,21 @@ class Single(NamedTuple):
 
 
 @cache
-def leaderboard() -> tuple[Listed, ...]:
-    """Return the 13 published models, highest Overall first."""
+def leaderboard(edition: str = "published") -> tuple[Listed, ...]:
+    """Return the models printed by one of `VERSIONS`, highest Overall first: 13, or 12 of ``v4``.
+
+    Of the latter's cells only the auction and the Overall are its own; the others are those of
+    ``v7``, from which they differ by at most 0.1.
+    """
     found = []
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
         cells = {n: Cell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
-        overall, games = cells["overall"], {game: cells[game] for game in GAMES}
-        v4 = cells.get("v4_sealed_bid_auction"), cells.get("v4_overall")
-        found.append(Listed(int(row["rank"]), row["model"], overall, games, *v4))
-    return tuple(found)
+        own = {name: cells.get(f"{edition}_{name}", cells[name]) for name in ("overall", *GAMES)}
+        if edition == "published" or f"{edition}_overall" in cells:
+            found.append((row["model"], own.pop("overall"), own))
+    found.sort(key=lambda one: -one[1].mean)  # in the order of v7 where these are equal
+    return tuple(Listed(rank, *one) for rank, one in enumerate(found, start=1))
 
 
 @cache
@@ -135,6 +138,6 @@ def _same(printed: str, setting: str) -> bool:
     return name == wanted and Fraction(value) == Fraction(number)
 
 
-def rank_of(overall: float) -> int:
-    """Return the rank that an Overall would take on the published leaderboard."""
-    return 1 + sum(listed.overall.mean > overall for listed in leaderboard())
+def rank_of(overall: float, edition: str = "published") -> int:
+    """Return the rank that an Overall would take on a published leaderboard."""
+    return 1 + sum(listed.overall.mean > overall for listed in leaderboard(edition))

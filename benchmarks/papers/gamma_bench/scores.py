@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import Record
+from llm_games.benchmarks.runs.paper import SCORED, Record
 from llm_games.benchmarks.runs.stats import Cell, cell
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.pirate_game.rules import VOTE
 
@@ -34,6 +35,11 @@ GAMES = (
 EDITIONS = ("corrected", "published", "v4", "v2")
 """``corrected``: the intended formulas, exactly. ``published``: the authors' table of 13 models.
 ``v4``, ``v2``: the tables of those versions of the paper (``v2`` also of v3)."""
+
+OTHERWISE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "v2": {"sealed_bid_auction": {"price": "second"}}
+}
+"""Parameters of those games that an edition's benchmark plays otherwise, by edition and game."""
 
 Numbers = Sequence[int]
 Rounds = Sequence[Numbers]
@@ -301,13 +307,15 @@ def shot_of(record: Record) -> Shot:
 def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
     """Return the mean of the cells, with ± over r of the mean over the games of run r.
 
-    None unless every game of the benchmark has a run; no ± unless all have equally many.
+    None unless every game of the benchmark has a run; no ± unless all have equally many. Its
+    interval takes the games as independent.
     """
     if not all(scores.get(game) for game in GAMES):
         return None
     columns = [scores[game] for game in GAMES]
     mean = sum(cell(column).mean for column in columns) / len(GAMES)
-    runs = min(map(len, columns))
+    runs, interval = min(map(len, columns)), intervals.overall(columns, *SCORED)
     if runs != max(map(len, columns)):
-        return Cell(mean, None, runs)
-    return cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])._replace(mean=mean)
+        return Cell(mean, None, runs, interval)
+    by_run = cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])
+    return by_run._replace(mean=mean, interval=interval)

@@ -1,0 +1,312 @@
+"""Tests of differences between two players over paired episodes, and how many episodes they need.
+
+Source of the methods and their false alarms: docs/statistics.md. A `change` is B minus A of paired
+episodes, one value each; `columns` are those of several games, which must be independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.stats.intervals import (
+    DRAWS,
+    EQUAL,
+    FEW,
+    SEED,
+    TOGETHER,
+    Interval,
+    Values,
+    t_ends,
+    welch,
+)
+from llm_games.errors import BadParameter
+from llm_games.rulebook import Array
+
+EXACT = 12  # up to so many pairs a sign-flip test goes through all signs
+SIZED = 5  # fewest pairs that have an effect size or an e-value
+PATHS = 400_000  # simulated experiments behind the level of planned looks
+MOST = 100_000  # episodes beyond which none are counted
+
+
+class Tested(NamedTuple):
+    """A mean difference with its interval and the p-value that agrees with it.
+
+    `p` is None where no pair differs from another: no spread, no test.
+    """
+
+    mean: float
+    p: float | None
+    interval: Interval
+
+    @property
+    def note(self) -> str:
+        """What to say in place of a p-value that there is not."""
+        return "no spread, no test" if self.p is None else ""
+
+
+def changes(a: Values, b: Values) -> Array:
+    """Return B minus A of paired values.
+
+    Raises:
+        BadParameter: not equally many on both sides, none, or a value that is no number.
+    """
+    if len(a) != len(b):
+        raise BadParameter(
+            f"pairs need a value on both sides, got {len(a)} and {len(b)}: give the episodes that "
+            "both runs have, in one order"
+        )
+    return _change(np.subtract(b, a, dtype=np.float64))
+
+
+def paired_t(change: Values, level: float = 0.95) -> Tested:
+    """Test by Student's t whether paired differences have mean 0.
+
+    Raises:
+        BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
+    """
+    return welch_satterthwaite([change], level, "Student t")
+
+
+def welch_satterthwaite(
+    columns: Sequence[Values], level: float = 0.95, method: str = "Welch-Satterthwaite"
+) -> Tested:
+    """Test whether the mean over games of their mean differences is 0: whether the Overall differs.
+
+    Raises:
+        BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
+            out of (0, 1).
+    """
+    from scipy.special import stdtr
+
+    _check_level(level)
+    runs = [_change(column) for column in columns]
+    n = min(map(len, runs), default=0)
+    if n < 2:
+        raise BadParameter(
+            f"a t test needs 2 pairs or more in every game, got {n}: play more episodes"
+        )
+    variances = [column.var(ddof=1) for column in runs]
+    mean, error, df = map(float, welch([column.mean() for column in runs], variances, runs))
+    if error <= EQUAL * max(np.abs(column).max() for column in runs):
+        none = Interval(mean, mean, "none", n, f"no spread in {n} runs")
+        return Tested(mean, None, none)
+    note = "rests on near-normal runs" if n <= FEW else ""
+    low, high = map(float, t_ends(np.asarray(mean), np.asarray(error), df, level))
+    p = 2 * float(stdtr(df, -abs(mean) / error))
+    return Tested(mean, p, Interval(low, high, method, n, note))
+
+
+def sign_flip(change: Values) -> float:
+    """Return the two-sided p-value of differences whose signs could as well be the other way.
+
+    It cannot be smaller than ``2 / 2**pairs``: below 6 pairs it finds nothing at 5 %. All signs up
+    to `EXACT` pairs, then `DRAWS` seeded draws with the observed one among them.
+
+    Raises:
+        BadParameter: no pairs, or a value that is no number.
+    """
+    return stratified([change], scaled=False)
+
+
+def stratified(columns: Sequence[Values], scaled: bool = True) -> float:
+    """Return the sign-flip p-value of "no game differs" against "all in one direction".
+
+    Each game counts alike; `scaled`: by its differences over their root mean square, which flips
+    leave as it is, so that a game of wide spread does not drown the others.
+
+    Raises:
+        BadParameter: no games, no pairs in one, or a value that is no number.
+    """
+    runs = [_change(column) for column in columns]
+    if not runs:
+        raise BadParameter("a stratified test needs the differences of one game or more, got none")
+    scales = [math.sqrt((run**2).mean()) if scaled else 1.0 for run in runs]
+    parts = [run / (s * len(run)) for run, s in zip(runs, scales, strict=True) if s]
+    change = np.concatenate(parts) if parts else np.zeros(1)
+    pairs = len(change)
+    if pairs <= EXACT:
+        sums = np.array(list(product((1, -1), repeat=pairs))) @ change
+    else:
+        rng, sums = np.random.default_rng(SEED), np.empty(DRAWS)
+        for first in range(0, DRAWS, step := max(1, TOGETHER // pairs)):
+            some = sums[first : first + step]
+            some[:] = rng.choice((1, -1), size=(len(some), pairs)) @ change
+        sums[0] = change.sum()
+    # Equal up to rounding counts as equal: other signs add up in another order.
+    least = abs(change.sum()) - EQUAL * np.abs(change).sum()
+    return float(np.mean(np.abs(sums) >= least))
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted by Holm for so many tests; None, where there was no test, stays.
+
+    Raises:
+        BadParameter: a p-value that is not from 0 to 1.
+    """
+    made = sorted((p, i) for i, p in enumerate(ps) if p is not None)
+    found: list[float | None] = [None] * len(ps)
+    highest = 0.0
+    for rank, (p, i) in enumerate(made):
+        if not 0 <= p <= 1:
+            raise BadParameter(f"p-values are from 0 to 1, got {p!r}")
+        highest = max(highest, min(1.0, p * (len(made) - rank)))
+        found[i] = highest
+    return found
+
+
+def effect_size(change: Values) -> float | None:
+    """Return the mean difference in standard deviations of the differences (Cohen's d of pairs).
+
+    None below `SIZED` pairs and without spread. Raises as `sign_flip` does.
+    """
+    change = _change(change)
+    if len(change) < SIZED or _flat(change):
+        return None
+    return float(change.mean() / change.std(ddof=1))
+
+
+def e_value(change: Values) -> float | None:
+    """Return the evidence against a mean of 0 that holds however often one looks.
+
+    It is the Bayes factor of the t test with effects from N(0, 1). Of normal differences it reaches
+    20 in 5 % of the experiments at most, whenever one stops. None below `SIZED` pairs and without
+    spread. Raises as `sign_flip` does.
+    """
+    change = _change(change)
+    n = len(change)
+    if n < SIZED or _flat(change):
+        return None
+    t = change.mean() / change.std(ddof=1) * math.sqrt(n)
+    return math.exp(min(float(log_e(t, n)), 700.0))
+
+
+def log_e(t: Array, n: int | Array) -> Array:
+    """Return the logarithm of the e-value of t statistics of `n` pairs."""
+    square = np.square(t) / (n - 1)
+    return n / 2 * (np.log1p(square) - np.log1p(square / (1 + n))) - np.log1p(n) / 2
+
+
+# -- planning --------------------------------------------------------------------------------------
+
+
+def look_level(looks: Sequence[int], alpha: float = 0.05) -> float:
+    """Return the level at which each of several planned looks is judged, so that all hold `alpha`.
+
+    `looks` are the numbers of pairs at which one looks. The level is the same at each, as Pocock's,
+    but for paired t tests, found by `PATHS` seeded experiments: right to 1/50 of itself.
+
+    Raises:
+        BadParameter: looks that do not rise, begin below 2 or go beyond `MOST`, or an `alpha` out
+            of (0, 1).
+    """
+    _check_level(alpha, "alpha")
+    rising = all(a < b for a, b in pairwise(looks))
+    if not looks or not rising or looks[0] < 2 or looks[-1] > MOST:
+        raise BadParameter(
+            f"looks must be rising numbers of episodes from 2 to {MOST}, such as (5, 10, 20), "
+            f"got {looks!r}"
+        )
+    return alpha if len(looks) == 1 else _look_level(tuple(looks), alpha)
+
+
+@lru_cache
+def _look_level(looks: tuple[int, ...], alpha: float) -> float:
+    from scipy.special import stdtr
+
+    rng, done = np.random.default_rng(SEED), 0
+    total, squares, best = np.zeros((3, PATHS))
+    for n in looks:  # of each new block only its sum and the spread within it matter
+        more, done = n - done, n
+        step = rng.standard_normal(PATHS) * math.sqrt(more)
+        within = rng.chisquare(more - 1, PATHS) if more > 1 else 0.0
+        total, squares = total + step, squares + within + step**2 / more
+        error = np.sqrt((squares - total**2 / n) / (n - 1) / n)
+        best = np.maximum(best, 1 - 2 * stdtr(n - 1, -np.abs(total / n) / error))
+    return float(1 - np.quantile(best, 1 - alpha))
+
+
+def power(
+    n: int, difference: float, sd: float, rho: float = 0.0, games: int = 1, level: float = 0.05
+) -> float:
+    """Return how probably `n` pairs in each game show a difference at a two-sided `level`.
+
+    `sd` is the standard deviation of one run, `rho` the correlation that common chance gives the
+    two sides, `games` the number of games of an Overall whose runs spread alike.
+
+    Raises:
+        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0, a `rho` out of
+            [-1, 1), or a `level` out of (0, 1).
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    _check_level(level)
+    if n < 2 or games < 1:
+        raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
+    if not sd > 0 or not -1 <= rho < 1:
+        raise BadParameter(f"power needs sd > 0 and -1 <= rho < 1, got {sd!r} and {rho!r}")
+    df = games * (n - 1)
+    away = abs(difference) / (sd * math.sqrt(2 * (1 - rho))) * math.sqrt(n * games)
+    least = stdtrit(df, 1 - level / 2)
+    return float(1 - nctdtr(df, away, least) + nctdtr(df, away, -least))
+
+
+def needed_episodes(
+    difference: float,
+    sd: float,
+    rho: float = 0.0,
+    games: int = 1,
+    level: float = 0.05,
+    wanted: float = 0.8,
+) -> int:
+    """Return the fewest pairs in each game whose `power` is at least `wanted`.
+
+    Raises:
+        BadParameter: a `difference` of 0 or one that needs more than `MOST` pairs, a `wanted` out
+            of (0, 1), or what `power` raises.
+    """
+    _check_level(wanted, "wanted")
+
+    def enough(n: int) -> bool:
+        return power(n, difference, sd, rho, games, level) >= wanted
+
+    high = 2
+    while not enough(high):
+        high *= 2
+        if high > MOST:
+            raise BadParameter(
+                f"a difference of {difference!r} at sd {sd!r} needs more than {MOST} episodes: "
+                "ask for a larger one"
+            )
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _change(values: Values) -> Array:
+    x = np.asarray(values, np.float64)
+    if x.ndim != 1 or not len(x):
+        raise BadParameter(f"a test needs a row of one pair or more, got shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise BadParameter(f"differences must be numbers, got {x[~np.isfinite(x)][0]}")
+    return x
+
+
+def _flat(change: Array) -> bool:
+    """Return whether no difference differs from another, but by rounding."""
+    return bool(np.ptp(change) <= EQUAL * np.abs(change).max())
+
+
+def _check_level(level: float, word: str = "level") -> None:
+    if not 0 < level < 1:
+        raise BadParameter(f"{word} must be between 0 and 1, such as 0.05, got {level!r}")

@@ -1,0 +1,358 @@
+"""Intervals of means, shares and correlations, each with its method and n.
+
+Values are of independent episodes. Functions that return `Ends` take ``(n, *batch)`` and treat each
+column of the batch alone, as simulations of coverage need it; the others take one sample and return
+an `Interval`, or None where none is possible (one episode, or too few for the method).
+
+Which method, and how often each covers: docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.rulebook import Array
+
+DRAWS = 10_000  # weights of Gaffke's interval, and samples of a bootstrap
+TOGETHER = 4_000_000  # numbers that are held at once
+SEED = 2024  # of all draws: the same record has the same interval each time
+FEW = 3  # up to so many episodes an interval rests on the shape that its method supposes
+EQUAL = 1e-9  # of the range: values nearer than this are equal, since floats are rounded
+SKEWED = 1.0  # sample skewness beyond which money has a bootstrap, from `ENOUGH` episodes on
+ENOUGH = 20
+RANKED = 10  # fewest pairs whose correlation has an interval
+SEATED = 5  # fewest episodes whose shares of seats have an interval
+
+Values = Sequence[float] | Array
+Ends = tuple[Array, Array]  # of a batch
+
+
+class Interval(NamedTuple):
+    """Both ends of an interval, how it was made, from how many episodes, and what to know of it.
+
+    Without spread and without bounds no method has an interval: both ends are then the value itself
+    and `method` is ``none``.
+    """
+
+    low: float
+    high: float
+    method: str
+    n: int
+    note: str = ""
+
+    def ends(self, digits: int) -> str:
+        """Write the ends alone, as in ``61.2 to 88.0``; a dash if there is no interval."""
+        if self.method == "none":
+            return "–"
+        low, high = (f"{np.round(end, digits) + 0.0:.{digits}f}" for end in self[:2])
+        return f"{low} to {high}"
+
+    def written(self, digits: int) -> str:
+        """Write it whole, as in ``61.2 to 88.0 (logit-t, n = 3; rests on near-normal runs)``."""
+        if self.method == "none":
+            return self.note
+        note = f"; {self.note}" if self.note else ""
+        return f"{self.ends(digits)} ({self.method}, n = {self.n}{note})"
+
+
+def score(
+    values: Values, low: float = 0.0, high: float = 100.0, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of the mean of bounded values; None for one value.
+
+    Logit-t, or Gaffke's interval if more than half of the values are equal. For the mean of
+    correlations of many episodes, bounds are -1 and 1.
+
+    Raises:
+        BadParameter: no values, one that is no number or out of bounds, or a `level` out of (0, 1).
+    """
+    runs = _checked(values, level, low, high)
+    n = len(runs)
+    if n == 1:
+        return None
+    if many_equal(runs, low, high):
+        return gaffke(runs, low, high, level)
+    return Interval(*_floats(logit_t(runs, low, high, level)), "logit-t", n, _few(n))
+
+
+def gaffke(
+    values: Values, low: float = 0.0, high: float = 100.0, level: float = 0.95
+) -> Interval | None:
+    """Return Gaffke's interval of the mean of bounded values; None for one value.
+
+    It supposes no shape, covers for every one that was tried, and is wide. Raises as `score` does.
+    """
+    runs = _checked(values, level, low, high)
+    n = len(runs)
+    if n == 1:
+        return None
+    note = "" if np.ptp(runs) > EQUAL * (high - low) else f"no spread in {n} runs"
+    return Interval(*_floats(gaffke_ends(runs, low, high, level)), "Gaffke", n, note)
+
+
+def money(
+    values: Values, low: float | None = None, high: float | None = None, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of the mean of values whose shape and bounds are unknown; None for one.
+
+    Student's t; from `ENOUGH` values with a skewness beyond `SKEWED`, the studentised bootstrap.
+    Equal values have no interval, or Gaffke's if both bounds are given. Raises as `score` does.
+    """
+    runs = _checked(values, level, low, high)
+    n = len(runs)
+    if n == 1:
+        return None
+    if np.ptp(runs) <= EQUAL * np.abs(runs).max():
+        if low is not None and high is not None:
+            return gaffke(runs, low, high, level)
+        return _no_spread(float(runs.mean()), n)
+    if n >= ENOUGH and abs(skewness(runs)) > SKEWED:
+        return Interval(*_floats(studentised(runs, level)), "studentised bootstrap", n)
+    return Interval(*_floats(student_t(runs, level)), "Student t", n, _few(n))
+
+
+def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> Interval | None:
+    """Return the interval of a share of `n` independent episodes; None for one episode.
+
+    Jeffreys, which covers as said on average over all shares; `guaranteed`: Clopper-Pearson, which
+    covers at least as said for each. Source: Brown, Cai, DasGupta, Statistical Science 16 (2001).
+
+    Raises:
+        BadParameter: no episodes, `wins` that are not from 0 to `n`, or a `level` out of (0, 1).
+    """
+    _check_level(level)
+    if n < 1 or not 0 <= wins <= n:
+        raise BadParameter(f"a share needs wins from 0 to n of n >= 1 episodes, got {wins} of {n}")
+    if n == 1:
+        return None
+    ends = share_ends(np.asarray(wins), n, 0.0 if guaranteed else 0.5, level)
+    return Interval(*_floats(ends), "Clopper-Pearson" if guaranteed else "Jeffreys", n)
+
+
+def seats(shares: Values, level: float = 0.95) -> Interval | None:
+    """Return the interval of a share of seats, such as survival, from each episode's share.
+
+    Seats of one episode are not independent. None below `SEATED` episodes. Raises as `score` does.
+    """
+    runs = _checked(shares, level, 0.0, 1.0)
+    return score(runs, 0.0, 1.0, level) if len(runs) >= SEATED else None
+
+
+def overall(
+    columns: Sequence[Values], low: float = 0.0, high: float = 100.0, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of the mean over games of their mean over runs, by Welch-Satterthwaite.
+
+    A column has the runs of one game; columns must be independent. n is that of the shortest; None
+    if that is 1.
+
+    Raises:
+        BadParameter: no columns, or what `score` raises.
+    """
+    if not columns:
+        raise BadParameter("an Overall needs the values of one game or more, got none")
+    runs = [_checked(column, level, low, high) for column in columns]
+    n = min(map(len, runs))
+    if n == 1:
+        return None
+    mean, error, df = welch([column.mean() for column in runs], [_var(c) for c in runs], runs)
+    if error <= EQUAL * (high - low):
+        return _no_spread(float(mean), n)
+    ends = np.clip(t_ends(mean, error, df, level), low, high)
+    return Interval(*_floats(ends), "Welch-Satterthwaite", n, _few(n))
+
+
+def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
+    """Return the interval of Spearman's correlation of `n` independent pairs; None below `RANKED`.
+
+    Fisher's z with the standard error of Bonett and Wright (Psychometrika 65, 2000). A perfect
+    correlation counts as one that lies halfway to the next possible one. Pairs of several episodes
+    are not independent: there, `score` the episodes' correlations with bounds -1 and 1.
+
+    Raises:
+        BadParameter: `r` is not from -1 to 1, `n` not above 0, or a `level` out of (0, 1).
+    """
+    _check_level(level)
+    if not -1 <= r <= 1 or n < 1:
+        raise BadParameter(f"a correlation is from -1 to 1 of n >= 1 pairs, got {r!r} of {n!r}")
+    if n < RANKED:
+        return None
+    ends = correlation_ends(np.asarray(r), n, level)
+    return Interval(*_floats(ends), "Fisher z", n)
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def many_equal(x: Array, low: float, high: float) -> Array:
+    """Return of each column whether more than half of its values are equal; ``(n, *batch)``."""
+    x, n = np.sort(x, axis=0), len(x)
+    more = n // 2  # a value that stands more than n / 2 times is its own neighbour so far away
+    return (x[more:] - x[: n - more] <= EQUAL * (high - low)).any(axis=0)
+
+
+def t_ends(mean: Array, error: Array, df: Array | float, level: float) -> Ends:
+    """Return Student's interval around means with a standard error of `df` degrees of freedom."""
+    from scipy.special import stdtrit
+
+    half = stdtrit(df, (1 + level) / 2) * error
+    return mean - half, mean + half
+
+
+def student_t(x: Array, level: float) -> Ends:
+    """Return Student's t interval of each column's mean."""
+    return t_ends(x.mean(axis=0), np.sqrt(_var(x) / len(x)), len(x) - 1, level)
+
+
+def logit_t(x: Array, low: float, high: float, level: float) -> Ends:
+    """Return Student's t interval of the logit of each column's mean, taken back to the values.
+
+    The standard error is carried over by the delta method. A column needs a mean within its bounds.
+    """
+    mean, error = (x.mean(axis=0) - low) / (high - low), np.sqrt(_var(x) / len(x)) / (high - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = t_ends(np.log(mean / (1 - mean)), error / (mean * (1 - mean)), len(x) - 1, level)
+    first, last = (low + (high - low) / (1 + np.exp(-np.clip(end, -700, 700))) for end in ends)
+    return first, last
+
+
+@lru_cache(maxsize=8)
+def _weights(n: int) -> Array:
+    """Return draws ``(draws, n + 1)`` of weights, uniform among those that add up to 1.
+
+    Each weight's draws are spread evenly over its law (a Latin hypercube), the first's exactly, so
+    that the ends of equal values are exact and others right to some tenths of a per cent.
+    """
+    draws = max(1000, min(DRAWS, TOGETHER // (n + 1)))
+    even = (np.arange(draws) + 0.5) / draws
+    rng = np.random.default_rng(SEED)
+    spans = -np.log(rng.permuted(np.broadcast_to(even[:, None], (draws, n)), axis=0))
+    first = 1 - even[:, None] ** (1 / n)
+    return np.hstack([first, (1 - first) * spans / spans.sum(axis=1, keepdims=True)])
+
+
+def gaffke_ends(x: Array, low: float, high: float, level: float) -> Ends:
+    """Return Gaffke's interval of each column's mean.
+
+    Source: Gaffke, *Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable* (2005); Learned-Miller and Thomas (arXiv 1905.06208). That it covers for
+    every bounded law is a conjecture without a known counterexample. Of values that are ends of the
+    range it is Clopper-Pearson's.
+    """
+    n, tail, shape = len(x), (1 - level) / 2, x.shape[1:]
+    x = np.sort(x, axis=0).reshape(n, -1)
+    weights, found = _weights(n), np.empty((2, x.shape[1]))
+    step = max(1, TOGETHER // len(weights))
+    for first in range(0, x.shape[1], step):
+        some = slice(first, first + step)
+        inner, edge = weights[:, 1:] @ x[:, some], weights[:, :1]
+        found[0, some] = np.quantile(inner + edge * low, tail, axis=0)
+        found[1, some] = np.quantile(inner + edge * high, 1 - tail, axis=0)
+    return found[0].reshape(shape), found[1].reshape(shape)
+
+
+def studentised(x: Array, level: float) -> Ends:
+    """Return the studentised (bootstrap-t) interval of the mean of one column ``(n,)``."""
+    n, rng = len(x), np.random.default_rng(SEED)
+    t = []
+    for _ in range(0, DRAWS, step := max(1, min(DRAWS, TOGETHER // n))):
+        again = x[rng.integers(n, size=(n, step))]
+        error = np.sqrt(_var(again) / n)
+        some = error > EQUAL * np.ptp(x)
+        t.append((again.mean(axis=0) - x.mean())[some] / error[some])
+    tail, error = (1 - level) / 2, math.sqrt(_var(x) / n)
+    first, last = np.quantile(np.concatenate(t), [1 - tail, tail])
+    return x.mean() - first * error, x.mean() - last * error
+
+
+def share_ends(wins: Array, n: int, prior: float, level: float) -> Ends:
+    """Return the ends of shares: Jeffreys' with a `prior` of 1/2, Clopper-Pearson's with 0."""
+    from scipy.special import betaincinv
+
+    tail, rest = (1 - level) / 2, n - wins
+    none, all_ = wins == 0, rest == 0
+    other = prior or 1.0  # Clopper-Pearson counts one more on the far side
+    low = betaincinv(np.where(none, 1, wins + prior), rest + other, tail)
+    high = betaincinv(wins + other, np.where(all_, 1, rest + prior), 1 - tail)
+    return np.where(none, 0.0, low), np.where(all_, 1.0, high)
+
+
+def correlation_ends(r: Array, n: int, level: float) -> Ends:
+    """Return the ends of Spearman correlations of `n` pairs."""
+    from scipy.special import ndtri
+
+    r = np.clip(r, -1 + 6 / (n * (n * n - 1)), 1 - 6 / (n * (n * n - 1)))
+    z, half = np.arctanh(r), ndtri((1 + level) / 2) * np.sqrt((1 + r * r / 2) / (n - 3))
+    return np.tanh(z - half), np.tanh(z + half)
+
+
+def welch(means: Sequence[Array], variances: Sequence[Array], columns: Sequence[Values]) -> Array:
+    """Return mean, standard error and degrees of freedom of the mean of independent columns.
+
+    Satterthwaite's degrees of freedom; infinitely many where no column has any spread.
+    """
+    parts = np.stack([v / len(c) for v, c in zip(variances, columns, strict=True)])
+    lost = sum(part**2 / (len(c) - 1) for part, c in zip(parts, columns, strict=True))
+    total = parts.sum(axis=0)
+    df = np.divide(total**2, lost, out=np.full(np.shape(total), np.inf), where=lost > 0)
+    return np.stack([np.mean(means, axis=0), np.sqrt(total) / len(columns), df])
+
+
+def skewness(x: Array) -> float:
+    """Return the sample skewness of one column."""
+    return float(((x - x.mean()) ** 3).mean() / x.std() ** 3)
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _checked(
+    values: Values, level: float, low: float | None = None, high: float | None = None
+) -> Array:
+    """Return the values as floats, those beyond a bound by a rounding error drawn back to it."""
+    _check_level(level)
+    x = np.asarray(values, np.float64)
+    if x.ndim != 1 or not len(x):
+        raise BadParameter(f"an interval needs a row of one value or more, got shape {x.shape}")
+    if not np.isfinite(x).all():
+        odd = x[~np.isfinite(x)][0]
+        raise BadParameter(f"values must be numbers, got {odd}: leave out what was not measured")
+    if low is not None and high is not None:
+        if not low < high:
+            raise BadParameter(f"bounds must be low < high, got {low!r} and {high!r}")
+        slack = EQUAL * (high - low)
+        if x.min() < low - slack or x.max() > high + slack:
+            odd = float(x.min() if x.min() < low - slack else x.max())
+            raise BadParameter(
+                f"values must be from {low:g} to {high:g}, got {odd!r}: give their own bounds as "
+                "low and high, or use money() for values without bounds"
+            )
+        x = np.clip(x, low, high)
+    return x
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise BadParameter(f"level must be between 0 and 1, such as 0.95, got {level!r}")
+
+
+def _no_spread(value: float, n: int) -> Interval:
+    return Interval(value, value, "none", n, f"no spread in {n} runs")
+
+
+def _few(n: int) -> str:
+    return "rests on near-normal runs" if n <= FEW else ""
+
+
+def _floats(ends: Sequence[Array] | Array) -> tuple[float, float]:
+    return float(ends[0]), float(ends[1])
+
+
+def _var(x: Array) -> Array:
+    return x.var(axis=0, ddof=1)

@@ -1,0 +1,173 @@
+"""Ratings of players from the orders in which they finished games, all games at once.
+
+Source: Luce (1959); Plackett (Applied Statistics 24, 1975); ties as Efron (JASA 72, 1977) has them
+for hazards. A batch fit does not hang on the order of games, as OpenSkill's and TrueSkill's ratings
+do, and its standard errors are those of an estimate, which their sigma is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from llm_games.benchmarks.stats.intervals import Interval, _check_level
+from llm_games.errors import BadParameter, unknown
+from llm_games.rulebook import Array
+
+RIDGE = 0.1  # a normal prior of variance 10 on each coefficient: a clean sweep stays finite
+STEPS = 200  # of Newton, of at most `STRIDE` in any coefficient
+STRIDE = 2.0
+SETTLED = 10  # fewest games from which the intervals were found to cover
+
+Ranked = tuple[Sequence[str], Sequence[float]]
+"""One game: who sat in each seat, and each seat's result; higher is better, equal is a tie."""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Skills of players in logits, of mean 0: odds of two are ``exp`` of their difference.
+
+    `covariance` ``(players, players)`` is of the skills; only differences have meaning. `seats` are
+    the coefficients of the seats in order, None if none were asked for. `tied` is the share of all
+    pairs of seats that finished equal: with many, mean ranks say more.
+    """
+
+    names: tuple[str, ...]
+    skills: Array
+    covariance: Array
+    seats: Array | None
+    games: int
+    tied: float
+
+    def difference(
+        self, name: str, reference: str, level: float = 0.95
+    ) -> tuple[float, Interval | None]:
+        """Return how far `name` stands above `reference`, and Wald's interval; None of one game.
+
+        Raises:
+            UnknownName: there is no such player.
+            BadParameter: a `level` out of (0, 1).
+        """
+        from scipy.special import ndtri
+
+        _check_level(level)
+        contrast = np.zeros(len(self.names))
+        for player, sign in ((name, 1), (reference, -1)):
+            if player not in self.names:
+                raise unknown("player", player, self.names)
+            contrast[self.names.index(player)] += sign
+        mean = float(contrast @ self.skills)
+        if self.games == 1:
+            return mean, None
+        error = math.sqrt(max(0.0, contrast @ self.covariance @ contrast))
+        half = float(ndtri((1 + level) / 2)) * error
+        note = f"fewer than {SETTLED} games" if self.games < SETTLED else ""
+        return mean, Interval(mean - half, mean + half, "Plackett-Luce", self.games, note)
+
+
+def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
+    """Rate the players of games by the Plackett-Luce model with a ridge of `RIDGE`.
+
+    Whoever finishes first of those that are left is drawn in proportion to ``exp(skill)``. Tied
+    seats share their places: each is first among them equally often (Efron). A player may have
+    several seats of one game. `seats` adds one coefficient for each seat.
+
+    Raises:
+        BadParameter: no games, a game of one seat or with results that do not fit, players that
+            cannot be compared because they never met, or seats that cannot be told from players.
+    """
+    if not games:
+        raise BadParameter("ratings need one game or more, got none")
+    names = tuple(dict.fromkeys(name for players, _ in games for name in players))
+    size = max(len(players) for players, _ in games)
+    design, left, won = _stages(games, names, size if seats else 0, size)
+    _check_design(design, left, len(names), size, seats)
+    skill = np.zeros(design.shape[2])
+    for _ in range(STEPS):
+        slope, curve = _derivatives(skill, design, left, won)
+        step = np.linalg.solve(curve, slope)
+        skill += step * min(1.0, STRIDE / max(np.abs(step).max(), 1e-300))
+        if np.abs(step).max() < 1e-10:
+            break
+    covariance = np.linalg.inv(_derivatives(skill, design, left, won)[1])
+    n, tied = len(names), [_tied(results) for _, results in games]
+    return Ratings(
+        names=names,
+        skills=skill[:n],
+        covariance=covariance[:n, :n],
+        seats=skill[n:] if seats else None,
+        games=len(games),
+        tied=sum(equal for equal, _ in tied) / sum(pairs for _, pairs in tied),
+    )
+
+
+def _stages(
+    games: Sequence[Ranked], names: Sequence[str], chairs: int, size: int
+) -> tuple[Array, Array, Array]:
+    """Return the places of all games, one stage each: features, who is left, who takes the place.
+
+    Features are ``(stages, size, players + chairs)``, the others ``(stages, size)``.
+    """
+    design, left, won = [], [], []
+    for players, results in games:
+        score = np.asarray(results, np.float64)
+        if not 2 <= len(players) == len(score) or not np.isfinite(score).all():
+            raise BadParameter(
+                "a game to rate has 2 seats or more and a number as each one's result, got "
+                f"{list(players)!r} and {list(results)!r}"
+            )
+        features = np.zeros((size, len(names) + chairs))
+        for seat, name in enumerate(players):
+            features[seat, names.index(name)] = 1
+            if chairs:
+                features[seat, len(names) + seat] = 1
+        for level in np.unique(score)[::-1]:
+            group = score == level
+            many = int(group.sum())
+            for taken in range(many):
+                design.append(features)
+                rows = np.zeros((2, size))
+                rows[:, : len(score)] = (score < level) + group * (1 - taken / many), group / many
+                left.append(rows[0])
+                won.append(rows[1])
+    return np.array(design), np.array(left), np.array(won)
+
+
+def _derivatives(skill: Array, design: Array, left: Array, won: Array) -> tuple[Array, Array]:
+    """Return gradient and negative Hessian of the penalised log likelihood."""
+    height = design @ skill
+    odds = left * np.exp(height - height.max(axis=1, keepdims=True))
+    odds /= odds.sum(axis=1, keepdims=True)
+    flat = design.reshape(-1, len(skill))
+    mean = np.einsum("sm,smf->sf", odds, design)
+    slope = (won - odds).ravel() @ flat - RIDGE * skill
+    curve = flat.T @ (flat * odds.reshape(-1, 1)) - mean.T @ mean
+    return slope, curve + RIDGE * np.eye(len(skill))
+
+
+def _check_design(design: Array, left: Array, players: int, size: int, seats: bool) -> None:
+    """Refuse what the games cannot tell apart."""
+    there = left > 0
+    centre = (design * there[..., None]).sum(axis=1) / there.sum(axis=1, keepdims=True)
+    inner = ((design - centre[:, None]) * there[..., None]).reshape(-1, design.shape[2])
+    square = inner.T @ inner
+    if np.linalg.matrix_rank(square[:players, :players]) < players - 1:
+        raise BadParameter(
+            "some players never met, not even through others, so that they cannot be compared: "
+            "rate each group alone, or add games between them"
+        )
+    if seats and np.linalg.matrix_rank(square) < players - 1 + size - 1:
+        raise BadParameter(
+            "players did not change seats enough to tell seats from players: "
+            'play with order = "rotate", or rate with seats=False'
+        )
+
+
+def _tied(results: Sequence[float]) -> tuple[int, int]:
+    """Return how many pairs of seats finished equal, and how many pairs there are."""
+    _, many = np.unique(np.asarray(results, np.float64), return_counts=True)
+    pairs = len(results) * (len(results) - 1) // 2
+    return int((many * (many - 1) // 2).sum()), pairs
