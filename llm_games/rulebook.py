@@ -130,6 +130,7 @@ class Rulebook(ABC):
         "an action missing or against the rules",
         fallback="the declared move is played",
         void_run="the run ends without a score",
+        hidden=True,
     )
 
     def __post_init__(self) -> None:

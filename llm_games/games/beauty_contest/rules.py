@@ -139,13 +139,19 @@ class BeautyContest(Rounds):
     rule_breaker: str = param(
         "exclude", exclude="left out", include="counts but cannot win", void_round="nobody wins"
     )
-    number_parse: str = param("strict", strict="whole numbers only", truncate="cut towards zero")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="cut towards zero", hidden=True
+    )
     bounds_check: str = param(
         "parameters",
         words={"parameters": "`min` to `max`", "0_100": "always 0 to 100", "none": "any number"},
     )
-    distance: str = param("exact", exact="in integers", float="in doubles, as the papers' programs")
-    reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
+    distance: str = param(
+        "exact", exact="in integers", float="in doubles, as the papers' programs", hidden=True
+    )
+    reasks: bool = param(
+        True, "a language model is asked again after a broken reply; else never", hidden=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -63,10 +63,18 @@ class BudgetAuction(Rounds):
 
     assets: Each[int] = param(1000, "money of all bidders, or of each", each=(1, 10**9))
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuations: tuple[tuple[int, ...], ...] | None = param(None, "one row", none="drawn")
-    mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
-    sigma: int | float = param(100, "their standard deviation; beyond the assets they are redrawn")
-    value_rounding: str = param("truncate", truncate="fractions are cut", none="to `decimals`")
+    valuations: tuple[tuple[int, ...], ...] | None = param(
+        None, "one row", none="drawn", hidden=True
+    )
+    mu: int | float = param(
+        500, "mean of drawn valuations before they are cut, 1 to the assets", hidden="tell_prior"
+    )
+    sigma: int | float = param(
+        100, "their standard deviation; beyond the assets they are redrawn", hidden="tell_prior"
+    )
+    value_rounding: str = param(
+        "truncate", truncate="fractions are cut", none="to `decimals`", hidden="tell_prior"
+    )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
     entrance_fee: int | Fraction = param(0, "what breaking a rule costs", read=exact_of)
@@ -78,7 +86,9 @@ class BudgetAuction(Rounds):
     reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
     told_rational: bool = param(False, "players hear that all others are perfectly rational")
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
-    reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
+    reasks: bool = param(
+        True, "a language model is asked again after a broken reply; else never", hidden=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

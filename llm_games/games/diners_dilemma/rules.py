@@ -49,7 +49,9 @@ class DinersDilemma(Rounds):
     cheap_utility: int | Fraction = param(15, "its utility, in units of money", read=exact_of)
     costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
     costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
-    unknown_dish: str = param("rule_break", rule_break="any other word is", costly="it is costly")
+    unknown_dish: str = param(
+        "rule_break", rule_break="any other word is", costly="it is costly", hidden=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -55,7 +55,9 @@ class ElFarolBar(Rounds):
         stayers_blind="only those who went learn how many did, and whether it was worth it",
         no_count="nobody learns how many, everybody whether it was worth it",
     )
-    capacity_test: str = param("exact", exact="in integers", float="goers/players in doubles")
+    capacity_test: str = param(
+        "exact", exact="in integers", float="goers/players in doubles", hidden=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -76,7 +76,9 @@ class PirateGame(Rulebook):
     proposal_check: str = param(
         "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
-    vote_parse: str = param("strict", strict="one of two words", contains="accept anywhere in it")
+    vote_parse: str = param(
+        "strict", strict="one of two words", contains="accept anywhere in it", hidden=True
+    )
 
     def length(self) -> int:
         return 2 * (self.players - 1)

@@ -48,7 +48,9 @@ class PublicGoods(Rounds):
     initial_tokens: str = param("fixed", fixed="`tokens`", random="distinct, from `rand_min` on")
     rand_min: int = param(11, "lower end for ``random``, 0 to ``tokens - players + 1``")
     contribution_range: str = param("strict", strict="0 to the own", unbounded="any integer")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -51,16 +51,30 @@ class SealedBidAuction(Rounds):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuation_min: int = param(0, "smallest possible valuation", low=0)
-    valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9)
-    interval: int = param(10, "step between valuations, a divisor of their range", low=1)
-    seed: int = param(42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63))
-    valuation_draw: str = param("seeded", seeded="the same for all tables", random="of each table")
-    valuations: tuple[tuple[int, ...], ...] | None = param(None, "a row a round", none="drawn")
+    valuation_min: int = param(0, "smallest possible valuation", low=0, hidden="tell_prior")
+    valuation_max: int = param(
+        200, "largest, more than `valuation_min`", low=1, high=10**9, hidden="tell_prior"
+    )
+    interval: int = param(
+        10, "step between valuations, a divisor of their range", low=1, hidden="tell_prior"
+    )
+    seed: int = param(
+        42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63), hidden=True
+    )
+    valuation_draw: str = param(
+        "seeded", seeded="the same for all tables", random="of each table", hidden=True
+    )
+    valuations: tuple[tuple[int, ...], ...] | None = param(
+        None, "a row a round", none="drawn", hidden=True
+    )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     bid_range: str = param("own_value", own_value="0 to the own valuation", unbounded="any integer")
-    tie_rng: str = param("own", own="the table's lots", shared="the generator of the valuations")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    tie_rng: str = param(
+        "own", own="the table's lots", shared="the generator of the valuations", hidden=True
+    )
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:

@@ -128,7 +128,9 @@ class WaterAllocation(Rulebook):
     supply_low: int = param(10, "smallest daily supply, units of water", low=0)
     supply_high: int = param(20, "largest one; all integers from `supply_low` are equally likely")
     supply_upper_inclusive: bool = param(True, "whether `supply_high` can occur, as in the paper")
-    supplies: tuple[int, ...] | None = param(None, "given ones, one for each day", none="drawn")
+    supplies: tuple[int, ...] | None = param(
+        None, "given ones, one for each day", none="drawn", hidden=True
+    )
     hp_start: int = param(8, "health points at the start, 1 to `hp_max`")
     hp_max: int = param(10, "most health points", low=1, high=MOST)
     hp_gain: int = param(2, "health points that a day with water brings", low=0, high=MOST)
@@ -141,7 +143,9 @@ class WaterAllocation(Rulebook):
     )
     no_bid: str = param("none", none="who does not bid takes no part", zero="who does not bids 0")
     tie_rule: str = param("lower_requirement", lower_requirement="then seat", index="lower seat")
-    reset_balance_on_death: bool = param(True, "a dead resident's money becomes 0, in records")
+    reset_balance_on_death: bool = param(
+        True, "a dead resident's money becomes 0, in records", hidden=True
+    )
     shown_dry_counter: str = param("days", days="dry days so far", next_loss="what the next costs")
 
     def __post_init__(self) -> None:
