@@ -32,6 +32,7 @@ def param(
     read: Callable[[str, Any], Any] | None = None,
     each: tuple[Any, ...] = (),
     none: str = "",
+    hidden: bool | str = False,
     words: Mapping[str, str] | None = None,
     **choices: str,
 ) -> Any:
@@ -45,6 +46,8 @@ def param(
         each: there is one for all players, or one for each, from the first to the second of these
             integers, or one of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
+        hidden: players are not told, or only where the parameter of this name is true: neither
+            what they read nor their numbers change with it alone.
         words, choices: it is one of these words, each with its meaning.
     """
     if none and choices:
@@ -53,7 +56,7 @@ def param(
             choices = {"none": none, **choices}
         none = ""
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    more = {"each": each, "choices": {**(words or {}), **choices}}
+    more = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
     return field(default=default, metadata=about | more)
 
 
@@ -104,6 +107,9 @@ def allowed(parameter: dataclasses.Field[Any]) -> str:
         words.append(f"at least {about['low']}" + ("" if high is None else f", at most {high}"))
     if about["none"]:
         words.append(f"None: {about['none']}")
+    if about["hidden"]:
+        told = "" if about["hidden"] is True else f", unless `{about['hidden']}`"
+        words.append(f"players are not told{told}")
     return "; ".join(words)
 
 

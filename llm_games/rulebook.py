@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from gymnasium import spaces
@@ -98,6 +98,18 @@ class Outcome:
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 
 
+class Goal(NamedTuple):
+    """What a seat is paid for: its rewards of a whole game add up to this quantity.
+
+    ``wordings/common.j2`` has a sentence for each `kind` (``goal_total`` ...), with the `unit` that
+    is counted and what it is added up `over`. All that a seat is asked states its goal by it.
+    """
+
+    kind: str = "total"
+    unit: str = "payoffs"
+    over: str = "all rounds"
+
+
 @dataclass(frozen=True)
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
@@ -125,6 +137,7 @@ class Rulebook(ABC):
         "an action missing or against the rules",
         fallback="the declared move is played",
         void_run="the run ends without a score",
+        hidden=True,
     )
 
     def __post_init__(self) -> None:
@@ -204,6 +217,10 @@ class Rulebook(ABC):
     @abstractmethod
     def asks(self, state: Any, seat: int) -> Question:
         """Return what this seat of one table is asked when it is its move."""
+
+    def goal(self, seat: int) -> Goal:
+        """Return what this seat is paid for."""
+        return Goal()
 
     # -- what follows from them --------------------------------------------------------------
 

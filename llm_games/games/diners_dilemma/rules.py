@@ -17,7 +17,7 @@ from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import PerPlayer, PerTable, State
+from llm_games.rulebook import Goal, PerPlayer, PerTable, State
 
 CHEAP, COSTLY = 0, 1
 
@@ -49,7 +49,9 @@ class DinersDilemma(Rounds):
     cheap_utility: int | Fraction = param(15, "its utility, in units of money", read=exact_of)
     costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
     costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
-    unknown_dish: str = param("rule_break", rule_break="any other word is", costly="it is costly")
+    unknown_dish: str = param(
+        "rule_break", rule_break="any other word is", costly="it is costly", hidden=True
+    )
 
     def check(self) -> None:
         for kind in ("price", "utility"):
@@ -129,6 +131,9 @@ class DinersDilemma(Rounds):
 
     def terms(self) -> dict[str, Any]:
         return super().terms() | {"dearer_alone": self.dearer_alone}
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="points")
 
     def asks(self, state: DinersDilemmaState, seat: int) -> Choice:
         other = COSTLY if self.unknown_dish == "costly" else None

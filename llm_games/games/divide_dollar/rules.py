@@ -12,7 +12,7 @@ from llm_games.facts import Fact, param
 from llm_games.questions import MONEY, Integer, integer
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, PerPlayer, State
+from llm_games.rulebook import LARGEST, Goal, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class DivideDollar(Rounds):
 
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
     @property
     def largest(self) -> int:
@@ -70,6 +72,9 @@ class DivideDollar(Rounds):
             Fact("exceeded", over, 0, 1, "1 if that sum was more than there is to divide"),
             Fact("receipt", got, low, high, "own receipt of the last round, golds"),
         )
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="coins")
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()

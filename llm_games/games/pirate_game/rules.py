@@ -17,6 +17,7 @@ from llm_games.rulebook import (
     LARGEST,
     Array,
     Chance,
+    Goal,
     Outcome,
     PerPlayer,
     PerTable,
@@ -75,7 +76,9 @@ class PirateGame(Rulebook):
     proposal_check: str = param(
         "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
-    vote_parse: str = param("strict", strict="one of two words", contains="accept anywhere in it")
+    vote_parse: str = param(
+        "strict", strict="one of two words", contains="accept anywhere in it", hidden=True
+    )
 
     @property
     def seats_differ(self) -> str:
@@ -234,6 +237,11 @@ class PirateGame(Rulebook):
 
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
+
+    def goal(self, seat: int) -> Goal:
+        # Gold alone is paid; who goes overboard has none of it, so that the order is the same.
+        first = "coins, survival" if self.payoff == "gold" else "survival, coins"
+        return Goal("ordered", f"{first}, others overboard")
 
     def asks(self, state: PirateGameState, seat: int) -> Question:
         if int(state.phase) == VOTE:

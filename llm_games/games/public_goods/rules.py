@@ -14,7 +14,7 @@ import numpy as np
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class PublicGoods(Rounds):
     initial_tokens: str = param("fixed", fixed="`tokens`", random="distinct, from `rand_min` on")
     rand_min: int = param(11, "lower end for ``random``, 0 to ``tokens - players + 1``")
     contribution_range: str = param("strict", strict="0 to the own", unbounded="any integer")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
     def check(self) -> None:
         if self.initial_tokens == "random":
@@ -135,6 +137,9 @@ class PublicGoods(Rounds):
             Fact("contribution", given, low, high, "seat {}, last round", True, "contributions"),
             Fact("held", held, low, most, "tokens of seat {} after it", True, "all_tokens"),
         )
+
+    def goal(self, seat: int) -> Goal:
+        return Goal("total" if self.endowment == "reset" else "final", "tokens")
 
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"

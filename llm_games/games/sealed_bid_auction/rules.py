@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Fact, check_integer, fixed, has_law, param, ro
 from llm_games.noise import Noise
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,34 @@ class SealedBidAuction(Rounds):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuation_min: int = param(0, "smallest possible valuation", low=0)
-    valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9)
-    interval: int = param(10, "step between valuations, a divisor of their range", low=1)
-    seed: int = param(
-        42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63), high=2**63
+    valuation_min: int = param(0, "smallest possible valuation", low=0, hidden="tell_prior")
+    valuation_max: int = param(
+        200, "largest, more than `valuation_min`", low=1, high=10**9, hidden="tell_prior"
     )
-    valuation_draw: str = param("seeded", seeded="the same for all tables", random="of each table")
-    valuations: tuple[tuple[int, ...], ...] | None = param(None, "a row a round", none="drawn")
+    interval: int = param(
+        10, "step between valuations, a divisor of their range", low=1, hidden="tell_prior"
+    )
+    seed: int = param(
+        42,
+        "round ``t`` uses ``random.Random(seed + t - 1)``",
+        low=-(2**63),
+        high=2**63,
+        hidden=True,
+    )
+    valuation_draw: str = param(
+        "seeded", seeded="the same for all tables", random="of each table", hidden=True
+    )
+    valuations: tuple[tuple[int, ...], ...] | None = param(
+        None, "a row a round", none="drawn", hidden=True
+    )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     bid_range: str = param("own_value", own_value="0 to the own valuation", unbounded="any integer")
-    tie_rng: str = param("own", own="the table's lots", shared="the generator of the valuations")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    tie_rng: str = param(
+        "own", own="the table's lots", shared="the generator of the valuations", hidden=True
+    )
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
@@ -174,6 +190,9 @@ class SealedBidAuction(Rounds):
             Fact("won", lambda s: self.seats(s) == s.winner, 0, 1, "1: won last round"),
             Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
         )  # fmt: skip
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="profits")
 
     def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[seat])
