@@ -16,11 +16,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from llm_games import rooms
-from llm_games.errors import unknown
+from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 
 Steps = Mapping[str, Array]
 Measured = tuple[PerPlayer, PerTable]  # regret and distance of one step
+ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
+"""What the player ``rational`` can be, each with its article."""
 REQUIRED = ("deviation", "rational", "replies")
 OPTIONAL = ("interim", "exploitability", "welfare")
 MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn
@@ -51,9 +53,6 @@ class Claim(NamedTuple):
 
     kind: Literal["equilibrium", "best known", "heuristic"]
     sentence: str  # what it does, and in which sense it is rational
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.sentence}"
 
 
 class Welfare(NamedTuple):
@@ -111,6 +110,17 @@ def deviation(game: Rulebook, record: Steps) -> Deviation:
 def rational(game: Rulebook) -> Claim:
     """Return what the player ``rational`` is in a game, or raise `UnknownName`."""
     return Claim(*_of(game, "rational")(game))
+
+
+def claimed(game: Rulebook) -> str:
+    """Return that in words, such as "an equilibrium: gives nothing"; "" where nothing is said."""
+    if not has(game.name, "rational"):
+        return ""
+    try:
+        kind, sentence = rational(game)
+    except BadParameter:  # too large to be solved
+        return ""
+    return f"{ARTICLES[kind]} {kind}: {sentence}"
 
 
 def replies(game: Rulebook) -> tuple[str, ...]:
