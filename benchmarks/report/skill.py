@@ -35,4 +35,10 @@ def skill_grid(run: Run) -> Grid:
                     *(mean["distance"], mean["efficiency"]),
                 ]
             )
-    return Grid(heads, rows, name="skill", note=NOTE, strong=["solver's reply", "best-reply gap"])
+    return Grid(
+        heads,
+        rows,
+        name="skill",
+        note=NOTE * bool(rows),
+        strong=["solver's reply", "best-reply gap"],
+    )

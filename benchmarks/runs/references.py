@@ -47,6 +47,16 @@ class Reference(NamedTuple):
     regret: Sequence[float] = ()
     why: str = ""
 
+    @property
+    def n(self) -> int:
+        """How many episodes were played."""
+        return len(self.payoffs)
+
+    @property
+    def name(self) -> str:
+        """Say who it is, and what ``rational`` is in the game."""
+        return f"{self.player} ({self.claim})" if self.claim else self.player
+
     def plain(self) -> dict[str, Any]:
         """Return it as plain values: means with their intervals, and n."""
         cells: dict[str, Cell | None] = {
@@ -57,7 +67,7 @@ class Reference(NamedTuple):
             "regret": estimated(self.regret),
         }
         means = {name: cell and cell.plain() for name, cell in cells.items()}
-        return {"player": self.player, "claim": self.claim, "n": EPISODES} | means
+        return {"player": self.player, "claim": self.claim, "n": self.n, "why": self.why} | means
 
 
 def references(game: Game, edition: str) -> list[Reference]:
@@ -182,7 +192,7 @@ def _records(played: Played) -> Iterator[list[dict[str, Any]]]:
 
 
 def _regret(rules: Rulebook, played: Played) -> Array:
-    """Return what a seat lost in hindsight over each episode, mean over the seats; NaN if unknown."""
+    """Return what a seat lost in hindsight in each episode, mean over seats; NaN if unknown."""
     if not theory.has(rules.name, "deviation"):
         return np.full(len(played.lengths), np.nan)
     lost = np.zeros(len(played.lengths))

@@ -1,8 +1,8 @@
 """How well the players of a game played, each against the field that it met.
 
 What `llm_games.baselines.skill` and the games' theories measure, player by player, of the first
-episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in several seats of one of them is
-averaged first.
+episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in several
+seats of one of them is averaged first.
 """
 
 from __future__ import annotations
