@@ -214,6 +214,11 @@ class Rulebook(ABC):
         """What players know."""
         return tuple(self.known())
 
+    @property
+    def seats_differ(self) -> str:
+        """Say how one seat can be worth more than another; "" where all are worth the same."""
+        return ""
+
     def recalled(self) -> Sequence[Fact]:
         """Return what else a seat knows that recalls all it was told, for players by rule."""
         return ()

@@ -131,6 +131,10 @@ class BudgetAuction(Rounds):
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
 
+    @property
+    def seats_differ(self) -> str:
+        return "of tied bidders the lowest seat wins"
+
     def bounds(self) -> tuple[int, int]:
         return 0, max(self.of_each("assets")) * self.unit
 

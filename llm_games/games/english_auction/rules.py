@@ -341,6 +341,12 @@ class EnglishAuction(Rulebook):
         wait = np.where(asked, (self.seats(state) - state.turn) % self.players, self.players)
         return asked & (wait == wait.min(axis=0))
 
+    @property
+    def seats_differ(self) -> str:
+        late = "of tied bidders later seats are likelier to lead"
+        tied = {"lowest_index": "of tied bidders the lowest seat leads", "authors": late}
+        return tied.get(self.tie_rule, "")
+
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
 
