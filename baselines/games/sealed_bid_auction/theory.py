@@ -135,14 +135,10 @@ def rational(game: Any) -> Claim:
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
     if solvable(game):
         told = "are told" if game.tell_prior else "are not told"
-        said = "bids by an approximate symmetric Bayes-Nash equilibrium, found by fictitious play"
-        return Claim(
-            "best known", f"{said}; it assumes the law of valuations, which bidders {told}"
-        )
-    said = (
-        "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of independent"
-    )
-    return Claim("heuristic", f"{said} uniform valuations, whose law it assumes to be known")
+        said = "bids by an approximate Bayes-Nash equilibrium, found by fictitious play; it assumes"
+        return Claim("best known", f"{said} the law of valuations, which bidders {told}")
+    said = "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of"
+    return Claim("heuristic", f"{said} independent uniform valuations, whose law it assumes")
 
 
 def replies(game: Any) -> list[str]:
