@@ -2,8 +2,9 @@
 
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and as far as they are
 defined in the game ``interim``, ``exploitability``, ``welfare`` and ``response_gap``; the functions
-of these names here are the doors to them. `Steps` are the records of a whole play, each array with the steps on a
-last axis, ``(players, *batch, steps)``; a single ``Outcome.record`` is a play of one step.
+of these names here are the doors to them. `Steps` are the records of a whole play, each array with
+the steps on a last axis, ``(players, *batch, steps)``; what is not summed over steps takes a single
+``Outcome.record`` as well.
 """
 
 from __future__ import annotations
