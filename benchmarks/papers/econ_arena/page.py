@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
+from llm_games.benchmarks.papers.econ_arena import pooled
 from llm_games.benchmarks.papers.econ_arena.metrics import Standing, results, standings
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
@@ -102,13 +103,16 @@ def sections(run: Run) -> list[Section]:
     played = {(game.label, room(run, game), history(game)): game for game in games}
     breaks, distances = [*_breaks(games)], [*_distances(played)]
     path = columns(f"{WHO}, run of session, action, goal")
+    pools = pooled.pools([(_title(game), room(run, game), game) for game in games])
     grids = [
         Grid(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
+        *([pooled.grid(pools)] if pools else []),
         Grid(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
         Grid(DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES),
         Grid(path, [*_places(played)], name="econ_arena_paths"),
     ]
-    return [Section(PAPER.title, ABOUT, grids, [*_figures(run, games, breaks)])]
+    sketches = [*pooled.sketches(pools), *_figures(run, games, breaks)]
+    return [Section(PAPER.title, ABOUT, grids, sketches)]
 
 
 def _payoffs(played: Played) -> Iterator[list[Value]]:

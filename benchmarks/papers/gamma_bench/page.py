@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.papers.gamma_bench import modes, published
 from llm_games.benchmarks.papers.gamma_bench.figures import ACTIONS, drawn
 from llm_games.benchmarks.papers.gamma_bench.scores import (
     EDITIONS,
@@ -51,7 +51,8 @@ SCORES = (
     "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, as "
     "the paper prints it, and below it the interval of the mean; the interval of Overall takes the "
     "games as independent. “Corrected” scores use the formulas that the paper means, "
-    "“published” ones those of its table. A game without a γ-Bench score has a dash."
+    "“published” ones those of its table (v7). A game without a γ-Bench score has a dash, as the "
+    "auction that an edition does not score: the second-price one, and in v2 the first-price one."
 )
 BOARDS = {
     "published": (
@@ -117,7 +118,8 @@ def _varied(run: Run) -> list[Section]:
     """Return the games that are there at several settings and have a score."""
     found = {}
     for name, games in run.by_game().items():
-        rows = [_setting(game, run.edition) for game in games if len(games) > 1]
+        several = len(games) > 1 and not modes.told(games)
+        rows = [_setting(game, run.edition) for game in games if several]
         if any(row.own for row in rows):
             found[TITLES[name]] = rows
     if not found:
@@ -332,7 +334,7 @@ def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
 PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
-    lambda run: [*_varied(run), *_against(run)],
+    lambda run: [*_varied(run), *modes.sections(run), *_against(run)],
     scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES),
     drawn=drawn,
     actions=ACTIONS,
