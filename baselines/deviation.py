@@ -1,30 +1,42 @@
-"""How far the play of one step is from equilibrium: regret, NashConv and distance.
+"""What each game's theory says: regret and distance, what "rational" is, replies, welfare.
 
-Each game's ``theory.deviation`` says what that means in it. Regret is in the game's own payoffs,
-and in hindsight: against what the others did in this step.
+A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and as far as they are
+defined in the game ``interim``, ``exploitability`` and ``welfare``; the functions of these names
+here are the doors to them. `Steps` are the records of a whole play, each array with the steps on a
+last axis, ``(players, *batch, steps)``; a single ``Outcome.record`` is a play of one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from itertools import combinations_with_replacement
+from math import comb
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from llm_games import rooms
-from llm_games.errors import unknown
+from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 
+Steps = Mapping[str, Array]
 Measured = tuple[PerPlayer, PerTable]  # regret and distance of one step
+ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
+"""What the player ``rational`` can be, each with its article."""
+REQUIRED = ("deviation", "rational", "replies")
+OPTIONAL = ("interim", "exploitability", "welfare")
+MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn
+MOST_CELLS = 4_000_000
 
 
 class Deviation(NamedTuple):
     """How far one step was from equilibrium. Tables that were over before it mean nothing.
 
-    `regret` is what each seat could have gained by another action, 0 if it did not act. `distance`
-    is that of the actions to the nearest equilibrium (set), L1, as a share of the range of all
-    actions together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the
-    equilibrium bids of these valuations.
+    `regret` is what each seat could have gained by another action, 0 if it did not act: in the
+    game's own payoffs, and in hindsight, against what the others did in this step. `distance` is
+    that of the actions to the nearest equilibrium (set), L1, as a share of the range of all actions
+    together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the equilibrium
+    bids of these valuations, which assume that their law is known to the bidders.
     """
 
     regret: PerPlayer
@@ -36,15 +48,146 @@ class Deviation(NamedTuple):
         return self.regret.sum(axis=0)
 
 
+class Claim(NamedTuple):
+    """What the player ``rational`` is in a game: a proven equilibrium, or less than that."""
+
+    kind: Literal["equilibrium", "best known", "heuristic"]
+    sentence: str  # what it does, and in which sense it is rational
+
+
+class Welfare(NamedTuple):
+    """The sum of what everybody got, between the least and the most that legal play can bring.
+
+    In auctions the seller counts, so that prices cancel out. Each is of a whole play, ``(*batch)``.
+    `lowest` and `highest` are those of the equilibria that are known, NaN where none is. Chance may
+    allow more than `best` where it is a mean.
+    """
+
+    total: PerTable
+    worst: PerTable
+    best: PerTable
+    lowest: PerTable
+    highest: PerTable
+
+    @property
+    def efficiency(self) -> PerTable:
+        """Return the total as a share of the way from worst to best; NaN where these are equal."""
+        span = np.asarray(self.best - self.worst, np.float64)
+        return np.divide(self.total - self.worst, span, out=np.full(span.shape, np.nan),
+                         where=span > 0)  # fmt: skip
+
+    @property
+    def anarchy(self) -> PerTable:
+        """Return the price of anarchy: best / lowest equilibrium; NaN where one is below 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.lowest >= 0, self.best / self.lowest, np.nan)
+
+
+def has(game: str, measure: str) -> bool:
+    """Return whether a game's theory defines a measure, one of `REQUIRED` and `OPTIONAL`."""
+    return callable(getattr(rooms.part(game, "theory"), measure, None))
+
+
+def _of(game: Rulebook, measure: str) -> Callable[..., Any]:
+    if not has(game.name, measure):
+        defined = [name for name in rooms.ROOMS if has(name, measure)]
+        raise unknown(f"{measure} for", game.name, defined)
+    found: Callable[..., Any] = getattr(rooms.part(game.name, "theory"), measure)
+    return found
+
+
 def has_deviation(game: str) -> bool:
     """Return whether an equilibrium, or what comes closest to one, is known for a game."""
-    return hasattr(rooms.part(game, "theory"), "deviation")
+    return has(game, "deviation")
 
 
-def deviation(game: Rulebook, record: Mapping[str, Array]) -> Deviation:
+def deviation(game: Rulebook, record: Steps) -> Deviation:
     """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
-    measure = getattr(rooms.part(game.name, "theory"), "deviation", None)
-    if measure is None:
-        raise unknown("deviation for", game.name, filter(has_deviation, rooms.ROOMS))
-    regret, distance = measure(game, record)
+    regret, distance = _of(game, "deviation")(game, record)
     return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))
+
+
+def rational(game: Rulebook) -> Claim:
+    """Return what the player ``rational`` is in a game, or raise `UnknownName`."""
+    return Claim(*_of(game, "rational")(game))
+
+
+def claimed(game: Rulebook) -> str:
+    """Return that in words, such as "an equilibrium: gives nothing"; "" where nothing is said."""
+    if not has(game.name, "rational"):
+        return ""
+    try:
+        kind, sentence = rational(game)
+    except BadParameter:  # too large to be solved
+        return ""
+    return f"{ARTICLES[kind]} {kind}: {sentence}"
+
+
+def replies(game: Rulebook) -> tuple[str, ...]:
+    """Return the names of rule players among which a best reply is looked for."""
+    return tuple(_of(game, "replies")(game))
+
+
+def interim(game: Rulebook, record: Steps) -> PerPlayer:
+    """Return what each action lost on average over what its seat could not know.
+
+    That is others' private information and chance, others playing the equilibrium: unlike regret in
+    hindsight it holds no luck. In the game's payoffs, at least 0, ``(players, *batch)``; NaN where
+    it is not defined. Raises `UnknownName` for a game without private information or chance.
+    """
+    return np.asarray(_of(game, "interim")(game, record), np.float64)
+
+
+def exploitability(game: Rulebook, steps: Steps) -> PerPlayer:
+    """Return what a best reply gains a step on copies of each seat's own play, ``(players,)``.
+
+    The copies take their moves independently, as often as the seat in all these steps did: 0 where
+    these frequencies are a symmetric equilibrium. Few steps flatter the reply, so that it is biased
+    upwards. Raises `UnknownName` where it is not defined.
+    """
+    return np.asarray(_of(game, "exploitability")(game, steps), np.float64)
+
+
+def welfare(game: Rulebook, steps: Steps) -> Welfare:
+    """Return the welfare of a whole play; `UnknownName` where the sum of payoffs is constant."""
+    parts = _of(game, "welfare")(game, steps)
+    return Welfare(*np.broadcast_arrays(*(np.asarray(part, np.float64) for part in parts)))
+
+
+# -- for the rooms ---------------------------------------------------------------------------------
+
+
+def constants(low: int, high: int, unit: int = 1, most: int = 101) -> list[str]:
+    """Return players who always do the same, from low to high in at most so many equal steps."""
+    if high - low < most:
+        moves = list(range(low, high + 1))
+    else:
+        moves = sorted({low + (high - low) * i // (most - 1) for i in range(most)})
+    if unit == 1:
+        return [f"fixed:{move}" for move in moves]
+    decimals = len(str(unit)) - 1
+    return [f"fixed:{move // unit}.{move % unit:0{decimals}}" for move in moves]
+
+
+def draws(moves: Array, others: int) -> tuple[Array, Array]:
+    """Return profiles of others who move independently as often as in `moves`, and their chances.
+
+    ``(others, profiles)`` and ``(profiles,)``; all of them, or some thousands drawn from a fixed
+    seed where there are too many.
+    """
+    kinds, counts = np.unique(moves, return_counts=True)
+    share, cells = counts / counts.sum(), MOST_CELLS // (others * len(kinds))
+    if comb(others + len(kinds) - 1, others) > min(MOST_PROFILES, cells):
+        many = max(min(SAMPLED, MOST_CELLS // others), 1)
+        drawn = np.random.default_rng(0).choice(kinds, (others, many), p=share)
+        return drawn, np.full(many, 1 / many)
+    picks = np.array(list(combinations_with_replacement(range(len(kinds)), others)), np.int64)
+    taken = (picks[:, :, None] == np.arange(len(kinds))).sum(axis=1)  # how often each kind is
+    logs = np.append(0, np.cumsum(np.log(np.arange(1, others + 1))))  # of factorials
+    chances = np.exp(logs[others] - logs[taken].sum(axis=1) + taken @ np.log(share))
+    return kinds[picks.T], chances
+
+
+def flat(values: Array) -> Array:
+    """Return one row for each seat, ``(players, all steps of all tables)``."""
+    return np.reshape(values, (len(values), -1))

@@ -115,7 +115,7 @@ def shape(view: View) -> tuple[int, ...]:
 
 def whole(view: View, column: str, unit: int = 1) -> Array:
     """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
-    return np.rint(view.number(column).astype(np.float64) * unit).astype(np.int64)
+    return np.rint(view.number(column) * unit).astype(np.int64)
 
 
 def pick(chances: Array, noise: Noise) -> Array:

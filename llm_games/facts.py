@@ -302,6 +302,15 @@ def ratio_of(
     return ratio
 
 
+def has_law(game: Any, drawn: bool) -> None:
+    """Raise BadParameter if a game's `tell_prior` has no law to tell, since nothing is drawn."""
+    if game.tell_prior and not drawn:
+        raise BadParameter(
+            "tell_prior must be False where no private valuations are drawn, got True; leave it "
+            "out, or let them be drawn"
+        )
+
+
 def exact_of(name: str, value: Any) -> int | Fraction:
     """Read a finite number exactly; a float counts as the decimal it is written as."""
     try:

@@ -214,6 +214,24 @@ class Rulebook(ABC):
         """What players know."""
         return tuple(self.known())
 
+    @property
+    def seats_differ(self) -> str:
+        """Say how one seat can be worth more than another; "" where all are worth the same."""
+        return ""
+
+    def recalled(self) -> Sequence[Fact]:
+        """Return what else a seat knows that recalls all it was told, for players by rule."""
+        return ()
+
+    @cached_property
+    def fact_index(self) -> dict[str, tuple[int, int | None]]:
+        """Which of the facts, and which row of it, each column of `observe` is."""
+        index: dict[str, tuple[int, int | None]] = {}
+        for place, fact in enumerate((*self.facts, *self.recalled())):
+            for row, column in enumerate(fact.columns(self.players)):
+                index[column.name] = place, None if fact.each is False else row
+        return index
+
     def columns(self) -> tuple[Column, ...]:
         """Return the columns of `observe`, in order."""
         return tuple(column for fact in self.facts for column in fact.columns(self.players))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
+
 from llm_games.questions import Question
 from llm_games.rulebook import Array, Rulebook
 
@@ -61,6 +63,15 @@ class Sight:
         """The seats of one table that have to move, in order."""
         return [seat for seat, asked in enumerate(self.game.asked(self.state).tolist()) if asked]
 
+    def fact(self, place: int) -> Array:
+        """Return the values of one fact of `Rulebook.facts` or, after them, `recalled`."""
+        if place not in self._facts:
+            facts = (*self.game.facts, *self.game.recalled())
+            self._facts[place] = np.asarray(facts[place].of(self.state))
+        return self._facts[place]
+
+    _facts = _lazy(lambda sight: dict[int, Array]())
+    hears = _lazy(lambda sight: sight.game.hears(sight.state))  # who is told anything
     tell = _lazy(lambda sight: sight.game.teller(sight.state))  # tells a seat what it knows
     numbers = _lazy(lambda sight: sight.game.observe(sight.state))
     legal = _lazy(lambda sight: sight.game.legal(sight.state))
@@ -126,5 +137,16 @@ class View:
         return low[self.seat], high[self.seat]
 
     def number(self, column: str) -> Array:
-        """Return one column of the numbers by name, ``(*batch)``."""
-        return self.numbers[..., self.game.column_index[column]]
+        """Return one column of the numbers, or what is `recalled`, by name, exactly, ``(*batch)``.
+
+        Whole numbers, true and false are int64; `numbers` are float32, for learners.
+        """
+        place, index = self.game.fact_index[column]
+        value, hears = self.sight.fact(place), self.sight.hears
+        if index is not None:
+            value = value[index]
+        if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
+            value = value[self.seat]
+        if value.dtype.kind == "b":
+            value = value.astype(np.int64)
+        return value if hears is None else value * hears[self.seat]

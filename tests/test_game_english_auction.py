@@ -655,7 +655,17 @@ def test_what_is_told():
     assert prompts.report(view) == "Widget A: sold to player_1 for 1300. True value: 2000."
     assert "Won so far: player_1 1 for 1300 (profit 700)." in prompts.request(view)
     state, _ = game.step(state, np.full(3, W))
-    assert prompts.report(View.of(game, state, 0)) == "Gadget B: not sold. True value: 2000."
+    view = View.of(game, state, 0)
+    assert prompts.report(view) == "Gadget B: not sold."
+    assert view.number("sale_value") == 0
+
+
+def test_true_values_of_unsold_items_are_told_if_all_are():
+    game = llm_games.rules("english_auction", players=2, reveal_value="always")
+    state, _ = game.step(game.reset(), np.full(2, W))
+    view = View.of(game, state, 0)
+    assert Prompts("english_auction").report(view) == "Widget A: not sold. True value: 2000."
+    assert view.number("sale_value") * game.scale == 2000
 
 
 def test_what_is_not_told():

@@ -51,6 +51,18 @@ def test_carry():
     assert after.endowment.tolist() == [25, 35, 45]
 
 
+@pytest.mark.parametrize("ratio", ["1/2", 2])
+def test_carried_tokens_are_paid_once(ratio):
+    """What is paid in all is what one holds in the end."""
+    game = PublicGoods(players=4, rounds=5, tokens=7, endowment="carry", ratio=ratio)
+    state, paid = game.reset(0), []
+    for _ in range(5):
+        state, outcome = game.step(state, np.floor(state.endowment).astype(int) // 2)
+        paid.append(outcome.rewards)
+    assert np.allclose(np.sum(paid, axis=0), state.tokens, rtol=1e-15)
+    assert paid[0].tolist() == [7 - 3 + float(Fraction(ratio)) * 3] * 4
+
+
 @given(st.integers(2, 6), st.integers(0, 5), st.integers(0, 2**32 - 1))
 def test_random_endowments_are_distinct_and_kept(players, rand_min, seed):
     game = PublicGoods(players=players, tokens=12, initial_tokens="random", rand_min=rand_min)

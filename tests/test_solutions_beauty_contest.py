@@ -17,9 +17,9 @@ from llm_games.baselines.games.beauty_contest.theory import (
     equal_equilibria,
     is_nash,
     level_k,
-    rational,
     regret,
     reply_to_total,
+    undominated,
     winners,
 )
 
@@ -141,10 +141,10 @@ def test_the_reply_on_target_always_wins(players, ratio, data):
 def test_scripted_numbers():
     contest = Contest(10, Fraction(2, 3))
     assert [level_k(k, contest) for k in range(5)] == [50, 33, 22, 15, 10]
-    assert rational(contest) == 0
-    assert rational(Contest(10, Fraction(4, 3))) == 100
-    assert rational(Contest(10, Fraction(2, 3), 100, 200)) == 100
-    assert rational(Contest(10, Fraction(1))) == 50
+    assert undominated(contest) == 0
+    assert undominated(Contest(10, Fraction(4, 3))) == 100
+    assert undominated(Contest(10, Fraction(2, 3), 100, 200)) == 100
+    assert undominated(Contest(10, Fraction(1))) == 50
 
 
 def test_decimals_are_the_same_game_in_small_units():

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.games.english_auction import theory as solution
+from llm_games.baselines.games.english_auction.players import informed, learned
 from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.view import View
 
@@ -164,7 +166,6 @@ AUCTIONS = [
     (["naive", "debiased", "rule:4", "rule:5"], "items_10", {}, [0, 2400, 3000, 600],
      [0, 400, 3000, 6600]),
     (["debiased"] * 2, "items_10", {"item_order": "middle"}, [10000, 2400], [0, 400]),
-    (["best_response"] * 2, "items_10", {"item_order": "middle"}, [10000, 2400], [0, 400]),
     (["naive"] * 2, "items_10", {"discount": 50}, [0, 16475], [0, 475]),
     (["cooperative"] * 4, "items_10", {}, [7000, 7000, 2000, 2000], [3000, 3000, 8000, 8000]),
 ]  # fmt: skip
@@ -232,6 +233,29 @@ def test_markups_are_taken_out():
     assert (int(state.sold_to[0]), int(state.price[0])) == (0, 1000)
     state = play(game, ["debiased", "rule:9"])
     assert int(state.price[0]) <= 2000
+
+
+@pytest.mark.parametrize("name", ["rational", "best_response", "cooperative"])
+def test_a_hidden_markup_is_learned_from_the_first_hammer(name):
+    """Before it, what a bidder does is the same for all markups that show it the same estimate."""
+    settings = {"players": 3, "item_order": "listed", "budgets": 50000}
+    items = [(f"Item {i}", 500, value) for i, value in enumerate((1000, 3000, 7000))]
+    plain = rulebook("english_auction", items=items, overestimate_pct=0, **settings)
+    dear = [(n, start, 2 * value) for n, start, value in items]
+    less = rulebook("english_auction", items=dear, overestimate_pct=-50, **settings)
+    noise, first = Noise(0), make_player(name, plain).start(plain, 0, 0).rule
+    for bids in ([1200, 900, -1], [-1, -1, -1]):
+        same = []
+        for game in (plain, less):
+            state, _ = game.step(game.reset(0), np.array(bids))
+            same.append(int(first(View.of(game, state, 1), noise)))
+        assert same[0] == same[1]
+    state, _ = less.step(less.reset(0), np.array([1200, -1, -1]))
+    view = View.of(less, state, 1)
+    estimates = np.array([[1500, 3500]])
+    assert learned(view, estimates).tolist() == informed(view, estimates).tolist() == [[3000, 7000]]
+    state, _ = less.step(less.reset(0), np.full(3, -1))  # unsold, so that nothing is announced
+    assert learned(View.of(less, state, 1), estimates).tolist() == [[1500, 3500]]
 
 
 def test_two_prudent_bidders_share_a_quiet_auction():

@@ -124,6 +124,9 @@ def run(
 def resume(
     context: Context,
     db: common.Database,
+    episodes: Annotated[
+        int | None, value("N", "prolong it to so many of each game; `compare` will say so")
+    ] = None,
     max_wait: MaxWait = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -138,11 +141,13 @@ def resume(
     open_it: common.OpenIt = False,
     quiet: common.Quiet = False,
 ) -> None:
-    """Finish a run that was interrupted; what is recorded is not asked again."""
+    """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.runs.plan import Overrides
-    from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.run import planned, prolong
     from llm_games.benchmarks.runs.store import Records, Store
 
+    if episodes is not None:
+        prolong(db, episodes)
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
         plan = plan.with_patience(max_wait).with_own({})
@@ -221,6 +226,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     served = {client.name for client in asked if hasattr(client, "base_url")}
     if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
+    for line in _uneven(plan):
+        terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 
@@ -240,6 +247,8 @@ def _play(
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        for line in () if quiet else _uneven(plan):
+            say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
@@ -314,6 +323,12 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
         from llm_games.benchmarks.report import check_out
 
         check_out(out)
+
+
+def _uneven(plan: RunPlan) -> list[str]:
+    """Name the games in which a seat is worth something that not all players have had."""
+    found = ((game.label, game.uneven()) for game in plan.games)
+    return [f"{label}: {why}" for label, why in found if why]
 
 
 def _who(plan: RunPlan) -> str:

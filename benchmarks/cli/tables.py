@@ -8,8 +8,6 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits

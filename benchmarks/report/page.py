@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from llm_games.baselines.deviation import claimed
 from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.report.parts import Parts, ReportIncomplete
@@ -257,7 +258,8 @@ def _about(game: Game) -> str:
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
     shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"
     about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
-    return f"{about}; {given or 'default settings'}."
+    claim = claimed(game.rules)
+    return f"{about}; {given or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

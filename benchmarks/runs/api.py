@@ -16,6 +16,7 @@ from llm_games.benchmarks.runs.run import (
     go_on,
     planned,
     play_run,
+    prolong,
     seated_players,
     start,
 )
@@ -91,6 +92,7 @@ def resume(
     db: str | Path,
     own: Mapping[str, Any] | None = None,
     *,
+    episodes: int | None = None,
     use_cache: bool = True,
     **overrides: Any,
 ) -> Results:
@@ -98,7 +100,8 @@ def resume(
 
     `own` has by label the objects that `run` was handed and that cannot be found by a name: those
     that are no functions or classes of a module. Overrides are ``cache``, the limits of the
-    budget, such as ``budget_calls``, and ``max_wait``.
+    budget, such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each
+    game, prolong the run; comparisons say that it was.
 
     Raises:
         ConfigError: an object is missing, or an override is none of these.
@@ -111,6 +114,8 @@ def resume(
         takes = "cache, budget_... and max_wait"
         raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
     path = Path(db)
+    if episodes is not None:
+        prolong(path, episodes)
     with Records.open_readonly(path) as records:
         plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]

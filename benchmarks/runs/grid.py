@@ -102,7 +102,9 @@ class Grid:
             else:
                 kind = _rests_on(interval)
                 mark = "" if kind == self._usual[name] else self._letters[kind]
-                ends = interval.ends(_digits(form) or 0) if interval.method != "none" else "no spread"
+                ends = (
+                    interval.ends(_digits(form) or 0) if interval.method != "none" else "no spread"
+                )
                 yield written(value, form), ends, mark
 
     @cached_property

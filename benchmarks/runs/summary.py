@@ -20,12 +20,13 @@ class GameSummary:
     """One game of a run: its `label` there, and its name in the registry.
 
     `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty where
-    none is defined, `measured` their values of the paper's `measure`, which are within `ends`. `payoffs` are of each seat as
-    configured, wherever it sat, summed over an episode, mean over the finished ones; `payoff_of` is
-    their mean over each player's seats, episode by episode. `bad_replies` counts completions that were not legal moves,
-    by outcome, `bad_thoughts` the same of what players think of beside their moves (such as a
-    belief that does not agree with the facts), `filled_in` decisions for which the declared
-    treatment was played.
+    none is defined, `measured` their values of the paper's `measure`, which lie within `ends`.
+    `payoffs` are of each seat as configured, wherever it sat, summed over an episode, mean over the
+    finished ones; `payoff_of` has each finished episode's mean over a player's seats, and
+    `payoff_of_a_seat` over all. `bad_replies` counts completions that were not legal moves, by
+    outcome, `bad_thoughts` the same of what players think of beside their moves (such as a belief
+    that does not agree with the facts), `filled_in` decisions for which the declared treatment was
+    played.
     """
 
     label: str

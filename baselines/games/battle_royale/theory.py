@@ -17,7 +17,7 @@ the probabilities with the smallest gain from deviating that a search finds, not
 `solve_capped` is plain backward induction for a game that stops after a number of shots.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -25,7 +25,7 @@ from itertools import product
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import Claim, Measured, Steps
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.games.battle_royale.rules import MISS, BattleRoyale
 from llm_games.rulebook import Array
@@ -172,7 +172,7 @@ def mask_of(alive: Array) -> Array:
     return (alive << np.arange(alive.shape[-1])).sum(axis=-1)
 
 
-def deviation(game: BattleRoyale, record: Mapping[str, Array]) -> Measured:
+def deviation(game: BattleRoyale, record: Steps) -> Measured:
     """Return regret and distance of a shot.
 
     Regret is the chance to win that it forgoes if all play on in equilibrium, of the game as its
@@ -193,6 +193,27 @@ def deviation(game: BattleRoyale, record: Mapping[str, Array]) -> Measured:
     lost = np.where(playing, np.nanmax(values, -1) - value, 0.0)
     mine = seats.reshape(-1, *(1 for _ in shooter.shape)) == shooter
     return np.where(mine, lost, 0.0), np.where(playing, 1 - np.where(own, 0, chance), 0.0)
+
+
+def interim(game: BattleRoyale, record: Steps) -> Array:
+    """Return the regret of a shot: an expectation over hits already."""
+    return deviation(game, record)[0]
+
+
+def rational(game: BattleRoyale) -> Claim:
+    """Return what the rational player is; this solves the game, or reads it from the disk."""
+    known = "to the announced cap" if cap(game) else "without a cap"
+    gap = 0.0 if cap(game) else float(solution(game).gap.max())  # type: ignore[union-attr]
+    if gap > TOLERANCE:
+        return Claim("best known", f"plays {known} so that in no set of living players does "
+                     f"anybody gain more than {gap:.2g}; an equilibrium was not found")  # fmt: skip
+    return Claim("equilibrium", f"plays a subgame-perfect equilibrium {known}; there are others")
+
+
+def replies(game: BattleRoyale) -> list[str]:
+    """Return targets that never change, levels, and the equilibrium."""
+    fixed = [f"fixed:{word}" for word in ("strongest", "weakest", "nobody", *game.names())]
+    return ["rational", "best_response", "cooperative", *fixed]
 
 
 # --- the equilibrium without a cap -------------------------------------------------------------

@@ -17,7 +17,7 @@ from llm_games.view import View
 
 def rational(view: View, noise: Noise) -> Array:
     """Name the number of the equilibrium that iterated dominance leaves."""
-    return np.full(shape(view), theory.rational(Contest.of(view.game)))
+    return np.full(shape(view), theory.undominated(Contest.of(view.game)))
 
 
 def best_response(view: View, noise: Noise) -> Array:

@@ -10,7 +10,7 @@ full, all all-equal profiles and those of two numbers with the target exactly be
 Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, gcd
@@ -18,7 +18,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import (
+    Claim,
+    Measured,
+    Steps,
+    Welfare,
+    constants,
+    draws,
+    flat,
+)
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
@@ -196,7 +204,7 @@ def distance(numbers: PerPlayer, contest: Contest) -> PerTable:
     return nearest if complete else np.where(is_nash(numbers, contest), 0, nearest)
 
 
-def rational(contest: Contest) -> int:
+def undominated(contest: Contest) -> int:
     """Return the number of the equilibrium that iterated dominance leaves.
 
     The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
@@ -230,7 +238,7 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     return np.clip(number, contest.low, contest.high).astype(np.int64)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret, fees included, and distance of a round; offenders are treated as in it."""
     contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
     limit = record.get("limit", np.full(actions.shape[1:], contest.high))  # of each table
@@ -249,3 +257,69 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     share = far / (contest.players * (limit - contest.low))
     defined = (far >= 0) & legal.all(axis=0)
     return lost + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)
+
+
+def gain_on_copies(numbers: Array, contest: Contest, most: int = 201) -> float:
+    """Return what a best reply gains in prizes if all others draw from these numbers ``(n,)``.
+
+    Of wide ranges the replies tried are best ones to `most` of the profiles, and the own numbers.
+    """
+    others, chances = draws(numbers, contest.players - 1)
+    kinds, counts = np.unique(numbers, return_counts=True)
+    tried = np.arange(contest.low, contest.high + 1) if contest.high - contest.low < most else None
+    if tried is None:
+        some = others[:, :: -(-others.shape[1] // most)]
+        seat = best_response(np.concatenate([some[:1], some]), contest)[0][0]
+        tried = np.unique(np.concatenate([kinds, seat]))
+    paid = np.empty(len(tried))
+    for i, number in enumerate(tried):
+        profile = np.concatenate([np.full((1, others.shape[1]), number), others])
+        paid[i] = contest.pay(winners(profile, contest))[0] @ chances
+    own = paid[np.searchsorted(tried, kinds)] @ counts / len(numbers)
+    return float(max(paid.max() - own, 0.0))
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on copies of each seat's own legal numbers.
+
+    NaN where it made no legal one, or tables differ in the largest.
+    """
+    contest, found = Contest.of(game), np.full(game.players, np.nan)
+    if game.max_draw is None:
+        for seat, (own, ok) in enumerate(
+            zip(flat(steps["actions"]), flat(steps["legal"]), strict=True)
+        ):
+            if ok.any():
+                found[seat] = gain_on_copies(own[ok], contest)
+    return found * float(game.prize)
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    contest = Contest.of(game)
+    number = undominated(contest)
+    named = f"names {float(Fraction(number, game.unit)):g}"
+    if not any(number in found for found in equal_equilibria(contest)):
+        return Claim("heuristic", f"{named}, though all naming it is no equilibrium of these rules")
+    if contest.ratio == 1:
+        return Claim("equilibrium", f"{named}, the middle; any other number of all is one too")
+    return Claim("equilibrium", f"{named}, as iterated dominance leaves it; there may be others")
+
+
+def replies(game: Any) -> list[str]:
+    """Return constant numbers, some levels, and the reply to the last sum."""
+    contest = Contest.of(game)
+    steps = [f"level_k:{level}" for level in range(4)]
+    return ["rational", "best_response", *steps, *constants(contest.low, contest.high, game.unit)]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return the prizes paid; where a shared win pays in full, everybody wins in equilibrium."""
+    won, rounds, n = steps["winners"], steps["winners"].shape[-1], game.players
+    prize, rule = float(game.prize), game.prize_rule
+    total = prize * Contest.of(game).pay(won).sum(axis=(0, -1))
+    alone, all_ = {"split": (1, 1), "exclusive": (0, 1), "amplified": (1, n * n)}.get(rule, (1, n))
+    worst, best = (rounds * prize * end for end in (alone, all_))
+    known = rule in ("split", *SHARED) and game.ratio < n and game.tie_rule == "all_closest"
+    played = best if known else np.nan
+    return Welfare(total, worst, best, played, played)

@@ -4,14 +4,14 @@ The lowest of tied seats wins; bids may break rules. A second-price bidder bids 
 as its money goes.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from math import erf, sqrt
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.arrays import at
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
@@ -31,18 +31,56 @@ def private_bid(game: Any, values: Array) -> Array:
     """Return equilibrium bids, valuations being known to be normal, cut at 0 and most assets."""
     if game.sigma == 0:
         return values
-    assets = game.assets if isinstance(game.assets, int) else max(game.assets)
-    return np.interp(values, *_private_bids(game.players, game.mu, game.sigma, assets))
+    grid, _, bids = _private(game)
+    return np.interp(values, grid, bids)
+
+
+def _private(game: Any) -> tuple[Array, Array, Array]:
+    """Return valuations, their distribution function, and first-price bids."""
+    return _private_bids(game.players, game.mu, game.sigma, max(game.of_each("assets")))
 
 
 @lru_cache(maxsize=8)
-def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array]:
+def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array, Array]:
     grid = np.linspace(0, most, 4001)
     law = np.array([erf((v - mu) / (sqrt(2) * sigma)) for v in grid.tolist()])
-    return grid, iid_bid(grid, (law - law[0]) / (law[-1] - law[0]), players)
+    law = (law - law[0]) / (law[-1] - law[0])
+    return grid, law, iid_bid(grid, law, players)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def interim(game: Any, record: Steps) -> Array:
+    """Return what bids lose on average against equilibrium bids of the values one cannot see.
+
+    The law of valuations is the one that they are drawn by, taken for continuous. A broken rule
+    costs its fee, and the best bid's gain where it takes no part.
+    """
+    bids, values, assets = (record[k] / game.unit for k in ("actions", "valuations", "assets"))
+    part = record["legal"] | ((game.rule_breaker == "include") & (record["actions"] >= 0))
+    if game.sigma == 0:  # all bid the same value, and nobody gains anything
+        wins, gain = (bids >= values) * 1.0, (game.price == "first") * np.minimum(values - bids, 0)
+        best = np.zeros(gain.shape)
+    else:
+        wins, gain = _prospects(game, bids, values)
+        wanted = private_bid(game, values) if game.price == "first" else values
+        best = _prospects(game, np.minimum(wanted, assets), values)[1]
+    fee = float(game.entrance_fee) * ~record["legal"] * (1 - part * wins)
+    return np.maximum(best - gain * part + fee, 0)
+
+
+def _prospects(game: Any, bids: Array, values: Array) -> tuple[Array, Array]:
+    """Return the chance that a bid wins against equilibrium bids, and its mean gain."""
+    grid, law, shaded = _private(game)
+    if game.price == "first":
+        wins = np.interp(bids, shaded, law) ** (game.players - 1)
+        return wins, (values - bids) * wins
+    highest = law ** (game.players - 1)  # of the rivals, by parts
+    area = np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
+    wins = np.interp(bids, grid, highest)
+    inside = np.minimum(bids, grid[-1])
+    return wins, (values - inside) * wins + np.interp(inside, grid, area)
+
+
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round; no distance where somebody broke a rule.
 
     Regret is against the best legal bid, from 0 to the assets, which brings at least 0.
@@ -65,3 +103,34 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
     far = sum(np.abs(np.where(legal, bids, 0) - np.minimum(wanted, assets)))  # in order of seats
     share = np.where(legal.all(axis=0), far / assets.sum(axis=0), np.nan)
     return (best - record["utility"]) / game.unit, share
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    if game.price == "second":
+        return Claim("equilibrium", "bids its valuation, which is weakly dominant")
+    told = "are told" if game.tell_prior else "are not told"
+    law = f"the Bayes-Nash bid of normal valuations, whose law it assumes and bidders {told}"
+    if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
+        return Claim("heuristic", f"bids {law}; but valuations are given, or assets differ")
+    if game.value_rounding == "truncate" and game.sigma:
+        return Claim("best known", f"bids {law}; whole valuations are taken for continuous")
+    return Claim("equilibrium", f"bids {law}")
+
+
+def replies(game: Any) -> list[str]:
+    """Return shares of the valuation, the equilibrium bid, and all the money."""
+    return ["rational", "all_in", *(f"shade:{part / 20:.2f}" for part in range(21))]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return what the items are worth to who won them; without a sale nobody has anything.
+
+    At the second price there are equilibria in which one bids above all values and the others 0.
+    """
+    values, winner = steps["valuations"] / game.unit, steps["winner"]
+    total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
+    least, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
+    same = rational(game).kind != "heuristic"
+    first = best if same else np.nan
+    return Welfare(total, 0, best, *((least, best) if game.price == "second" else (first, first)))

@@ -1,13 +1,12 @@
 """Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill. Glance & Huberman 1994."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
@@ -54,7 +53,39 @@ def optimum(menu: Menu) -> int:
     return int(costly > cheap)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round."""
     orders, menu = record["actions"], Menu.of(game)
     return regret(orders, menu), distance(orders, menu) / menu.players
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on each seat's own play: the others' does not matter."""
+    return flat(deviation(game, steps)[0]).mean(axis=1)
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    menu = Menu.of(game)
+    if menu.scaled_gain() == 0:
+        return Claim("equilibrium", "orders cheap; both dishes earn the same")
+    dish = "costly" if best_response(menu) else "cheap"
+    return Claim("equilibrium", f"orders {dish}, the dominant strategy of a round")
+
+
+def replies(game: Any) -> list[str]:
+    """Return the two dishes."""
+    return ["rational", "fixed:cheap", "fixed:costly"]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return the utilities of all rounds."""
+    orders, menu = steps["actions"], Menu.of(game)
+    cheap = float(menu.cheap_utility - menu.cheap_price)
+    costly = float(menu.costly_utility - menu.costly_price)
+    total = np.where(orders, costly, cheap).sum(axis=(0, -1))
+    worst, best = (orders.shape[-1] * menu.players * x for x in sorted((cheap, costly)))
+    if menu.scaled_gain() == 0:
+        return Welfare(total, worst, best, worst, best)
+    played = orders.shape[-1] * menu.players * (costly if best_response(menu) else cheap)
+    return Welfare(total, worst, best, played, played)

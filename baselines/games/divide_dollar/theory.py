@@ -5,12 +5,19 @@ least `golds` without anyone, so that nobody alone can repair it. Bids are integ
 `golds`. Background: Nash 1953; Ashlock & Greenwood 2016.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import (
+    Claim,
+    Measured,
+    Steps,
+    Welfare,
+    constants,
+    draws,
+    flat,
+)
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
@@ -48,7 +55,46 @@ def fair_bids(players: int, golds: int) -> Array:
     return share + (np.arange(players) < rest)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round."""
     bids, golds = record["actions"], game.golds
     return regret(bids, golds), distance(bids, golds) / (game.players * golds)
+
+
+def gain_on_copies(bids: Array, players: int, golds: int) -> float:
+    """Return what a best reply gains if all others draw their bids from these ``(n,)``.
+
+    A best bid is what some sum of theirs leaves.
+    """
+    others, chances = draws(bids, players - 1)
+    left = golds - others.sum(axis=0)
+    order = np.argsort(-left, kind="stable")
+    left, passes = left[order], chances[order].cumsum()  # at least so much is left
+    own = bids * np.append(0, passes)[np.searchsorted(-left, -bids, "right")]
+    return float(max((np.maximum(left, 0) * passes).max() - own.mean(), 0.0))
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on copies of each seat's own frequencies."""
+    bids = flat(steps["actions"])
+    return np.array([gain_on_copies(own, game.players, game.golds) for own in bids])
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    rest = "; the first seats bid the remainder" if game.golds % game.players else ""
+    return Claim(
+        "equilibrium", f"bids an equal share, the fairest of many equilibria of a round{rest}"
+    )
+
+
+def replies(game: Any) -> list[str]:
+    """Return constant bids, an equal share and what the others left last."""
+    return ["rational", "best_response", *constants(0, game.golds)]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return what was received; in the worst equilibrium the others bid too much without anyone."""
+    total = receipts(steps["actions"], game.golds).sum(axis=(0, -1))
+    best = game.golds * steps["actions"].shape[-1]
+    return Welfare(total, 0, best, 0, best)

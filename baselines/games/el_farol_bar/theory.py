@@ -5,7 +5,6 @@ Decisions are 1 (go) or 0 (stay). In the symmetric mixed equilibrium all are ind
 market entry games, Selten & Güth 1982.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, lgamma, log, log1p
@@ -13,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
@@ -97,7 +96,43 @@ def level_k(level: int, bar: Bar) -> float:
     return float(go > bar.home)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round."""
     going, bar = record["actions"], Bar.of(game)
     return regret(going, bar), distance(going, bar) / bar.players
+
+
+def gain_on_copies(q: float, bar: Bar) -> float:
+    """Return what a best reply gains a round if all go with probability `q`."""
+    go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
+    return max(go, bar.home) - (q * go + (1 - q) * bar.home)
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on copies of each seat's own frequencies."""
+    bar, often = Bar.of(game), flat(steps["actions"]).mean(axis=1)
+    return np.array([gain_on_copies(float(q), bar) for q in often])
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    often = mixed_equilibrium(Bar.of(game))
+    said = f"goes with probability {often:.4f}, the symmetric equilibrium of a round"
+    return Claim("equilibrium", f"{said}; there are others")
+
+
+def replies(game: Any) -> list[str]:
+    """Return the two decisions, and those that go by turns or by the last round."""
+    return ["rational", "best_response", "fixed:go", "fixed:stay", "cooperative"]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return all utilities; in every equilibrium each seat has what staying brings, or more."""
+    going, bar = steps["actions"], Bar.of(game)
+    goers, rounds, n = going.sum(axis=0), going.shape[-1], bar.players
+    best = bar.capacity * bar.good + (n - bar.capacity) * bar.home
+    full = bar.capacity == n
+    worst, lowest = (n * bar.home, best) if full else (n * bar.crowded, n * bar.home)
+    each = np.where(goers <= bar.capacity, bar.good, bar.crowded)
+    total = (goers * each + (n - goers) * bar.home).sum(axis=-1)
+    return Welfare(total, *(rounds * value for value in (worst, best, lowest, best)))

@@ -1,7 +1,9 @@
 """Bidders in the English auction. Each bids the smallest legal amount while its condition holds.
 
-Pursuing items, ``knap`` and ``mc`` count each as a gain of 1. Private values are known, so that
-there is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
+An estimate is above the true value by a markup that bidders are not told. Those of AucArena are
+`informed` of their own; the rational ones have `learned` it from true values announced so far.
+Pursuing items, prudent bidders count each as a gain of 1. Private values are known, so that there
+is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
 """
 
 from collections.abc import Callable
@@ -29,11 +31,21 @@ def bid_while(view: View, condition: Array) -> Array:
     return np.where(condition & (floor <= money(view, "budget")), floor, WITHDRAW)
 
 
-def worth(view: View, estimate: Array) -> Array:
-    """Return what estimates say about true values, the markup taken out."""
+Worth = Callable[[View, Array], Array]  # what estimates say about true values
+
+
+def informed(view: View, estimate: Array) -> Array:
+    """Take the markup out, which is known to the bidder."""
     if view.game.values == "private":
         return estimate
     return estimate * 100 // max(100 + int(view.game.markups[view.seat]), 1)
+
+
+def learned(view: View, estimate: Array) -> Array:
+    """Take out what the dearest item announced so far was overestimated; before one, nothing."""
+    each = (*view.batch, *(1,) * (np.ndim(estimate) - len(view.batch)))
+    value, taken = (view.number(f"told_{name}").reshape(each) for name in ("value", "estimate"))
+    return np.where(taken > 0, estimate * value // np.maximum(taken, 1), estimate)
 
 
 def rule(most: int, view: View, noise: Noise) -> Array:
@@ -46,23 +58,25 @@ def truthful(view: View, noise: Noise) -> Array:
     return bid_while(view, money(view, "floor") <= money(view, "estimate"))
 
 
-def debiased(view: View, noise: Noise) -> Array:
-    """Bid below the estimate without its known markup, or up to a private value."""
-    return bid_while(view, _profits(view))
+def debiased(worth: Worth, view: View, noise: Noise) -> Array:
+    """Bid below the estimate without its markup, or up to a private value."""
+    return bid_while(view, _profits(worth, view))
 
 
-def _profits(view: View) -> Array:
+def _profits(worth: Worth, view: View) -> Array:
     """Return whether the item at its price is worth more than it costs."""
     floor, value = money(view, "floor"), worth(view, money(view, "estimate"))
     return floor <= value if view.game.values == "private" else floor < value
 
 
-def _gains(view: View) -> Array:
+def _gains(worth: Worth, view: View) -> Array:
     """Return whether the item at its price serves the bidder's objective by itself."""
-    return _profits(view) | (view.game.objectives[view.seat] == "items")
+    return _profits(worth, view) | (view.game.objectives[view.seat] == "items")
 
 
-def prudent(prices: Callable[[View, Array], Array], view: View, noise: Noise) -> Array:
+def prudent(
+    worth: Worth, prices: Callable[[View, Array], Array], view: View, noise: Noise
+) -> Array:
     """Bid while the item beats what the money could buy later, at prices from the start prices."""
     game, items = view.game, np.arange(len(view.game.catalogue))
     starts, estimates = (
@@ -83,7 +97,7 @@ def prudent(prices: Callable[[View, Array], Array], view: View, noise: Noise) ->
     raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
     step = money_step(np.append(calls, raises), game.scale)
     borne = bears(budget, floor, gain, costs, gains, step)
-    return bid_while(view, _gains(view) & borne.reshape(np.shape(view.number("floor"))))
+    return bid_while(view, _gains(worth, view) & borne.reshape(np.shape(view.number("floor"))))
 
 
 def _by_money(view: View, starts: Array) -> Array:
@@ -94,9 +108,8 @@ def _by_money(view: View, starts: Array) -> Array:
     return expected_prices(starts, np.atleast_1d(money(view, "start")), room)
 
 
-knap = partial(prudent, lambda view, starts: starts)
-mc = partial(prudent, _by_money)
-"""The rational bidder, since budgets leave the equilibrium price open, see `theory`."""
+rational = partial(prudent, learned, _by_money)
+"""Prudent, since budgets leave the equilibrium price open, see `theory`."""
 
 
 def cooperative(view: View, noise: Noise) -> Array:
@@ -104,7 +117,7 @@ def cooperative(view: View, noise: Noise) -> Array:
     count = len(view.game.catalogue)
     item = count - np.rint(view.number("items_left") * count).astype(np.int64)
     mine = item % view.game.players == view.seat
-    return bid_while(view, mine & (view.number("leader") < 0) & _gains(view))
+    return bid_while(view, mine & (view.number("leader") < 0) & _gains(learned, view))
 
 
 def fixed(bid: int, view: View, noise: Noise) -> Array:
@@ -146,8 +159,8 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
 
 PLAYERS = Players(
     {
-        "rational": mc,
-        "best_response": debiased,
+        "rational": rational,
+        "best_response": partial(debiased, learned),
         "cooperative": cooperative,
         "rule": Kind(
             "raises by the minimum, so many times an item, whatever the item is worth",
@@ -157,11 +170,18 @@ PLAYERS = Players(
             read=count_from(1, 999, "rule needs 1 to 999 bids an item, as in rule:4"),
         ),
         "naive": Kind("raises by the minimum up to its estimate", truthful),
-        "debiased": Kind("raises by the minimum below its estimate without the markup", debiased),
-        "knap": Kind(
-            "the same while later items at their start prices are no better use of the money", knap
+        "debiased": Kind(
+            "informed of its markup: raises by the minimum below its estimate without it",
+            partial(debiased, informed),
         ),
-        "mc": Kind("the same with later prices as the money in the room suggests", mc),
+        "knap": Kind(
+            "informed, while later items at their start prices are no better use of the money",
+            partial(prudent, informed, lambda view, starts: starts),
+        ),
+        "mc": Kind(
+            "informed, with later prices as the money in the room suggests",
+            partial(prudent, informed, _by_money),
+        ),
         "truthful": truthful,
         "random": any_legal,
         "fixed": fixed,

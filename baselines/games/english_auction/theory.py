@@ -7,12 +7,15 @@ the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction T
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.arrays import at
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 MOST_STEPS = 400  # of a budget where money has no coarser common divisor
@@ -73,8 +76,115 @@ def regret(
     return np.where(won, np.maximum(price - values, 0), missed)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return the regret of replies once an item is closed; no distance is defined."""
     least = np.where(record["winner"] < 0, record["start"], record["price"] + record["increment"])
     lost = regret(record["value"], record["winner"], record["price"], least, record["purse"])
     return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)
+
+
+def interim(game: Any, record: Steps) -> PerPlayer:
+    """Return what replies lose on average if rivals with private values stay in up to these.
+
+    Each item counts for itself. A reply is followed by staying in up to the value; the highest
+    rival value is at least the highest bid so far. NaN where values are common knowledge but for a
+    markup, or given, or items are pursued.
+    """
+    floor, value, replies = record["floor"], record["value"], record["actions"]
+    found = np.zeros(replies.shape)
+    for seat, objective in enumerate(game.objectives):
+        if game.values != "private" or game.private_values or objective != "profit":
+            found[seat] = np.nan
+            continue
+        so_far = np.where(floor > record["start"], floor - record["increment"], -1)
+        gain = _stay(game, seat, value[seat], replies[seat], so_far)
+        best = np.where(floor <= value[seat], _stay(game, seat, value[seat], floor, so_far), 0)
+        lost = np.maximum(np.maximum(best, 0) - np.where(replies[seat] < 0, 0, gain), 0)
+        found[seat] = np.where(record["asked"][seat], lost, 0)
+    return found
+
+
+def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Array:
+    """Return the mean gain of a bid, and of staying in up to the value if it is beaten."""
+    rivals = tuple(np.delete(game.purses, seat).tolist())
+    grid, highest, area = _rivals(rivals, game.value_mean, game.value_sd)
+    below, at_bid = (np.interp(x, grid, area) for x in (value, bid))
+    known = np.where(so_far < 0, 0, np.interp(so_far, grid, highest))  # the chance of less is gone
+    above = (value - bid) * (np.interp(bid, grid, highest) - known)
+    gain = np.where(bid < value, below - at_bid - (value - bid) * known, above)
+    return np.divide(gain, 1 - known, out=np.zeros(np.shape(gain)), where=known < 1 - 1e-12)
+
+
+@lru_cache(maxsize=64)
+def _rivals(purses: tuple[int, ...], mean: int, sd: int) -> tuple[Array, Array, Array]:
+    """Return money, the law of the highest of rivals' values, and its integral up to there.
+
+    Values are normal from 1 to a purse, taken for continuous.
+    """
+    from scipy.special import ndtr
+
+    grid = np.linspace(0, max(purses, default=1), 4001)
+    highest = np.ones(len(grid))
+    for most in purses:
+        ends = np.append(grid.clip(1, max(most, 1)), (1, max(most, 1)))
+        law = ndtr((ends - mean) / max(sd, 1e-9))
+        highest *= (law[:-2] - law[-2]) / (law[-1] - law[-2])
+    return grid, highest, np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    if game.values == "private" and len(game.catalogue) == 1:
+        return Claim("equilibrium", "stays in up to its valuation, which is weakly dominant")
+    return Claim(
+        "heuristic",
+        "bids while the item beats what the money could buy later, at prices that the money in the "
+        "room suggests; budgets leave the equilibrium price open"
+        + "; estimates count as the last announced values tell"
+        * (game.values == "common"),
+    )
+
+
+def replies(game: Any) -> list[str]:
+    """Return all rules that mind values or money, AucArena's rule bidder, and nobody."""
+    rules = [f"rule:{most}" for most in range(1, 10)]
+    return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return what items are worth to who bought them; 0 where nothing is sold."""
+    values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))
+    sold = closed & (winner >= 0)
+    total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
+    best = (values.max(axis=0) * closed).sum(axis=-1)
+    return Welfare(total, 0, best, np.nan, np.nan)
+
+
+def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
+    """Return up to what each bidder was seen to bid on each item, ``(players, items, tables)``.
+
+    That is just below the price at which it withdrew; of a buyer, who never did, its last bid.
+    -1 where it was never asked. `moves` are ``(steps, players, tables)``.
+    """
+    count = len(game.catalogue)
+    seen = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
+    for state, replies in zip(states, moves, strict=True):
+        price = np.where(replies < 0, game.floor(state) - 1, replies)
+        here = game.asked(state)[:, None] & (np.arange(count)[:, None] == state.item)
+        seen = np.where(here, np.maximum(price[:, None], -1), seen)
+    return seen
+
+
+def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], PerPlayer]:
+    """Return what bidders do once one has left the record: raise as far as they were seen to go.
+
+    Of more tables than were recorded, these come again and again, ``(players, tables)``.
+    """
+    most = reservations(game, states, moves).swapaxes(0, 1)
+
+    def bids(state: Any) -> PerPlayer:
+        floor, tables = game.floor(state), np.arange(state.item.shape[-1]) % most.shape[-1]
+        upto = most[np.minimum(state.item, len(most) - 1), :, tables].T
+        return np.where((floor <= upto) & (floor <= state.budget), floor, WITHDRAW)
+
+    return bids

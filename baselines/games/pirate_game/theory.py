@@ -9,7 +9,7 @@ the gold, no plan passes and it is lost. Stages above expect the plan that pays 
 positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import Claim, Measured, Steps
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
@@ -164,7 +164,7 @@ def _read(plan: Array, quota: str) -> tuple[Array, Stage, Array]:
     return plan, now, now.prices.reshape(-1, *[1] * (plan.ndim - 1))
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a plan, or of the votes on it.
 
     In coins, as if each vote decided and with a death at -1 coin; distance is the plan's to the
@@ -186,3 +186,13 @@ def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
             regret[seats] = voter_regret(offered, cast, quota)
             far[at] = (cast != votes(offered, quota))[1:].mean()
     return regret, far
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    return Claim("equilibrium", "plays subgame-perfectly, and votes as if its vote decided")
+
+
+def replies(game: Any) -> list[str]:
+    """Return perfect play, equal shares, and votes that never change."""
+    return ["rational", "cooperative", "fixed:accept", "fixed:reject"]

@@ -4,13 +4,19 @@ With ``ratio < players`` giving nothing is dominant, with ``ratio > players`` gi
 equality every profile is an equilibrium. Amounts are tokens. Samuelson 1954; Ledyard 1995.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import (
+    Claim,
+    Measured,
+    Steps,
+    Welfare,
+    constants,
+    flat,
+)
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
@@ -40,8 +46,42 @@ def optimum(endowments: Array, ratio: Fraction) -> Array:
     return endowments if ratio > 1 else np.zeros_like(endowments)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round, in what each had."""
     given, have = record["actions"], np.floor(record["endowment"])
     far = distance(given, have, game.ratio) / np.maximum(have.sum(axis=0), 1)
     return regret(given, have, game.ratio), far
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on each seat's own play: the others' does not matter."""
+    return flat(deviation(game, steps)[0]).mean(axis=1)
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    if game.ratio == game.players:
+        return Claim("equilibrium", "gives nothing; every contribution earns the same")
+    what = "everything" if game.ratio > game.players else "nothing"
+    return Claim("equilibrium", f"gives {what}, the dominant strategy of a round")
+
+
+def replies(game: Any) -> list[str]:
+    """Return constant contributions; `cooperative` is all or nothing of what one holds."""
+    return ["rational", "cooperative", *constants(0, game.tokens)]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return the tokens of all rounds, or where wealth is carried of the last one."""
+    had, held, ratio = steps["endowment"], steps["tokens"], np.float64(float(game.ratio))
+    if game.endowment == "carry":  # whole tokens are given, so that the ends are limits
+        total, kept = held[..., -1].sum(axis=0), had[..., 0].sum(axis=0)
+        given = kept * ratio ** had.shape[-1]
+    else:
+        total, kept = held.sum(axis=(0, -1)), had.sum(axis=(0, -1))
+        given = kept * ratio
+    worst, best = np.minimum(kept, given), np.maximum(kept, given)
+    if game.ratio == game.players:
+        return Welfare(total, worst, best, worst, best)
+    played = given if game.ratio > game.players else kept
+    return Welfare(total, worst, best, played, played)

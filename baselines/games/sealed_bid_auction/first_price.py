@@ -21,6 +21,7 @@ from llm_games.rulebook import Array
 
 QUANTILES = 64
 SHIPPED = ((10, 0, 100, 10), (10, 0, 200, 10), (10, 0, 400, 10), (10, 0, 800, 10))
+MOST_WORK = 20_000_000  # cells of the polynomials of a grid of values
 TABLE = Path(__file__).with_name("first_price.json")
 
 
@@ -30,19 +31,32 @@ class SymmetricBids:
 
     players: int
     values: Array  # the grid, ascending, (types,)
-    bids: Array  # `QUANTILES` equally likely bids for each value, ascending
+    bids: Array  # equally likely bids for each value, (types, bids), ascending
+    price: str = "first"  # that the winner pays, or "second"
 
     def draw(self, values: Array, chance: Array) -> Array:
         """Return bids for values of the grid, from uniform numbers in [0, 1) of the same shape."""
-        return self.bids[self._row(values), (np.asarray(chance) * QUANTILES).astype(np.int64)]
+        place = np.asarray(chance) * self.bids.shape[1]
+        return self.bids[self._row(values), place.astype(np.int64)]
+
+    def nearest_bid(self, values: Array, bids: Array) -> Array:
+        """Return the closest bids to these from the lowest to the highest of the strategy."""
+        row = self._row(values)
+        return np.clip(bids, self.bids[row, 0], self.bids[row, -1])
 
     def mean_bid(self, values: Array) -> Array:
         return self.bids.mean(axis=1)[self._row(values)]
 
     def interim_regret(self, values: Array, bids: Array) -> Array:
-        """Return what a bid loses on average against others who bid like this."""
-        row = self._row(values)
-        return self._payoff.max(axis=1)[row] - self._payoff[row, bids]
+        """Return what a bid loses on average against others who bid like this, at least 0.
+
+        Bids below 0 never win; those above the highest value win for certain.
+        """
+        row, most = self._row(values), int(self.values[-1])
+        own = self._payoff[row, np.clip(bids, 0, most)]
+        above = own if self.price == "second" else values - bids
+        own = np.where(bids > most, above, np.where(bids < 0, 0, own))
+        return self._payoff.max(axis=1)[row] - own
 
     def nash_conv(self) -> float:
         """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
@@ -59,9 +73,15 @@ class SymmetricBids:
     def _payoff(self) -> Array:
         """Return the mean payoff of each bid ``0..highest value`` for each value."""
         law = np.zeros((len(self.values), int(self.values[-1]) + 1))
-        np.add.at(law, (np.arange(len(law))[:, None], self.bids), 1 / QUANTILES)
-        chance = win_probability(law.cumsum(axis=1), self.players)
-        return (self.values[:, None] - np.arange(law.shape[1])) * chance
+        np.add.at(law, (np.arange(len(law))[:, None], self.bids), 1 / self.bids.shape[1])
+        chance, marks = win_probability(law.cumsum(axis=1), self.players), np.arange(law.shape[1])
+        if self.price == "first":
+            return (self.values[:, None] - marks) * chance
+        highest = all_below(law.cumsum(axis=1)[:, None], self.players)[:, 0]  # rival's, its law
+        lower = np.concatenate([np.zeros((len(law), 1)), highest[:, :-1]], axis=1)
+        gain = (self.values[:, None] - marks) * (highest - lower)
+        alone = np.cumsum(gain, axis=1) - gain
+        return alone + (self.values[:, None] - marks) * (chance - lower)
 
 
 def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
@@ -69,25 +89,32 @@ def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
     return low + (np.asarray(values) - low) * (players - 1) // players
 
 
+def all_below(marks: Array, players: int) -> Array:
+    """Return the chance that no other bid is above a mark, ``(types, marks, bids)``.
+
+    `marks` are the chances of each type to bid up to there. The others hold a random subset of the
+    other values, so that this is an elementary symmetric polynomial of their chances.
+    """
+    sums = np.zeros((players, *marks.shape[1:]))
+    sums[0] = 1
+    for mark in marks:
+        sums[1:] += mark * sums[:-1]
+    others = np.ones_like(marks)
+    for order in range(1, players):  # take the own value out again
+        others = sums[order] - marks * others
+    return others / comb(len(marks) - 1, players - 1)
+
+
 def win_probability(cdf: Array, players: int) -> Array:
     """Return the chance to win with each bid for each value, ties drawn, ``(types, bids)``.
 
-    The others hold a random subset of the other values, so the chance that all bid below some
-    mark is an elementary symmetric polynomial of the types' distribution functions `cdf`, P(bid <=
-    b). A tie among m is won with 1/m: the integral over a mark that sweeps the tied bid, exact by
-    Gauss's rule.
+    From the types' distribution functions `cdf`, P(bid <= b). A tie among m is won with 1/m: the
+    integral over a mark that sweeps the tied bid, exact by Gauss's rule.
     """
     below = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, :-1]], axis=1)
     nodes, weights = leggauss((players + 1) // 2)
     sweep = below[:, None] + (nodes[:, None] + 1) / 2 * (cdf - below)[:, None]
-    sums = np.zeros((players, *sweep.shape[1:]))
-    sums[0] = 1
-    for mark in sweep:
-        sums[1:] += mark * sums[:-1]
-    others = np.ones_like(sweep)
-    for order in range(1, players):  # take the own value out again
-        others = sums[order] - sweep * others
-    return np.einsum("s,ksb->kb", weights / 2, others) / comb(len(cdf) - 1, players - 1)
+    return np.einsum("s,ksb->kb", weights / 2, all_below(sweep, players))
 
 
 def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
@@ -118,19 +145,22 @@ def solve(players: int, low: int, high: int, interval: int, iterations: int) -> 
     return SymmetricBids(players, values, found)
 
 
+def _work(players: int, low: int, high: int, interval: int) -> int:
+    return ((high - low) // interval + 1) * (high + 1) * players * (players + 1)
+
+
 @lru_cache(maxsize=32)
 def symmetric_bids(players: int, low: int, high: int, interval: int) -> SymmetricBids:
     """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk.
 
-    Grids too large for that (some 20 million cells) get the bids of independent values.
+    Grids too large for that get the bids of independent values, see `solvable`.
     """
     values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
-    key = "-".join(map(str, case))
+    key, work = "-".join(map(str, case)), _work(*case)
     table = json.loads(TABLE.read_text())
-    work = len(values) * (high + 1) * players * (players + 1)
     if key in table:
         bids = np.array(table[key], np.int64)
-    elif work > 20_000_000:
+    elif work > MOST_WORK:
         bids = np.repeat(uniform_bid(values, players, low)[:, None], QUANTILES, axis=1)
     else:
         turns = min(max(600_000_000 // work, 200), 3000)
@@ -138,11 +168,41 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
     return SymmetricBids(players, values, bids)
 
 
+def _case(game: Any) -> tuple[int, int, int, int]:
+    return game.players, game.valuation_min, game.valuation_max, game.interval
+
+
+def solvable(game: Any) -> bool:
+    """Return whether valuations are drawn, and their grid is small enough for the exact law."""
+    return game.valuations is None and (_case(game) in SHIPPED or _work(*_case(game)) <= MOST_WORK)
+
+
 def equilibrium(game: Any) -> SymmetricBids | None:
-    """Return the equilibrium of a game's draw of valuations; None if they are given."""
-    if game.valuations is not None:
-        return None
-    return symmetric_bids(game.players, game.valuation_min, game.valuation_max, game.interval)
+    """Return the first-price equilibrium of a game's draw of valuations; None if they are given."""
+    return symmetric_bids(*_case(game)) if game.valuations is None else None
+
+
+@lru_cache(maxsize=32)
+def _truthful(players: int, low: int, high: int, interval: int) -> SymmetricBids:
+    values = np.arange(low, high + 1, interval)
+    return SymmetricBids(players, values, values[:, None], "second")
+
+
+def truthful(game: Any) -> SymmetricBids:
+    """Return the second-price equilibrium: everybody bids its valuation."""
+    return _truthful(*_case(game))
+
+
+def shading(game: Any, parts: Array) -> SymmetricBids:
+    """Return the strategy of bidding these parts of the valuation, as far as that is on the grid.
+
+    They are rounded down, as in ``shade:0.9``.
+    """
+    players, low, high, interval = _case(game)
+    values, marks = np.arange(low, high + 1, interval), (np.arange(QUANTILES) + 0.5) / QUANTILES
+    share = np.quantile(parts, marks, method="inverted_cdf")
+    bids = np.floor(values[:, None] * share + 1e-9).astype(np.int64)  # .07 * 100 is 7
+    return SymmetricBids(players, values, np.clip(bids, 0, values[-1]), game.price)
 
 
 def main() -> None:

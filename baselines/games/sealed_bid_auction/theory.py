@@ -4,13 +4,19 @@ Values and bids are integers; ties for the highest bid are drawn, and payoffs ar
 draw. See `first_price` for its equilibrium. Background: Vickrey 1961; Krishna, Auction Theory.
 """
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from llm_games.baselines.deviation import Measured
-from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium, uniform_bid
+from llm_games.arrays import at
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
+from llm_games.baselines.games.sealed_bid_auction.first_price import (
+    equilibrium,
+    shading,
+    solvable,
+    truthful,
+    uniform_bid,
+)
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 Price = Literal["first", "second"]
@@ -55,6 +61,13 @@ def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
     return np.abs(np.asarray(bids) - reference).sum(axis=0)
 
 
+def nearest_bids(game: Any, values: Array, bids: Array) -> Array:
+    """Return the closest to some bids that equilibrium play, often mixed, makes of the values."""
+    if game.price == "first" and (found := equilibrium(game)):
+        return found.nearest_bid(values, bids)
+    return equilibrium_bids(game, values)
+
+
 def equilibrium_bids(game: Any, values: Array) -> Array:
     """Return the mean equilibrium bids of these valuations; as if independent where given."""
     if game.price == "second":
@@ -64,8 +77,87 @@ def equilibrium_bids(game: Any, values: Array) -> Array:
     return uniform_bid(values, game.players, game.valuation_min)
 
 
-def deviation(game: Any, record: Mapping[str, Array]) -> Measured:
+def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round."""
     bids, values = record["actions"], record["valuations"]
-    far = distance(bids, equilibrium_bids(game, values)) / (game.players * game.valuation_max)
+    far = distance(bids, nearest_bids(game, values, bids)) / (game.players * game.valuation_max)
     return regret(values, bids, game.price), far
+
+
+def interim(game: Any, record: Steps) -> PerPlayer:
+    """Return what bids lose on average against equilibrium bids of the values one cannot see."""
+    values, bids = record["valuations"], record["actions"]
+    found = equilibrium(game) if game.price == "first" else truthful(game)
+    if found and solvable(game):
+        return found.interim_regret(values, bids)
+    return independent_regret(values, bids, game)
+
+
+def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlayer:
+    """Return the mean loss of bids where values are independent and uniform, and all others bid so.
+
+    They bid ``uniform_bid``, unrounded, or their values at the second price.
+    """
+    n, low, width = game.players, game.valuation_min, game.valuation_max - game.valuation_min
+
+    def second(bid: Array) -> Array:
+        u = np.clip((bid - low) / width, 0, 1)  # u ** (n - 1): the highest rival value's law
+        return (values - low - width * u) * u ** (n - 1) + width * u**n / n
+
+    def first(bid: Array) -> Array:
+        return (values - bid) * np.clip((bid - low) * n / (width * (n - 1)), 0, 1) ** (n - 1)
+
+    if game.price == "second":
+        return np.maximum(second(values) - second(bids), 0)
+    return np.maximum(first(low + (values - low) * (n - 1) / n) - first(bids), 0)
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on copies of each seat, who shade values as it does.
+
+    By `QUANTILES` of the bids as parts of their valuations; NaN where the law of valuations is
+    unknown or too large.
+    """
+    values, bids = flat(steps["valuations"]), flat(steps["actions"])
+    found = np.full(game.players, np.nan)
+    if solvable(game):
+        for seat in range(game.players):
+            known = values[seat] > 0
+            if known.any():
+                parts = bids[seat, known] / values[seat, known]
+                found[seat] = shading(game, parts).nash_conv() / game.players
+    return found
+
+
+def rational(game: Any) -> Claim:
+    """Return what the rational player is."""
+    if game.price == "second":
+        return Claim("equilibrium", "bids its valuation, which is weakly dominant")
+    if solvable(game):
+        told = "are told" if game.tell_prior else "are not told"
+        said = "bids by an approximate symmetric Bayes-Nash equilibrium, found by fictitious play"
+        return Claim(
+            "best known", f"{said}; it assumes the law of valuations, which bidders {told}"
+        )
+    said = (
+        "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of independent"
+    )
+    return Claim("heuristic", f"{said} uniform valuations, whose law it assumes to be known")
+
+
+def replies(game: Any) -> list[str]:
+    """Return shares of the valuation, and the equilibrium bid."""
+    return ["rational", *(f"shade:{part / 20:.2f}" for part in range(21))]
+
+
+def welfare(game: Any, steps: Steps) -> Welfare:
+    """Return what the items are worth to who won them.
+
+    At the second price there are equilibria in which one bids above all values and the others 0.
+    """
+    values, winner = steps["valuations"], steps["winner"]
+    total = at(values, winner).sum(axis=-1)
+    worst, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
+    if game.price == "second":
+        return Welfare(total, worst, best, worst, best)
+    return Welfare(total, worst, best, np.nan, np.nan)

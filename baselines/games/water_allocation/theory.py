@@ -6,8 +6,10 @@ who spread their money evenly over the days they can still go dry (`even`), leve
 best to everybody else at level ``n - 1``. Arrays are players-first, money is in the game's units.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -16,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.deviation import Measured
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
@@ -95,6 +97,24 @@ class Play:
     living: Array  # at the start of each day, (days, players, games)
     bids: Array  # of each day, (days, players, games); `NO_BID` of the dead
     supplies: Array  # (days, games)
+
+    @classmethod
+    def of(cls, game: WaterAllocation, plays: Sequence[Steps]) -> Self:
+        """Return recorded games; days after all deaths have the mean supply and no bids."""
+        shape = (game.days, game.players, len(plays))
+        bids, living = np.full(shape, NO_BID, np.int64), np.zeros(shape, np.bool_)
+        supplies = np.full((game.days, len(plays)), int(game.mean_supply))
+        survived = np.zeros(shape[1:], np.bool_)
+        for i, steps in enumerate(plays):
+            days = np.shape(steps["supply"])[-1]
+            bids[:days, :, i], living[:days, :, i] = steps["effective"].T, steps["alive"].T
+            supplies[:days, i] = steps["supply"]
+            survived[:, i] = steps["alive"][:, -1] & ~steps["died"][:, -1]
+        return cls(survived, living, bids, supplies)
+
+    def some(self, games: slice) -> Play:
+        """Return some of the games."""
+        return Play(*(getattr(self, f.name)[..., games] for f in dataclasses.fields(self)))
 
 
 def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0) -> Play:
@@ -272,6 +292,58 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
     return dataclasses.replace(game, residents=game.cast, **same)
 
 
+def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
+    """Return whether a seat that follows a rule survives, others bidding as they did, (games,)."""
+    games = field.supplies.shape[1]
+    money = np.full(games, game.balance_start * game.unit)
+    hp, dry, living = np.full(games, game.hp_start), np.zeros(games, np.int64), np.ones(games, bool)
+    salary, noise = np.full(games, game.salaries[seat]), Noise.copies(0, (games,))
+    for day in range(game.days):
+        supply, money = field.supplies[day], money + salary * living
+        left = np.full(games, game.days - day)
+        bid = rule(Situation(money, salary, hp, dry, left, supply), noise.of(day, seat))
+        won = living & (bid >= critical_price(game, field.bids[day], supply, seat))
+        money = money - bid * won
+        dry = (dry + living) * ~won
+        hp = np.where(won, np.minimum(game.hp_max, hp + game.hp_gain), hp - dry * living)
+        living = living & (hp > 0)
+    return living
+
+
+def regret(game: WaterAllocation, field: Play) -> Array:
+    """Return by how much a best response survives each game more often, -1 to 1, (players, games).
+
+    It is the response to the prices in one half of the games, played in those of the other half
+    with all else as it was, so that nothing flatters it; where it gains nothing in the half that it
+    comes from, the seat's own play stands. The mean is then below 0 by chance alone; it falls short
+    of the full regret if games are few. Kept on disk; about a second a seat.
+    """
+    digest = sha256(repr(relevant(game)).encode())
+    for array in (field.survived, field.bids, field.supplies):
+        digest.update(np.ascontiguousarray(array).tobytes())
+
+    def compute() -> Arrays:
+        gains, halves = np.zeros(field.survived.shape), (slice(0, None, 2), slice(1, None, 2))
+        for seat in range(game.players):
+            for learn, test in (halves, halves[::-1]):
+                known = field.some(learn)
+                found = best_response(game, known, seat)
+                if against(game, known, seat, found).mean() > known.survived[seat].mean():
+                    other = field.some(test)
+                    reply = against(game, other, seat, found)
+                    gains[seat, test] = reply.astype(float) - other.survived[seat]
+        return {"gains": gains}
+
+    return remember(f"water_regret_1_{digest.hexdigest()[:24]}", compute)["gains"]
+
+
+def response_gap(game: WaterAllocation, plays: Sequence[Steps]) -> Array:
+    """Return the regret of recorded games by game, see `regret`; NaN for a single one."""
+    if len(plays) < 2:
+        return np.full((game.players, len(plays)), np.nan)
+    return regret(game, Play.of(game, plays))
+
+
 # -- the social optimum ----------------------------------------------------------------------------
 
 
@@ -315,7 +387,7 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
     return keep, survivors[keep]
 
 
-def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
+def deviation(game: WaterAllocation, record: Steps) -> Measured:
     """Return the regret of a day: 1 for who died on it with the money for its water.
 
     That is in hindsight, as if nothing came after the day. No distance is defined.
@@ -324,3 +396,22 @@ def deviation(game: WaterAllocation, record: Mapping[str, Array]) -> Measured:
     prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
     saved = record["died"] & (prices <= record["balance"])
     return saved.astype(float), np.full(saved.shape[1:], np.nan)
+
+
+def rational(game: WaterAllocation) -> Claim:
+    """Return what the rational player is."""
+    what = "replies best, by dynamic programming, to best repliers to bidders who spend evenly"
+    if 2 * game.mean_supply >= game.requirements.sum():
+        return Claim("best known", f"{what}; with so much water hardly anybody can gain more")
+    return Claim("heuristic", f"{what}; where water is scarce no equilibrium is known")
+
+
+def replies(game: WaterAllocation) -> list[str]:
+    """Return rules of thumb and best responses of two levels."""
+    return ["rational", "dp:1", *(name for name in RULES if name != "random")]
+
+
+def welfare(game: WaterAllocation, steps: Steps) -> Welfare:
+    """Return the survivors; the best is the planner's mean over the chance of supplies."""
+    living = steps["alive"][..., -1] & ~steps["died"][..., -1]
+    return Welfare(living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan)

@@ -35,7 +35,7 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
     axes.set_ylabel("number")
     if rules.ratio == 1:
         return f"Mean number of each round; any common number is an equilibrium{thin(game)}."
-    end = guess.rational(guess.Contest.of(rules)) / rules.unit
+    end = guess.undominated(guess.Contest.of(rules)) / rules.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (
@@ -106,14 +106,17 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
         return sentence + "bidding one's valuation is weakly dominant."
     share = 1 - 1 / rules.players
     axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
+    told = "and are told" if rules.tell_prior else "though the prompt does not tell it"
+    assumed = f"; it takes bidders to know the law of valuations, {told}."
     solution = equilibrium(rules)
     if solution is None:
-        return sentence + f"{share:.3g}·v is the equilibrium for independent uniform valuations."
+        said = f"{share:.3g}·v is the equilibrium for independent uniform valuations"
+        return sentence + said + assumed
     grid = solution.values
     axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="equilibrium")
     return sentence + (
-        "the solid line is the mean bid in the equilibrium of this draw of distinct valuations, "
-        f"{share:.3g}·v that of independent uniform ones."
+        f"the dashed line, {share:.3g}·v, is the equilibrium of independent uniform valuations, the "
+        f"solid one the mean bid in the equilibrium of this draw of distinct ones{assumed}"
     )
 
 

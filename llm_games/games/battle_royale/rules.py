@@ -84,6 +84,11 @@ class BattleRoyale(Rulebook):
         first, step = self.base_hit_rate, self.interval
         return self.hit_rates or tuple(first + step * i for i in range(self.players))
 
+    @property
+    def seats_differ(self) -> str:
+        alike = "" if len(set(self.rates)) == 1 else " and hit at different rates"
+        return f"seats shoot in their order{alike}"
+
     def terms(self) -> dict[str, Any]:
         field = zip(self.names(), self.rates, strict=True)
         return super().terms() | {"field": [{"name": name, "rate": rate} for name, rate in field]}

@@ -198,6 +198,11 @@ class BeautyContest(Rounds):
         none = {"legal": bool, "won": bool, "mean": np.nan, "target": np.nan}
         return self.first(BeautyContestState, batch, limit=limit, **none)
 
+    @property
+    def seats_differ(self) -> str:
+        first = "of different numbers equally close the lowest seat's wins"
+        return first if self.tie_rule == "first_number" else ""
+
     def bounds(self) -> tuple[int, int]:
         if self.bounds_check == "none":
             return -self.limit, self.limit

@@ -67,6 +67,7 @@ class BudgetAuction(Rounds):
     mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
     sigma: int | float = param(100, "their standard deviation; beyond the assets they are redrawn")
     value_rounding: str = param("truncate", truncate="fractions are cut", none="to `decimals`")
+    tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
     entrance_fee: int | Fraction = param(0, "what breaking a rule costs", read=exact_of)
     min_valid_bids: int = param(2, "with fewer nothing is sold; one alone pays 0", low=1, high=2)
@@ -94,6 +95,7 @@ class BudgetAuction(Rounds):
                 f"entrance_fee must be from 0 to the assets ({least}) in units of 1/{self.unit}, "
                 f"got {fee}"
             )
+        facts.has_law(self, self.valuations is None)
         if self.valuations is not None:
             row = facts.rows_of("valuations", self.valuations, 1, self.players, 0, 10**9)
             object.__setattr__(self, "valuations", row)
@@ -128,6 +130,10 @@ class BudgetAuction(Rounds):
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BudgetAuctionState:
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
+
+    @property
+    def seats_differ(self) -> str:
+        return "of tied bidders the lowest seat wins"
 
     def bounds(self) -> tuple[int, int]:
         return 0, max(self.of_each("assets")) * self.unit
@@ -166,7 +172,9 @@ class BudgetAuction(Rounds):
         return 0 if self.reveal == "none" else self.reveal_last
 
     def terms(self) -> dict[str, Any]:
-        return super().terms() | {"shown": self.shown}
+        # Drawn valuations are from this to the own assets.
+        least = 1 if self.value_rounding == "truncate" else Fraction(1, self.unit)
+        return super().terms() | {"shown": self.shown, "least_value": least}
 
     def known(self) -> Sequence[Fact]:
         money, worth, unit = max(self.of_each("assets")), self.worth, self.unit

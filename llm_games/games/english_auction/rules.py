@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.arrays import Array, any_true, at, tall
-from llm_games.facts import Draw, Each, Fact, check_integer, fixed, param, rows_of, within
+from llm_games.facts import (
+    Draw,
+    Each,
+    Fact,
+    check_integer,
+    fixed,
+    has_law,
+    param,
+    rows_of,
+    within,
+)
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
@@ -166,7 +176,14 @@ class EnglishAuction(Rulebook):
     tie_rule: str = param(
         "uniform", uniform="by lot", lowest_index="lowest seat", authors="late seats likelier"
     )
-    reveal_value: str = param("after_sale", after_sale="true values are told", never="they are not")
+    reveal_value: str = param(
+        "after_sale",
+        "when the true value of an item is told",
+        after_sale="once it is sold",
+        always="once it is closed, sold or not",
+        never="never",
+    )
+    tell_prior: bool = param(False, "bidders are told how private values are drawn")
     terse_rules: bool = param(False, "bidders hear less about withdrawing, ties and increments")
 
     def __post_init__(self) -> None:
@@ -182,6 +199,7 @@ class EnglishAuction(Rulebook):
             least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
             check_integer("value_sd", self.value_sd, 0, self.value_mean)
+        has_law(self, self.values == "private" and self.private_values is None)
 
     # -- what follows from the parameters --------------------------------------------------------
 
@@ -216,12 +234,18 @@ class EnglishAuction(Rulebook):
 
     @property
     def announces(self) -> bool:
-        """Whether true values, and with them profits, are announced."""
-        return self.reveal_value == "after_sale" and self.values == "common"
+        """Whether true values of items sold, and with them profits, are announced."""
+        return self.reveal_value != "never" and self.values == "common"
+
+    @property
+    def announces_unsold(self) -> bool:
+        """Whether true values of items that nobody bought are announced, too."""
+        return self.reveal_value == "always" and self.values == "common"
 
     def terms(self) -> dict[str, Any]:
         more = {"count": len(self.catalogue), "objectives": self.objectives}
-        return super().terms() | more | {"announces": self.announces}
+        told = {"announces": self.announces, "announces_unsold": self.announces_unsold}
+        return super().terms() | more | told
 
     def attempts(self, own: int) -> int | None:
         return self.max_reasks + 1 if self.reask_limit == "bounded" else None
@@ -316,6 +340,12 @@ class EnglishAuction(Rulebook):
             return asked
         wait = np.where(asked, (self.seats(state) - state.turn) % self.players, self.players)
         return asked & (wait == wait.min(axis=0))
+
+    @property
+    def seats_differ(self) -> str:
+        late = "of tied bidders later seats are likelier to lead"
+        tied = {"lowest_index": "of tied bidders the lowest seat leads", "authors": late}
+        return tied.get(self.tie_rule, "")
 
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
@@ -445,6 +475,10 @@ class EnglishAuction(Rulebook):
         """Return who has heard nothing since the last sale, bool."""
         return (state.last_reply == NO_REPLY) & (state.discounts == 0) & (state.item > 0)
 
+    def hears_value(self, state: EnglishAuctionState) -> PerTable:
+        """Return where the true value of the item closed last is announced, bool."""
+        return self.announces & ((at(state.sold_to, state.item - 1) >= 0) | self.announces_unsold)
+
     def spent(self, state: EnglishAuctionState) -> PerPlayer:
         """Return the sum of the prices paid."""
         return tall(self.purses, state.round.shape) - state.budget
@@ -473,7 +507,7 @@ class EnglishAuction(Rulebook):
         many = lambda s: (~s.withdrawn).sum(axis=0)
         buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
         paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * self.hears_sale(s)
-        value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.announces)
+        value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.hears_value(s))
         coming = lambda s: s.starts * unsold(s)
         ahead = lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]
         reply = lambda s: np.where(s.last_reply == WITHDRAW, -scale, np.maximum(s.last_reply, 0))
@@ -508,6 +542,23 @@ class EnglishAuction(Rulebook):
             money("profit", lambda s: s.profit * self.announces, -1, total, gain, True),
             money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
         )  # fmt: skip
+
+    def recalled(self) -> Sequence[Fact]:
+        """Return what the dearest item of known true value was worth, and taken for; else 0."""
+        places, unsold = np.arange(len(self.catalogue)), self.announces_unsold
+
+        def dearest(values: str) -> Callable[[EnglishAuctionState], PerPlayer]:
+            def recall(s: EnglishAuctionState) -> PerPlayer:
+                told = (tall(places, s.round.shape) < s.item) & ((s.sold_to >= 0) | unsold)
+                told = told & self.announces
+                return of(getattr(s, values) * told, (s.values[0] * told).argmax(axis=0))
+
+            return recall
+
+        return (
+            Fact("told_value", dearest("values"), 0, np.inf, "value of the dearest item announced"),
+            Fact("told_estimate", dearest("estimates"), 0, np.inf, "own estimate of the same item"),
+        )
 
     def told(self, state: EnglishAuctionState, seat: int) -> dict[str, Any]:
         names, place, on_sale = self.names(), int(state.item), not state.over
@@ -556,7 +607,7 @@ class EnglishAuction(Rulebook):
             "item": self.item_at(state, place).name,
             "winner": self.names()[winner] if winner >= 0 else None,
             "price": int(state.price[place]) if winner >= 0 else None,
-            "value": int(state.values[0, place]) if self.announces else None,
+            "value": int(state.values[0, place]) if self.hears_value(state) else None,
         }
 
     def item_at(self, state: EnglishAuctionState, place: Any) -> Item:

@@ -68,6 +68,10 @@ class PirateGame(Rulebook):
     )
     vote_parse: str = param("strict", strict="one of two words", contains="accept anywhere in it")
 
+    @property
+    def seats_differ(self) -> str:
+        return "the lowest seat left proposes and can keep most of the gold"
+
     def length(self) -> int:
         return 2 * (self.players - 1)
 

@@ -30,13 +30,16 @@ class PublicGoods(Rounds):
     """Public goods game. Source: γ-Bench (arXiv 2403.11807), game 4; Samuelson 1954.
 
     Each round every player puts ``c`` of its ``e`` tokens into the pot ``P``, which is
-    multiplied by `ratio` and shared out equally. Payoff of a round: ``e - c + ratio * P / n``.
+    multiplied by `ratio` and shared out equally; that leaves it ``w = e - c + ratio * P / n``.
+    Payoff of a round: ``w``, or what is more than before where tokens are carried on, ``w - e``
+    (in round 1 ``w``), so that payoffs add up to all that one gets, or in the end has.
     A missing or illegal contribution counts as 0.
     """
 
     name: ClassVar[str] = "public_goods"
     title: ClassVar[str] = "Public goods game"
     source: ClassVar[str] = "γ-Bench"
+    edition: ClassVar[int] = 3
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     tokens: int = param(20, "endowment of each player in each round", low=1, high=10**9)
@@ -84,9 +87,12 @@ class PublicGoods(Rounds):
         pot = given.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
         tokens = (share * (state.endowment - given) + p * pot) / share
-        held = tokens if self.endowment == "carry" else state.endowment
         record = {"endowment": state.endowment, "pot": pot, "tokens": tokens}
-        return tokens, {"endowment": held, "contributions": given, "tokens": tokens}, record
+        after = {"endowment": state.endowment, "contributions": given, "tokens": tokens}
+        if self.endowment == "reset":
+            return tokens, after, record
+        before = np.where(state.round > 0, state.endowment, 0)
+        return tokens - before, after | {"endowment": tokens}, record
 
     def gain(self, state: PublicGoodsState) -> PerPlayer:
         """Return each player's net gain from the last pot, ``ratio * P / n - c``."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_integer, fixed, param, rows_of
+from llm_games.facts import Draw, Fact, check_integer, fixed, has_law, param, rows_of
 from llm_games.noise import Noise
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
@@ -57,6 +57,7 @@ class SealedBidAuction(Rounds):
     seed: int = param(42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63))
     valuation_draw: str = param("seeded", seeded="the same for all tables", random="of each table")
     valuations: tuple[tuple[int, ...], ...] | None = param(None, "a row a round", none="drawn")
+    tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     bid_range: str = param("own_value", own_value="0 to the own valuation", unbounded="any integer")
     tie_rng: str = param("own", own="the table's lots", shared="the generator of the valuations")
     number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
@@ -80,6 +81,7 @@ class SealedBidAuction(Rounds):
                 f"{self.players - 1} steps (distinct valuations for {self.players} players), got "
                 f"{self.interval!r}"
             )
+        has_law(self, self.valuations is None)
         if self.tie_rng == "shared" and (self.valuations or self.valuation_draw == "random"):
             raise BadParameter('tie_rng "shared" needs seeded valuations; use tie_rng "own"')
 

@@ -280,6 +280,12 @@ class WaterAllocation(Rulebook):
 
     alive = asked
 
+    @property
+    def seats_differ(self) -> str:
+        if len({(one.requirement, one.salary) for one in self.cast}) > 1:
+            return "residents need and earn different amounts"
+        return "of equal bids the lower seat is served first" if self.players > 1 else ""
+
     def bounds(self) -> tuple[int, int]:
         return NO_BID, self._richest
 

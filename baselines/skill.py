@@ -1,0 +1,343 @@
+"""Measures of skill: what a seat gave away against the field that it met.
+
+Regret in hindsight values each move after the fact, so that it measures luck as well as skill. Here
+whole episodes are played again with a fixed rule in the seat's place, chance and others as recorded
+(`counterfactual`): the paired difference to a reply that was named before, and the gap to the best
+of several (`best_reply_gap`). What a game's theory says of itself: `llm_games.baselines.deviation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games import rooms
+from llm_games.arrays import Array
+from llm_games.baselines.players import fixed, make_player
+from llm_games.baselines.rules import RulePolicy
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.noise import Noise
+from llm_games.questions import MISSING
+from llm_games.rulebook import PerPlayer, PerTable, Rulebook
+from llm_games.view import Sight, View
+
+LEVEL = 0.95
+TOGETHER = 4096  # tables that are played at once
+ENDLESS = 10_000  # steps after which a game that rule players never end is left
+Field = Callable[[Any], PerPlayer]
+"""What all seats would do in a state that was not recorded, ``(players, tables)``."""
+
+
+class NoReplay(LLMGamesError):
+    """A game's recorded moves do not say what others would have done after another move."""
+
+
+# -- the gap to the best of some replies -----------------------------------------------------------
+
+
+class BestReplyGap(NamedTuple):
+    """What a seat would have gained by the best of some fixed replies, mean per episode.
+
+    `gap` is the plug-in estimate, biased up, and `crossed` the cross-fitted one, biased down.
+    From `low` to `high` is an interval of the level `LEVEL`; these three are None for one episode.
+    `best` is the place of the reply that the `gap` belongs to, None if none beats the own play.
+    """
+
+    gap: float
+    crossed: float | None
+    low: float | None
+    high: float | None
+    best: int | None
+    n: int
+    note: str = ""
+
+
+def best_reply_gap(gains: Array) -> BestReplyGap:
+    """Return the gap from what each reply gains over the own play, ``(episodes, replies)``.
+
+    The own play is a reply as well, of gain 0, so that no gap is negative. The upper end is the
+    largest of the replies' upper ends, valid without correction as the best reply is one of them;
+    the lower end is that of the cross-fitted gap: every second episode's best reply is valued on
+    the others, and the other way round. (Best replies of all episodes but one would be chosen with
+    nearly the same data each time: of 21 equal replies in 20 episodes, one in five then seems to
+    gain; by halves, one in twenty.)
+
+    Raises:
+        BadParameter: there is no episode or no reply, or a gain is not finite.
+    """
+    gains = np.asarray(gains, np.float64)
+    if gains.ndim != 2 or not gains.size or not np.isfinite(gains).all():
+        raise BadParameter(
+            "gains must be finite numbers of shape (episodes, replies), at least one of each, "
+            f"got shape {gains.shape}"
+        )
+    n, means = len(gains), gains.mean(axis=0)
+    best = int(means.argmax())
+    gap = max(float(means[best]), 0.0)
+    found = BestReplyGap(gap, None, None, None, best if gap > 0 else None, n)
+    if n < 2:
+        return found
+    from scipy.special import stdtrit
+
+    wide = stdtrit(n - 1, (1 + LEVEL) / 2) / np.sqrt(n)
+    crossed = np.zeros(n)
+    for half, other in ((slice(0, n, 2), slice(1, n, 2)), (slice(1, n, 2), slice(0, n, 2))):
+        elsewhere = gains[other].mean(axis=0)
+        if elsewhere.max() > 0:  # else the own play is best there
+            crossed[half] = gains[half, elsewhere.argmax()]
+    low = max(0.0, float(crossed.mean() - wide * crossed.std(ddof=1)))
+    high = max(low, float((means + wide * gains.std(axis=0, ddof=1)).max()))
+    note = "" if np.ptp(gains[:, best]) > 0 else f"no spread in {n} runs"
+    return found._replace(crossed=float(crossed.mean()), low=low, high=high, note=note)
+
+
+# -- tables of rule players ------------------------------------------------------------------------
+
+
+class Played(NamedTuple):
+    """Episodes of rule players, all tables at once.
+
+    `records` are the steps' ``Outcome.record``, tables last; a table has ended after `lengths`.
+    """
+
+    payoffs: PerPlayer
+    records: list[Mapping[str, Array]]
+    lengths: PerTable
+
+
+def rule_player(game: Rulebook, name: str) -> RulePolicy:
+    """Return a player that follows a rule; `BadParameter` if it is none, or not of this game."""
+    policy = make_player(name, game)
+    if not isinstance(policy, RulePolicy):
+        raise BadParameter(f"this needs a player that follows a rule, got {name!r}")
+    return policy
+
+
+def play_rules(
+    game: Rulebook,
+    names: Sequence[str],
+    seeds: Sequence[int],
+    given: Mapping[str, Any] | None = None,
+    max_steps: int | None = None,
+) -> Played:
+    """Play an episode of each seed with a rule player in each seat, as `llm_games.play` does.
+
+    Raises:
+        BadParameter: one is no rule player of the game, or there is not one for each seat.
+    """
+    if len(names) != game.players:
+        raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
+    noise = Noise(np.array(seeds, np.uint64))
+    state = game.begin(game.chance(noise, given), (len(seeds),))
+    policies = [rule_player(game, name) for name in names]
+    memories = [
+        policy.start(game, seat, noise.of("seat", seat).seed())
+        for seat, policy in enumerate(policies)
+    ]
+    payoffs, lengths = np.zeros((game.players, len(seeds))), np.zeros(len(seeds), np.int64)
+    records: list[Mapping[str, Array]] = []
+    for _ in range(max_steps or game.length() or ENDLESS):
+        if state.over.all():
+            break
+        sight, asked = Sight(game, state), game.asked(state)
+        actions = np.zeros(asked.shape, np.int64)
+        for seat in np.flatnonzero(asked.any(axis=1)):
+            move, memories[seat] = _decided(
+                policies[seat], memories[seat], sight.view(seat), asked[seat]
+            )
+            if move.ndim > 1:  # a plan, or of who votes the own vote and zeros
+                actions += np.where(asked[seat], move, 0)
+            else:
+                actions[seat] = move
+        lengths += ~state.over
+        state, outcome = game.step(state, actions)
+        payoffs += outcome.rewards
+        records.append(outcome.record)
+    return Played(payoffs, records, lengths)
+
+
+def _decided(policy: RulePolicy, memory: Any, view: View, asked: Array) -> tuple[Array, Any]:
+    """Return a seat's moves at some tables, and its memory; it decides only where it is asked."""
+    decided, after = policy.act(view, memory)
+    if view.game.turns:
+        after = after._replace(decided=memory.decided + asked.astype(np.int64))
+    return np.asarray(decided.action), after
+
+
+# -- recorded episodes, played again with other moves of one seat ----------------------------------
+
+
+def can_replay(game: Rulebook) -> bool:
+    """Return whether `counterfactual` can play the game."""
+    return not game.turns or hasattr(rooms.part(game.name, "theory"), "field")
+
+
+def counterfactual(
+    game: Rulebook,
+    seeds: Sequence[int],
+    moves: Sequence[Any],
+    seats: Sequence[int],
+    replies: Sequence[str],
+    given: Mapping[str, Any] | None = None,
+) -> tuple[Array, Array]:
+    """Play recorded episodes again with a rule player in one seat, all others as recorded.
+
+    Chance is the same, and so is that of the seat: a rule player replays itself exactly. Others'
+    moves that the deviation has made illegal are moved to the nearest legal one, and whoever was
+    out in the record but is not now does what the rules declare for a missing move.
+    In a game of turns the room's ``theory.field(game, states, moves)`` gives, from the recorded
+    states and moves, a `Field` of what others do once the seat has done something else.
+
+    Args:
+        game: the rules of all these episodes.
+        seeds: theirs.
+        moves: of each episode the recorded ``actions``, ``(steps, players)``.
+        seats: in each the seat that is played by somebody else.
+        replies: names of rule players.
+        given: chance that was given.
+
+    Returns:
+        The seat's recorded payoff, float64 ``(episodes,)``, and those of the replies,
+        ``(replies, episodes)``.
+
+    Raises:
+        NoReplay: it is a game of turns whose room does not say what others would do.
+        BadParameter: a reply is no rule player of the game.
+    """
+    if not can_replay(game):
+        raise NoReplay(
+            f"what others would do after another move in {game.name} is not recorded; its regret "
+            "in hindsight (llm_games.baselines.deviation) is by decision"
+        )
+    rules = [rule_player(game, name) for name in replies]
+    own, paid = np.empty(len(seeds)), np.empty((len(replies), len(seeds)))
+    size = max(1, TOGETHER // max(1, len(replies)))
+    order = np.argsort(seats, kind="stable")
+    for some in (order[at : at + size] for at in range(0, len(order), size)):
+        tape = _Tape.of(
+            game,
+            np.array([seeds[i] for i in some], np.uint64),
+            [np.asarray(moves[i], np.int64) for i in some],
+            np.array([seats[i] for i in some]),
+            given,
+        )
+        own[some] = tape.paid
+        if rules:
+            paid[:, some] = tape.again(rules)
+    return own, paid
+
+
+class _Tape(NamedTuple):
+    """Recorded episodes of one game, ascending by seat; `moves` are ``(steps, players, tables)``.
+
+    `states` are those before each step, `broke` which moves broke a rule, `stop` the steps after
+    which a table ends that the rules did not end, and `paid` what the seat got.
+    """
+
+    game: Rulebook
+    seeds: Array
+    seats: Array
+    chance: Mapping[str, Array]
+    moves: Array
+    states: list[Any]
+    broke: Array
+    stop: Array
+    paid: Array
+
+    @classmethod
+    def of(cls, game: Rulebook, seeds: Array, moves: list[Array], seats: Array, given: Any) -> Any:
+        """Play the recorded moves."""
+        lengths = np.array([len(taken) for taken in moves])
+        steps, tables = int(lengths.max()), len(seeds)
+        taken = np.full((steps, game.players, tables), MISSING, np.int64)
+        for table, recorded in enumerate(moves):
+            taken[: len(recorded), :, table] = recorded
+        chance = game.chance(Noise(seeds), given)
+        state, states, paid = game.begin(chance, (tables,)), [], np.zeros(tables)
+        broke, over = np.zeros(taken.shape, bool), np.zeros(tables, bool)
+        for step in range(steps):
+            states.append(state)
+            state, outcome = game.step(state, taken[step])
+            broke[step] = outcome.broke
+            paid += outcome.rewards[seats, np.arange(tables)] * (step < lengths)
+            over |= state.over & (step < lengths)
+        stop = np.where(over, np.iinfo(np.int64).max, lengths)
+        return cls(game, seeds, seats, chance, taken, states, broke, stop, paid)
+
+    def again(self, policies: Sequence[RulePolicy]) -> Array:
+        """Return what the seat gets by each rule, ``(rules, tables)``."""
+        game, tables, many = self.game, len(self.seeds), len(policies)
+        columns, seats = np.arange(many * tables), np.tile(self.seats, many)
+        chance = {name: np.tile(drawn, many) for name, drawn in self.chance.items()}
+        state, paid = game.begin(chance, (many * tables,)), np.zeros(many * tables)
+        stop, same = np.tile(self.stop, many), np.ones(many * tables, bool)
+        constant, players = self._players(policies)
+        field = self._field()
+        for step in range(max(len(self.moves), game.length() or 0)):
+            ending = state.over | (step >= stop)
+            if ending.all():
+                break
+            actions, recorded = self._others(state, step, many, same, field)
+            sight = Sight(game, state)
+            low, high = (limit[seats, columns] for limit in sight.legal)
+            asked, moves = game.asked(state)[seats, columns], np.clip(constant, low, high)
+            for place, (seat, where, policy, memory) in enumerate(players):
+                view = _part(sight, seat, where)
+                moves[where], memory = _decided(policy, memory, view, asked[where])
+                players[place] = (seat, where, policy, memory)
+            actions[seats, columns] = moves
+            same &= ~asked | (moves == recorded[seats, columns])
+            state, outcome = game.step(state, actions)
+            paid += np.where(ending, 0.0, outcome.rewards[seats, columns])
+        return paid.reshape(many, tables)
+
+    def _players(self, policies: Sequence[RulePolicy]) -> tuple[Array, list[Any]]:
+        """Return who plays where: moves that never change, and others by seat, with memories.
+
+        These are ``(seat, tables one after another, policy, memory)``.
+        """
+        tables, found = len(self.seeds), []
+        constant = np.zeros(len(policies) * tables, np.int64)
+        kinds, firsts = np.unique(self.seats, return_index=True)
+        for number, policy in enumerate(policies):
+            rule, first = policy.rule_in(self.game), number * tables
+            if isinstance(rule, partial) and rule.func is fixed:
+                constant[first : first + tables] = rule.args[0]
+                continue
+            for seat, low, high in zip(kinds, firsts, [*firsts[1:], tables], strict=True):
+                noise = Noise(self.seeds[low:high]).of("seat", int(seat))
+                memory = policy.start(self.game, int(seat), noise.seed())
+                found.append((int(seat), slice(first + low, first + high), policy, memory))
+        return constant, found
+
+    def _field(self) -> Field | None:
+        if not self.game.turns:
+            return None
+        theory: Any = rooms.part(self.game.name, "theory")
+        found: Field = theory.field(self.game, self.states, self.moves)
+        return found
+
+    def _others(
+        self, state: Any, step: int, many: int, same: PerTable, field: Field | None
+    ) -> tuple[PerPlayer, PerPlayer]:
+        """Return what all do if they act as in the record, and what is recorded."""
+        game, late = self.game, step >= len(self.moves)
+        shape = game.players, len(self.seeds)
+        taken = np.full(shape, MISSING, np.int64) if late else self.moves[step]
+        bad = np.zeros(shape, bool) if late else self.broke[step]
+        taken, bad = np.tile(taken, many), np.tile(bad, many)
+        if field is not None:
+            return np.where(same, taken, field(state)), taken
+        anew = game.breaks(state, taken) & ~bad
+        return np.where(anew, np.clip(taken, *game.legal(state)), taken), taken
+
+
+def _part(sight: Sight, seat: int, where: slice) -> View:
+    """Return a seat's view of some of the tables, what is worked out for all taken from there."""
+    view = View(Sight(sight.game, sight.state.table(where)), seat)
+    low, high = (limit[seat, where] for limit in sight.legal)
+    view.__dict__.update(numbers=sight.numbers[seat, where], low=low, high=high)
+    return view
