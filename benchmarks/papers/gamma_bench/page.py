@@ -50,9 +50,9 @@ TITLES = {game: game.replace("_", " ") for game in GAMES}
 SCORES = (
     "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, as "
     "the paper prints it, and below it the interval of the mean; the interval of Overall takes the "
-    "games as independent. “Corrected” scores use the formulas that the paper means, “published” "
-    "ones those of its table (v7). A game without a γ-Bench score has a dash, as the auction that "
-    "an edition does not score: the second-price one, and in v2 the first-price one."
+    "games as independent. “Corrected” scores use the formulas that the paper means, "
+    "“published” ones those of its table (v7). A game without a γ-Bench score has a dash, as the "
+    "auction that an edition does not score: the second-price one, and in v2 the first-price one."
 )
 BOARDS = {
     "published": (
