@@ -11,6 +11,7 @@ from llm_games.benchmarks.papers.gamma_bench.page import settings
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.paper import lacking
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
@@ -52,6 +53,12 @@ def test_v2_has_an_overall_of_its_own(tmp_path):
     assert all(row["v2"] for row in scored.values())
     assert not scored["sealed_bid_auction"]["corrected"]
     assert "of 8 games" in page(v2, scoring="published")
+
+
+def test_what_keeps_a_benchmark_from_its_overall_is_said():
+    scores = [(name, [] if name == "sealed_bid_auction" else [50.0]) for name in GAMES]
+    assert lacking(scores) == ["sealed_bid_auction"]
+    assert lacking(scores[:5]) == []  # no whole benchmark
 
 
 def test_an_edition_stands_beside_its_own_version(tmp_path):
