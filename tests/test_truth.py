@@ -3,8 +3,8 @@
 Each check counts what it tried; ``python tests/test_truth.py`` prints the counts.
 """
 
-import copy
 import dataclasses
+import json
 import re
 import warnings
 from fractions import Fraction
@@ -13,14 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from playing import NAMES, SETTINGS, legal_actions
+from playing import NAMES, SETTINGS, legal_actions, sampled
 
 import llm_games
 from llm_games import rooms
+from llm_games.baselines.players import make_player, mind_of
 from llm_games.errors import BadParameter
-from llm_games.questions import MISSING
+from llm_games.questions import MISSING, Bid
 from llm_games.view import Sight, View
 from llm_games.words import Prompts, exact, number, percent
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.mind import Planning
+from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.seats import play
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 STATES = 6  # of a game that is played
@@ -382,10 +387,12 @@ def secrets(name):
     return count, sorted(found)
 
 
+OTHERS = r"\b(?:goals?|aim|want(?! most)|wish|try to|maximi[sz]e|objective)\b"
+
+
 def stakes(name):
     """Check that the goal is one sentence in all wordings, and that there is no other goal."""
     found, count = set(), 0
-    others = r"\b(?:goals?|aim|want|wish|try to|maximi[sz]e|objective)\b"
     for more in settings(name):
         game = rules(name, **more)
         for wording in prompts(name):
@@ -398,7 +405,7 @@ def stakes(name):
                     text = f"{wording.rules(game, view.seat)}\n{wording.report(view)}\n{request}"
                     if request.count(goal) != 1:
                         found.add(f"{wording.version} asks without the goal: {request}")
-                    for other in re.findall(others, text.replace(goal, ""), re.IGNORECASE):
+                    for other in re.findall(OTHERS, text.replace(goal, ""), re.IGNORECASE):
                         found.add(f"{wording.version} has another goal, {other!r}, in {more}")
     return count, sorted(found)
 
@@ -615,7 +622,91 @@ def goals(name):
     return count, sorted(found)
 
 
-CHECKS = (parameters, facts, numbers, secrets, stakes, goals)
+ONES = [  # settings in which one of a thing comes up
+    ("battle_royale", {"players": 2, "max_shots": 1, "announce_cap": True, "cap_outcome": "share"}),
+    ("beauty_contest", {"players": 2, "rounds": 1, "max": 1, "domain": "real", "decimals": 1}),
+    ("budget_auction", {"players": 2, "assets": 1, "mu": 1, "sigma": 1, "decimals": 1}),
+    ("diners_dilemma", {"players": 2, "cheap_price": 1, "cheap_utility": 1, "costly_utility": 2}),
+    ("divide_dollar", {"players": 2, "rounds": 1, "golds": 1}),
+    ("el_farol_bar", {"players": 2, "rounds": 1, "home": 1, "max": 1, "mode": "explicit"}),
+    ("english_auction", {"players": 1, "items": (("A", 1, 1),), "budgets": 3, "discount": 1}),
+    ("english_auction", {"players": 2, "items": (("A", 1, 1), ("B", 1, 1)), "budgets": 3}),
+    ("pirate_game", {"players": 2, "gold": 1}),
+    ("pirate_game", {"players": 3, "gold": 1, "payoff": "lexicographic", "quota": "majority"}),
+    ("public_goods", {"players": 2, "rounds": 1, "tokens": 1}),
+    ("public_goods", {"players": 2, "rounds": 4, "tokens": 2, "endowment": "carry"}),
+    ("sealed_bid_auction", {"players": 2, "rounds": 1, "valuation_max": 1, "interval": 1}),
+    ("water_allocation", {"players": 1, "residents": (("Z", 1, 1),), "days": 1, "supply_low": 1}),
+    ("water_allocation", {"players": 2, "hp_start": 1, "hp_max": 1, "hp_gain": 1, "supply_high": 10}),
+]
+THINGS = "accepts bidders coins days decimals items members players points residents rounds shots "
+THINGS += "times tokens units"
+
+
+def nouns(name):
+    """Check that nouns agree with their numbers, and that shares are written as such."""
+    found, count, many = set(), 0, rf"(?<![\w.$/-])1 (?:gold )?(?:{'|'.join(THINGS.split())})\b"
+    for more in [more for game, more in ONES if game == name]:
+        game = rules(name, **more)
+        for wording in prompts(name):
+            for state in played(game, most=20):
+                for view in views(game, state):
+                    text = wording.text(view)
+                    count += 1
+                    for bad in re.findall(rf"{many}|\d/\d+ ?%|\d+e-?\d+|\d\.\d{{7,}}", text):
+                        found.add(f"{wording.version} writes {bad!r} in {more}: {text}")
+    return count, sorted(found)
+
+
+class Spy(ScriptedClient):
+    """Answers all there is to ask, and keeps it."""
+
+    def __init__(self):
+        super().__init__(self.reply)
+        self.seen = []
+
+    def reply(self, request):
+        self.seen.append(request)
+        question = request.question
+        if isinstance(question, Bid):
+            return question.reply(question.floor if question.floor < 1300 else -1)
+        if hasattr(question, "truth"):
+            return question.reply({"summary": "So it is."} | dict(question.truth))
+        if hasattr(question, "items"):
+            return question.reply(dict.fromkeys(question.items, 3))
+        if hasattr(question, "sample"):
+            return question.reply(sampled(question, np.random.default_rng(request.seed)))
+        said = ["Wait."] if question.key == "lessons" else "I do as they do."
+        return json.dumps({question.key: said})
+
+
+@pytest.mark.parametrize("objective", ["profit", "items"])
+@pytest.mark.parametrize("strategy", ["none", "static", "adaptive"])
+def test_a_planning_bidder_has_one_goal(strategy, objective):
+    """Plans, moves, beliefs and lessons state the same goal, and only numbers that are known."""
+    game = rules("english_auction", players=2, items="items_3", objective=objective)
+    spy, wording = Spy(), prompts(game.name)[0]
+    policy = PlanningPolicy(spy, Planning(strategy=strategy, learning=True), mind_of)
+    episode = play(game, [policy, make_player("rule:2")], seed=3)
+    source = (rooms.wordings(game.name) / "planning.j2").read_text("utf-8")
+    known, state = literal(source) | written(game.terms()), game.reset(3)
+    for step in episode.steps:
+        told = game.told(state, 0)
+        known |= written(told) | written(sums(source, told)) | written([int(state.profit.max())])
+        known |= written([*state.profit.tolist(), len(told["ahead"]) + 1])
+        state, _ = game.step(state, step.outcome.record["actions"])
+    known |= written(game.told(state, 0))
+    kinds = {request.kind for request in spy.seen}
+    assert kinds >= {"move", "belief", "learn"} | ({"plan"} if strategy != "none" else set())
+    for request in spy.seen:
+        asked = request.messages[-1]["content"]
+        assert asked.count(wording.goal(game, 0)) == 1, asked
+        assert not re.search(OTHERS, asked.replace(wording.goal(game, 0), ""), re.IGNORECASE)
+        said = asked.replace(request.question.form(), "")
+        assert not set(digits(said)) - known - written(dict(getattr(request.question, "truth", {})))
+
+
+CHECKS = (parameters, facts, numbers, secrets, stakes, goals, nouns)
 
 if __name__ == "__main__":
     import sys, time
