@@ -74,8 +74,7 @@ class BattleRoyale(Rulebook):
     )
     cap_outcome: str = param("nobody", nobody="all get 0", share="the living share 1")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.hit_rates is not None:
             what = f"{self.players} integers from 0 to 100, one for each player"
             listed("hit_rates", self.hit_rates, self.players, what)
@@ -87,6 +86,11 @@ class BattleRoyale(Rulebook):
         """Percentage with which each seat hits."""
         first, step = self.base_hit_rate, self.interval
         return self.hit_rates or tuple(first + step * i for i in range(self.players))
+
+    @property
+    def seats_differ(self) -> str:
+        alike = "" if len(set(self.rates)) == 1 else " and hit at different rates"
+        return f"seats shoot in their order{alike}"
 
     def terms(self) -> dict[str, Any]:
         field = zip(self.names(), self.rates, strict=True)

@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, pla
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, Goal, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 _ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
 _ARENA |= {"reveal_last": 3, "reasks": False}
@@ -90,8 +90,7 @@ class BudgetAuction(Rounds):
         True, "a language model is asked again after a broken reply; else never", hidden=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
             value = getattr(self, name)
@@ -113,6 +112,11 @@ class BudgetAuction(Rounds):
     @property
     def unit(self) -> int:
         return 10**self.decimals
+
+    @property
+    def largest(self) -> int:
+        """The largest final assets."""
+        return 2 * self.worth * self.unit
 
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
         """Return everybody's assets in units."""
@@ -141,6 +145,10 @@ class BudgetAuction(Rounds):
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
 
+    @property
+    def seats_differ(self) -> str:
+        return "of tied bidders the lowest seat wins"
+
     def bounds(self) -> tuple[int, int]:
         return 0, max(self.of_each("assets")) * self.unit
 
@@ -152,7 +160,9 @@ class BudgetAuction(Rounds):
         return self.money(state.round.shape)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions
+        none = broke if self.rule_breaker == "exclude" else actions == MISSING
+        free = LARGEST - self.largest  # bids against the rules that rank are exact up to it
+        bids = np.where(none, MISSING, actions.clip(-free, free))
         highest = bids.max(axis=0)
         price = highest if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
         legal, winner = ~broke, (bids == highest).argmax(axis=0)  # of tied ones the lowest seat

@@ -53,19 +53,13 @@ class DinersDilemma(Rounds):
         "rule_break", rule_break="any other word is", costly="it is costly", hidden=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         for kind in ("price", "utility"):
             cheap, costly = getattr(self, f"cheap_{kind}"), getattr(self, f"costly_{kind}")
             if costly <= cheap:
                 raise BadParameter(
                     f"costly_{kind} must be more than cheap_{kind}, got {costly} and {cheap}"
                 )
-        if 2 * self.players * max(map(abs, self._scaled[1:])) >= 2**62:
-            raise BadParameter(
-                f"prices and utilities up to {max(self.costly_price, self.costly_utility)} with "
-                f"{self.players} players are too large or too fine for exact integers; round them"
-            )
         if not (self.dearer_alone and self.gain > 0):
             warnings.warn(
                 f"no dilemma: alone the costly dish is {'worse' if self.dearer_alone else 'best'}, "
@@ -73,6 +67,11 @@ class DinersDilemma(Rounds):
                 f"changes the own utility by {self.gain}",
                 stacklevel=3,
             )
+
+    @property
+    def largest(self) -> int:
+        """The largest difference between the bill and all utilities, in the common denominator."""
+        return 2 * self.players * max(map(abs, self._scaled))
 
     @cached_property
     def _scaled(self) -> tuple[int, ...]:

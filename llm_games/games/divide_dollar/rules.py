@@ -43,8 +43,14 @@ class DivideDollar(Rounds):
         "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
     )
 
+    @property
+    def largest(self) -> int:
+        """The largest sum of bids."""
+        return self.players * self.bounds()[1]
+
     def bounds(self) -> tuple[int, int]:
-        return (0, self.golds) if self.bid_range == "strict" else (-LARGEST, LARGEST)
+        free = LARGEST // self.players
+        return (0, self.golds) if self.bid_range == "strict" else (-free, free)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
         """Return what everybody receives for these bids, int64."""

@@ -59,13 +59,18 @@ class ElFarolBar(Rounds):
         "exact", exact="in integers", float="goers/players in doubles", hidden=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if not self.min <= self.home <= self.max:
             raise BadParameter(
                 "utilities must satisfy min <= home <= max, "
                 f"got min={self.min}, home={self.home}, max={self.max}"
             )
+
+    @property
+    def largest(self) -> int:
+        """The largest product in `good`."""
+        exact = self.capacity_test == "exact"
+        return self.players * (max(self.ratio.as_integer_ratio()) if exact else 1)
 
     def bounds(self) -> tuple[int, int]:
         return STAY, GO

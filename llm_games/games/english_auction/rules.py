@@ -175,7 +175,9 @@ class EnglishAuction(Rulebook):
         0, "seat asked first if bidding is cyclic, or ``random``", hidden=True
     )
     discount: int | None = param(None, "percent off if nobody bids", low=1, high=99, none="no cut")
-    max_discounts: int = param(3, "how often an item's start price is cut at most", low=0)
+    max_discounts: int = param(
+        3, "how often an item's start price is cut at most", low=0, high=1000
+    )
     max_reasks: int = param(
         3, "how often a bidder is asked again after an illegal reply", low=0, hidden=True
     )
@@ -196,8 +198,7 @@ class EnglishAuction(Rulebook):
     tell_prior: bool = param(False, "bidders are told how private values are drawn")
     terse_rules: bool = param(False, "bidders hear less about withdrawing, ties and increments")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         order_of(self.catalogue, self.item_order)
         if self.first_bidder != "random":
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
@@ -350,6 +351,19 @@ class EnglishAuction(Rulebook):
             return asked
         wait = np.where(asked, (self.seats(state) - state.turn) % self.players, self.players)
         return asked & (wait == wait.min(axis=0))
+
+    @property
+    def seats_differ(self) -> str:
+        late = "of tied bidders later seats are likelier to lead"
+        tied = {"lowest_index": "of tied bidders the lowest seat leads", "authors": late}
+        return tied.get(self.tie_rule, "")
+
+    @property
+    def largest(self) -> int:
+        """The largest product with percent, or sum over all items."""
+        prices = (max(item.start, item.value) for item in self.catalogue)
+        most = max(*prices, self._dearest, self._richest, self.increment_min)
+        return max(200, self.players, len(self.catalogue)) * most
 
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest

@@ -14,6 +14,7 @@ from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
 from llm_games.rulebook import (
+    LARGEST,
     Array,
     Chance,
     Goal,
@@ -23,12 +24,11 @@ from llm_games.rulebook import (
     Played,
     Rulebook,
     State,
+    actions_of,
 )
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
-LARGEST = 2**40
-"""Where shares have no other limit: small enough that their sum stays an int64."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,17 @@ class PirateGame(Rulebook):
         "strict", strict="one of two words", contains="accept anywhere in it", hidden=True
     )
 
+    @property
+    def seats_differ(self) -> str:
+        return "the lowest seat left proposes and can keep most of the gold"
+
     def length(self) -> int:
         return 2 * (self.players - 1)
+
+    @property
+    def largest(self) -> int:
+        """The largest payoff if survival counts, in shares of pirates."""
+        return self.players * 2 * (self.gold + 1)
 
     def bounds(self) -> tuple[int, int]:
         return 0, self.gold
@@ -106,8 +115,9 @@ class PirateGame(Rulebook):
         return np.where(state.phase == VOTE, ACCEPT, self.gold) * living
 
     def breaks(self, state: PirateGameState, actions: Array) -> Array:
-        least = 0 if self.proposal_check == "strict" else -LARGEST
-        beyond = (actions < least) | (actions > LARGEST)
+        free = LARGEST // self.players - self.gold - 2  # all payoffs are exact up to it
+        least = 0 if self.proposal_check == "strict" else -free
+        beyond = (actions < least) | (actions > free)
         to_the_dead = (self.seats(state) < state.proposer) & (actions != 0)
         wrong_plan = (beyond | to_the_dead).any(axis=0) | (actions.sum(axis=0) != self.gold)
         wrong_vote = (actions != ACCEPT) & (actions != REJECT)
@@ -266,7 +276,7 @@ class PirateGame(Rulebook):
         if int(state.phase) == VOTE:
             return super().assemble(state, moves)
         plan = moves.get(int(state.proposer), MISSING)
-        return np.full(self.players, MISSING, np.int64) if plan == MISSING else np.array(plan)
+        return np.full(self.players, MISSING, np.int64) if plan == MISSING else actions_of(plan)
 
     def picture(self, state: PirateGameState) -> tuple[str, list[str], list[list[str]]]:
         voting, coins = int(state.phase) == VOTE, self.coins(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -52,8 +53,7 @@ class PublicGoods(Rounds):
         "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.initial_tokens == "random":
             check_integer("rand_min", self.rand_min, 0, self.tokens - self.players + 1)
 
@@ -69,9 +69,29 @@ class PublicGoods(Rounds):
         start = start if self.endowment == "reset" else start.astype(np.float64)
         return self.first(PublicGoodsState, batch, endowment=start, contributions=int, tokens=float)
 
-    def bounds(self) -> tuple[int, int]:
+    @property
+    def largest(self) -> int:
+        """The largest ``share * w`` in `pay`; wealth can grow by the ratio each round."""
+        (p, q), all_tokens = self.ratio.as_integer_ratio(), self.players * self.tokens
         if self.contribution_range == "unbounded":
-            return -LARGEST, LARGEST
+            return self._per_token * self.tokens + q * all_tokens
+        if self.endowment == "carry":
+            growth = self.rounds * math.log(max(1, self.ratio))
+            return (self.players * q + p) * all_tokens * math.ceil(math.exp(min(growth, 50)))
+        return (p + q) * all_tokens
+
+    @property
+    def _per_token(self) -> int:
+        """What a token more that all give, in all rounds that add up, can add to ``share * w``."""
+        rounds = self.rounds + 1 if self.endowment == "carry" else 1
+        return self.players * sum(self.ratio.as_integer_ratio()) * rounds
+
+    def bounds(self) -> tuple[int, int]:
+        if self.contribution_range == "unbounded":  # but as far as it is exact
+            free = (
+                LARGEST - self.ratio.denominator * self.players * self.tokens
+            ) // self._per_token
+            return -free, free
         return 0, self.tokens if self.endowment == "reset" else LARGEST
 
     @cached_property

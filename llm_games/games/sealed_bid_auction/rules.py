@@ -59,7 +59,11 @@ class SealedBidAuction(Rounds):
         10, "step between valuations, a divisor of their range", low=1, hidden="tell_prior"
     )
     seed: int = param(
-        42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63), hidden=True
+        42,
+        "round ``t`` uses ``random.Random(seed + t - 1)``",
+        low=-(2**63),
+        high=2**63,
+        hidden=True,
     )
     valuation_draw: str = param(
         "seeded", seeded="the same for all tables", random="of each table", hidden=True
@@ -82,8 +86,7 @@ class SealedBidAuction(Rounds):
         session = (preset or "").startswith("econ_arena") or parameters.get("assets") is not None
         return "budget_auction" if session else None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         low, high = self.valuation_min, self.valuation_max
         check_integer("valuation_max", high, low + 1, 10**9)
         if self.valuations is not None:
@@ -143,7 +146,8 @@ class SealedBidAuction(Rounds):
         return at(state.valuations, np.clip(state.round - ago, 0, self.rounds - 1))
 
     def bounds(self) -> tuple[int, int]:
-        return (0, self.valuation_max) if self.bid_range == "own_value" else (-LARGEST, LARGEST)
+        free = LARGEST - self.valuation_max  # so that what is won or lost is exact
+        return (0, self.valuation_max) if self.bid_range == "own_value" else (-free, free)
 
     @cached_property
     def same_limits(self) -> bool:

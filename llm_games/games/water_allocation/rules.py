@@ -148,8 +148,7 @@ class WaterAllocation(Rulebook):
     )
     shown_dry_counter: str = param("days", days="dry days so far", next_loss="what the next costs")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         least = self.supply_low + (not self.supply_upper_inclusive)
         check_integer("supply_high", self.supply_high, least, MOST)
         check_integer("hp_start", self.hp_start, 1, self.hp_max)
@@ -285,6 +284,12 @@ class WaterAllocation(Rulebook):
         return state.living & ~state.over
 
     alive = asked
+
+    @property
+    def seats_differ(self) -> str:
+        if len({(one.requirement, one.salary) for one in self.cast}) > 1:
+            return "residents need and earn different amounts"
+        return "of equal bids the lower seat is served first" if self.players > 1 else ""
 
     def bounds(self) -> tuple[int, int]:
         return NO_BID, self._richest
