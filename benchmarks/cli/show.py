@@ -34,6 +34,7 @@ def about(found: type[Rulebook], version: str) -> dict[str, Any]:
     return {
         **{"name": found.name, "title": found.title, "source": found.source},
         "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
+        "seats": rulebook(found.name).seats_differ,
         "players": _players(found.name) | SERVED,
         "parameters": [
             {"name": f.name, "default": str(f.default), "meaning": meaning}

@@ -7,7 +7,7 @@ episodes, one value each; `columns` are those of several games, which must be in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from llm_games.rulebook import Array
 EXACT = 12  # up to so many pairs a sign-flip test goes through all signs
 SIZED = 5  # fewest pairs that have an effect size or an e-value
 PATHS = 400_000  # simulated experiments behind the level of planned looks
+EVEN = (np.arange(2000) + 0.5) / 2000  # shares at which a spread is taken
 MOST = 100_000  # episodes beyond which none are counted
 
 
@@ -82,8 +83,6 @@ def welch_satterthwaite(
         BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
             out of (0, 1).
     """
-    from scipy.special import stdtr
-
     _check_level(level)
     runs = [_change(column) for column in columns]
     n = min(map(len, runs), default=0)
@@ -91,15 +90,15 @@ def welch_satterthwaite(
         raise BadParameter(
             f"a t test needs 2 pairs or more in every game, got {n}: play more episodes"
         )
-    variances = [column.var(ddof=1) for column in runs]
-    mean, error, df = map(float, welch([column.mean() for column in runs], variances, runs))
+    mean, error, df = welch(runs)
     if error <= EQUAL * max(np.abs(column).max() for column in runs):
-        none = Interval(mean, mean, "none", n, f"no spread in {n} runs")
-        return Tested(mean, None, none)
+        none = Interval(float(mean), float(mean), "none", n, f"no spread in {n} runs")
+        return Tested(float(mean), None, none)
     note = "rests on near-normal runs" if n <= FEW else ""
-    low, high = map(float, t_ends(np.asarray(mean), np.asarray(error), df, level))
-    p = 2 * float(stdtr(df, -abs(mean) / error))
-    return Tested(mean, p, Interval(low, high, method, n, note))
+    low, high = map(float, t_ends(mean, error, df, level))
+    return Tested(
+        float(mean), float(two_sided(mean, error, df)), Interval(low, high, method, n, note)
+    )
 
 
 def sign_flip(change: Values) -> float:
@@ -111,14 +110,14 @@ def sign_flip(change: Values) -> float:
     Raises:
         BadParameter: no pairs, or a value that is no number.
     """
-    return stratified([change], scaled=False)
+    return float(flipped(_change(change)))
 
 
-def stratified(columns: Sequence[Values], scaled: bool = True) -> float:
+def stratified(columns: Sequence[Values]) -> float:
     """Return the sign-flip p-value of "no game differs" against "all in one direction".
 
-    Each game counts alike; `scaled`: by its differences over their root mean square, which flips
-    leave as it is, so that a game of wide spread does not drown the others.
+    Each game counts alike, by its differences over their root mean square, which flips leave as it
+    is: a game of wide spread does not drown the others.
 
     Raises:
         BadParameter: no games, no pairs in one, or a value that is no number.
@@ -126,21 +125,7 @@ def stratified(columns: Sequence[Values], scaled: bool = True) -> float:
     runs = [_change(column) for column in columns]
     if not runs:
         raise BadParameter("a stratified test needs the differences of one game or more, got none")
-    scales = [math.sqrt((run**2).mean()) if scaled else 1.0 for run in runs]
-    parts = [run / (s * len(run)) for run, s in zip(runs, scales, strict=True) if s]
-    change = np.concatenate(parts) if parts else np.zeros(1)
-    pairs = len(change)
-    if pairs <= EXACT:
-        sums = np.array(list(product((1, -1), repeat=pairs))) @ change
-    else:
-        rng, sums = np.random.default_rng(SEED), np.empty(DRAWS)
-        for first in range(0, DRAWS, step := max(1, TOGETHER // pairs)):
-            some = sums[first : first + step]
-            some[:] = rng.choice((1, -1), size=(len(some), pairs)) @ change
-        sums[0] = change.sum()
-    # Equal up to rounding counts as equal: other signs add up in another order.
-    least = abs(change.sum()) - EQUAL * np.abs(change).sum()
-    return float(np.mean(np.abs(sums) >= least))
+    return float(flipped(strata(runs)))
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -190,6 +175,45 @@ def log_e(t: Array, n: int | Array) -> Array:
     """Return the logarithm of the e-value of t statistics of `n` pairs."""
     square = np.square(t) / (n - 1)
     return n / 2 * (np.log1p(square) - np.log1p(square / (1 + n))) - np.log1p(n) / 2
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def two_sided(mean: Array, error: Array, df: Array | float) -> Array:
+    """Return the two-sided p-values of t statistics."""
+    from scipy.special import stdtr
+
+    return 2 * stdtr(df, -np.abs(mean) / error)
+
+
+def strata(columns: Sequence[Array]) -> Array:
+    """Return columns ``(n, *batch)`` as one whose sum is the statistic of `stratified`."""
+    sizes = [np.sqrt((c**2).mean(axis=0)) * len(c) for c in columns]
+    return np.concatenate([c / np.where(s, s, 1) for c, s in zip(columns, sizes, strict=True)])
+
+
+def flipped(change: Array) -> Array:
+    """Return the p-value of `sign_flip` for each column of ``(n, *batch)``."""
+    n, columns = len(change), change.reshape(len(change), -1)
+    # Equal up to rounding counts as equal: other signs add up in another order.
+    least = np.abs(columns.sum(axis=0)) - EQUAL * np.abs(columns).sum(axis=0)
+    count, draws = np.zeros(columns.shape[1]), 0
+    for signs in _signs(n, max(1, TOGETHER // max(columns.shape))):
+        count += (np.abs(signs @ columns) >= least).sum(axis=0)
+        draws += len(signs)
+    return (count / draws).reshape(change.shape[1:])
+
+
+def _signs(n: int, step: int) -> Iterator[Array]:
+    """Yield rows of signs, `step` at once: all there are, or draws and the ones observed."""
+    if n <= EXACT:
+        yield np.array(list(product((1.0, -1.0), repeat=n)))
+        return
+    rng = np.random.default_rng(SEED)
+    yield np.ones((1, n))
+    for first in range(1, DRAWS, step):
+        yield rng.choice((1.0, -1.0), size=(min(step, DRAWS - first), n))
 
 
 # -- planning --------------------------------------------------------------------------------------
@@ -243,7 +267,7 @@ def power(
         BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0, a `rho` out of
             [-1, 1), or a `level` out of (0, 1).
     """
-    from scipy.special import nctdtr, stdtrit
+    from scipy.special import chdtri, ndtr, stdtrit
 
     _check_level(level)
     if n < 2 or games < 1:
@@ -252,8 +276,9 @@ def power(
         raise BadParameter(f"power needs sd > 0 and -1 <= rho < 1, got {sd!r} and {rho!r}")
     df = games * (n - 1)
     away = abs(difference) / (sd * math.sqrt(2 * (1 - rho))) * math.sqrt(n * games)
-    least = stdtrit(df, 1 - level / 2)
-    return float(1 - nctdtr(df, away, least) + nctdtr(df, away, -least))
+    # Normal given the spread, averaged over it: SciPy's nctdtr fails where `away` is large.
+    spread = np.sqrt(chdtri(df, EVEN) / df) * stdtrit(df, 1 - level / 2)
+    return float((ndtr(away - spread) + ndtr(-away - spread)).mean())
 
 
 def needed_episodes(

@@ -76,9 +76,10 @@ def score(
     n = len(runs)
     if n == 1:
         return None
-    if many_equal(runs, low, high):
+    *ends, equal = score_ends(runs, low, high, level)
+    if equal:
         return gaffke(runs, low, high, level)
-    return Interval(*_floats(logit_t(runs, low, high, level)), "logit-t", n, _few(n))
+    return Interval(*_floats(ends), "logit-t", n, _few(n))
 
 
 def gaffke(
@@ -161,7 +162,7 @@ def overall(
     n = min(map(len, runs))
     if n == 1:
         return None
-    mean, error, df = welch([column.mean() for column in runs], [_var(c) for c in runs], runs)
+    mean, error, df = welch(runs)
     if error <= EQUAL * (high - low):
         return _no_spread(float(mean), n)
     ends = np.clip(t_ends(mean, error, df, level), low, high)
@@ -188,6 +189,15 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
 
 
 # -- batches ---------------------------------------------------------------------------------------
+
+
+def score_ends(x: Array, low: float, high: float, level: float) -> tuple[Array, Array, Array]:
+    """Return the ends of `score` for each column, and which of them are Gaffke's."""
+    equal = many_equal(x, low, high)
+    ends = np.array(logit_t(x, low, high, level))
+    if equal.any():
+        ends[:, equal] = gaffke_ends(x[:, equal], low, high, level)
+    return ends[0], ends[1], equal
 
 
 def many_equal(x: Array, low: float, high: float) -> Array:
@@ -251,10 +261,11 @@ def gaffke_ends(x: Array, low: float, high: float, level: float) -> Ends:
     step = max(1, TOGETHER // len(weights))
     for first in range(0, x.shape[1], step):
         some = slice(first, first + step)
-        inner, edge = weights[:, 1:] @ x[:, some], weights[:, :1]
-        found[0, some] = np.quantile(inner + edge * low, tail, axis=0)
-        found[1, some] = np.quantile(inner + edge * high, 1 - tail, axis=0)
-    return found[0].reshape(shape), found[1].reshape(shape)
+        inner, edge = x[:, some].T @ weights[:, 1:].T, weights[:, 0]
+        found[0, some] = np.quantile(inner + edge * low, tail, axis=1)
+        found[1, some] = np.quantile(inner + edge * high, 1 - tail, axis=1)
+    first, last = np.clip(found, low, high).reshape(2, *shape)
+    return first, last
 
 
 def studentised(x: Array, level: float) -> Ends:
@@ -292,16 +303,16 @@ def correlation_ends(r: Array, n: int, level: float) -> Ends:
     return np.tanh(z - half), np.tanh(z + half)
 
 
-def welch(means: Sequence[Array], variances: Sequence[Array], columns: Sequence[Values]) -> Array:
-    """Return mean, standard error and degrees of freedom of the mean of independent columns.
+def welch(columns: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Return mean, standard error and degrees of freedom of the mean over independent columns.
 
-    Satterthwaite's degrees of freedom; infinitely many where no column has any spread.
+    A column is ``(n, *batch)``. Satterthwaite's degrees of freedom, infinitely many without spread.
     """
-    parts = np.stack([v / len(c) for v, c in zip(variances, columns, strict=True)])
+    parts = [_var(column) / len(column) for column in columns]
     lost = sum(part**2 / (len(c) - 1) for part, c in zip(parts, columns, strict=True))
-    total = parts.sum(axis=0)
-    df = np.divide(total**2, lost, out=np.full(np.shape(total), np.inf), where=lost > 0)
-    return np.stack([np.mean(means, axis=0), np.sqrt(total) / len(columns), df])
+    mean, total = sum(c.mean(axis=0) for c in columns) / len(columns), np.asarray(sum(parts))
+    df = np.divide(total**2, lost, out=np.full(total.shape, np.inf), where=lost > 0)
+    return mean, np.sqrt(total) / len(columns), df
 
 
 def skewness(x: Array) -> float:

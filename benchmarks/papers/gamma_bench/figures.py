@@ -122,12 +122,12 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
 
 def _shading(axes: Axes, game: Game) -> str:
     rules = game.rules
-    paths(axes, _per_round(game, lambda r: _share(r["actions"], r)), "mean bid / valuation")
+    paths(axes, _per_round(game, lambda r: bid_share(r["actions"], r)), "mean bid / valuation")
     solution = equilibrium(rules) if rules.price == "first" else None
     if rules.price == "second":
         line(axes, 1, "dominant: own valuation")
     elif solution is not None:
-        best = _per_round(game, lambda r: _share(solution.mean_bid(r["valuations"]), r))
+        best = _per_round(game, lambda r: bid_share(solution.mean_bid(r["valuations"]), r))
         paths(axes, best, "equilibrium", ORANGE)
     axes.set(ylabel="share of valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
@@ -137,7 +137,8 @@ def _shading(axes: Axes, game: Game) -> str:
     )
 
 
-def _share(bids: Array | Sequence[int], record: dict[str, Any]) -> float:
+def bid_share(bids: Array | Sequence[int], record: Mapping[str, Any]) -> float:
+    """Return the mean of bid / valuation of one round, without valuations of 0."""
     pairs = zip(bids, record["valuations"], strict=True)
     return float(np.mean([bid / value for bid, value in pairs if value]))
 
