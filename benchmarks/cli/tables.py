@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import Any
 
 from llm_games.benchmarks.cli.human_play import Move
-from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import SCORED
@@ -151,17 +150,6 @@ def replies_table(rows: Sequence[Cached]) -> Grid:
     ]
     heads = columns("model, server or folder", "replies, characters", ",")
     return Grid(heads | {"oldest": ">", "newest": ">"}, lines)
-
-
-def comparison_table(found: Sequence[Comparison]) -> Grid:
-    """Return the table of what differs between two runs: scores, and payoffs of changed seats."""
-    lines = [
-        (game.label, name, *difference.written(1))
-        for game in found
-        for name, difference in (("score", game.score), ("payoff", game.payoff))
-        if difference is not None
-    ]
-    return Grid(columns("game, of", "pairs, A, B, B - A, 95 % interval, p", ">"), lines)
 
 
 def moves_table(moves: Sequence[Move]) -> Grid:

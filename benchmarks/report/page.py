@@ -138,7 +138,7 @@ def html(
     grids += [(part["run"], part[name]) for name in own for part in parts if part[name].rows]
 
     def compared() -> Grid:
-        return tables.comparison_grid(compare(*pair, runs[0].edition) if pair else [])
+        return compare(*pair, runs[0].edition).grid() if pair else Grid({}, [])
 
     text = env.get_template("page.html.j2").render(
         title=f"{len(runs)} runs" if several else runs[0].file.title,

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import (
     SCORED,
@@ -159,21 +158,6 @@ def spent_grid(run: Run) -> Grid:
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
     return Grid(heads, rows, name="spent")
-
-
-def comparison_grid(found: Sequence[Comparison]) -> Grid:
-    """Return a row for the score of each game, if it has one, and a row for the payoff."""
-    heads = columns("game, of", "pairs, A, B, B − A, 95 % interval, p", ">")
-    rows: list[list[Value]] = []
-    for game in found:
-        label: Value = Label(game.label, "; ".join([*game.notes, *game.alone]))
-        payoff = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
-        kinds = (("score", game.score, 1), (payoff, game.payoff, 2))
-        own = [[name, *found.written(digits, "–")] for name, found, digits in kinds if found]
-        for row in own or [["–", "0", *["–"] * 5]]:
-            rows.append([label, *row])
-            label = game.label
-    return Grid(heads, rows, strong=["B − A"])
 
 
 def player_grid(run: Run) -> Grid:
