@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from llm_games import __version__
+from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.alympics.metrics import living
@@ -30,6 +31,7 @@ from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
+from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
@@ -143,6 +145,8 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
     assert all(row["meaning"] for row in found["parameters"])
     assert all(row["name"] in out for row in found["parameters"])
+    claim = rational(rulebook(game))
+    assert f"{claim.kind}: {claim.sentence}" in found["players"]["rational"]
     json.loads(found["sample"]["a legal reply"])
 
 
