@@ -1,5 +1,7 @@
 """Configurations: what they come to, and that every mistake is named before anything runs."""
 
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,17 @@ from hypothesis import strategies as st
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.config import PAPERS, ConfigError, load, parse
 from llm_games.benchmarks.runs.estimate import estimate
-from llm_games.benchmarks.runs.plan import Overrides, RunPlan, episode_seed, players, resolve
-from llm_games.errors import LLMGamesError
+from llm_games.benchmarks.runs.plan import (
+    Overrides,
+    PlannedGame,
+    RunPlan,
+    episode_seed,
+    players,
+    resolve,
+)
+from llm_games.benchmarks.runs.seating import rotated, uneven
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.registry import rulebook
 
 GOODS = '[[games]]\ngame = "public_goods"\n'
 
@@ -58,6 +69,9 @@ def plan_of(text, overrides=None, folder=None):
         (GOODS + "seats = ['random', 'random']", "has 10 seats, but seats lists 2 players"),
         (GOODS + GOODS, "two games are called 'public_goods'"),
         ("failed_reply = 'crash'\n" + GOODS, "failed_reply must be one of"),
+        ("order = 'latin'\n" + GOODS, "order = 'latin': it should be 'fixed', 'rotate' or"),
+        (GOODS + "order = 'turn'", "games[0].order = 'turn': it should be 'fixed', 'rotate' or"),
+        (GOODS + "chance = ''", "games[0].chance = ''"),
         (
             '[[games]]\ngame = "battle_royale"\nparams = {max_shots = "none"}',
             "may never end with these parameters; set max_steps",
@@ -139,7 +153,9 @@ def test_the_benchmark_by_name():
 
 @pytest.mark.parametrize("path", sorted(PAPERS.glob("*/*.toml")), ids=lambda p: p.stem)
 def test_all_experiments_that_come_with_the_package(path):
-    plan = resolve(parse(load(str(path)), path), str(path))
+    file = parse(load(str(path)), path)
+    assert file.order or all(game.order for game in file.games)  # who sits where is said
+    plan = resolve(file, str(path))
     assert RunPlan.model_validate_json(plan.model_dump_json()) == plan
 
 
@@ -233,6 +249,110 @@ def test_labels_have_chance_of_their_own_unless_it_is_to_be_common(tmp_path, com
     seeds = {tuple(game.seeds) for game in plan_of(text, folder=tmp_path).games}
     assert len(seeds) == different
     assert len({seed for two in seeds for seed in two}) == 2 * different
+
+
+def test_games_that_name_their_chance_share_it(tmp_path):
+    text = "".join(
+        f"{GOODS}label = '{label}'\nchance = '{label[0]}'\n" for label in ("a1", "a2", "b")
+    )
+    one, two, other = (game.seeds for game in plan_of(text, folder=tmp_path).games)
+    assert one == two != other
+
+
+def test_groups_of_a_paper_that_are_averaged_have_chance_of_their_own():
+    for name in ("melee", "rational", "step_by_step"):
+        plan = resolve(parse(load(f"econ-arena/{name}"), "x"), "x")
+        seeds = [seed for game in plan.games for seed in game.seeds]
+        assert len(seeds) == len(set(seeds)) == 300
+
+
+@given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=9))
+def test_all_rotate_through_all_seats(table):
+    many = len(table)
+    rows = (2 * rotated(table))[: 2 * many]
+    assert rows[0] == list(range(many))
+    assert all(sorted(row) == rows[0] for row in rows)
+    for first in (rows[:many], rows[many:]):  # each place has each seat once
+        assert all(sorted(column) == rows[0] for column in zip(*first, strict=True))
+    copies = {table.count(player) for player in table}
+    if len(copies) == 1 or len(set(table)) == 2:  # then any number of episodes is as fair as it can
+        for number in range(1, 2 * many):
+            for player in table:
+                columns = zip(*rows[:number], strict=True)
+                times = [sum(table[place] == player for place in column) for column in columns]
+                assert max(times) - min(times) <= 1
+
+
+@pytest.mark.parametrize("many", range(2, 12))
+def test_all_sit_before_all_others_equally_often(many):
+    rounds, rows = 1 + many % 2, rotated(range(many))
+    assert len(rows) == rounds * many
+    before = Counter(pair for row in rows for pair in pairwise(row))
+    assert set(before.values()) == {rounds}
+    assert len(before) == many * (many - 1)
+
+
+def test_seats_that_are_worth_something_are_named_unless_all_have_had_them(tmp_path):
+    text = "[[games]]\ngame = 'pirate_game'\nparams = {players = 3}\n"
+    text += "seats = ['fixed:1', 'random', 'random']\n"
+    for more, said in (
+        ("episodes = 3", False),
+        ("episodes = 4", True),
+        ("order = 'fixed'", True),
+        ("seats = ['random']", False),
+    ):
+        lines = [line for line in text.splitlines() if line.split()[0] != more.split()[0]]
+        [game] = plan_of("\n".join([*lines, more]), folder=tmp_path).games
+        found = game.uneven()
+        assert found.startswith("the lowest seat left proposes") == bool(found) == said
+    assert uneven(rulebook("public_goods", players=2), "ab", [[0, 1]]) == ""
+    assert uneven(rulebook("pirate_game", players=2), "ab", []) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("seats = ['random']\n" + GOODS, "fixed"),
+        ("seats = ['random']\norder = 'shuffled'\n" + GOODS, "shuffled"),
+        (GOODS + "params = {players = 2}\nseats = ['random', 'fixed:1']", "rotate"),
+        (
+            GOODS + "params = {players = 2}\nseats = ['random', {player='random', name='b'}]",
+            "rotate",
+        ),
+        (
+            "order = 'fixed'\n" + GOODS + "params = {players = 2}\nseats = ['random', 'fixed:1']",
+            "fixed",
+        ),
+        ("order = 'fixed'\n" + GOODS + "order = 'rotate'", "rotate"),
+    ],
+)
+def test_mixed_tables_rotate_unless_the_file_says_otherwise(tmp_path, text, order):
+    [game] = plan_of(text, folder=tmp_path).games
+    assert game.order == order
+    assert game.model_dump()["order"] == order  # it is in the record
+    assert PlannedGame(**{k: v for k, v in game if k != "order"}).order == "fixed"  # older records
+
+
+def test_what_is_a_players_own_must_be_playable_on_all_seats(tmp_path, monkeypatch):
+    auction = """[[games]]
+    game = "english_auction"
+    episodes = 3
+    seats = ["random", "rule:4", "rule:5"]
+    params = {players = 3, items = "items_3", budgets = [100, 200, 300]}
+    """
+    game = plan_of(auction, folder=tmp_path).games[0]
+    assert [game.rules(row).budgets[0] for row in game.seatings()] == [100, 300, 200]
+    usual = PlannedGame.rules
+
+    def picky(self, seating=None):
+        if seating and seating[0]:
+            raise BadParameter("the first seat has the smallest budget")
+        return usual(self, seating)
+
+    monkeypatch.setattr(PlannedGame, "rules", picky)
+    with pytest.raises(ConfigError, match=r"episode 1, .* smallest budget; order = .fixed. keeps"):
+        plan_of(auction, folder=tmp_path)
+    assert plan_of("order = 'fixed'\n" + auction, folder=tmp_path).games[0].order == "fixed"
 
 
 @pytest.mark.parametrize("source", ["gamma-bench/fixed_strategies", "gamma-bench/variants"])

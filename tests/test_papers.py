@@ -1,5 +1,8 @@
 """The experiments of the papers: every file can be planned, and played offline."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
 
+ROOT = Path(__file__).parents[1]
 FILES = sorted(f"{f.parent.name.replace('_', '-')}/{f.stem}" for f in PAPERS.glob("*/*.toml"))
 GAMMA = [name for name in FILES if name.startswith("gamma-bench/")]
 
@@ -103,9 +107,9 @@ def test_fixed_strategies_do_the_same_in_every_round(tmp_path):
 def test_players_meet_the_same_chance(tmp_path):
     for player in ("random", "rational"):
         played("gamma-bench", tmp_path / f"{player}.db", seats=[player], games=["battle_royale"])
-    [found] = compare(tmp_path / "random.db", tmp_path / "rational.db")
-    assert found.score is not None
-    assert (found.score.pairs, found.alone) == (5, [])
+    [found] = compare(tmp_path / "random.db", tmp_path / "rational.db").games
+    assert found.scores is not None
+    assert (found.scores.pairs, found.alone) == (5, [])
 
 
 def test_every_room_hands_over_a_paper():
@@ -115,3 +119,12 @@ def test_every_room_hands_over_a_paper():
     scored = [paper.scoring for paper in papers() if paper.scoring]
     assert [scoring.games for scoring in scored] == [GAMES]
     assert editions() == ("corrected", "published", "v4", "v2")
+
+
+def test_the_docs_name_every_experiment():
+    text = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    groups = {name.partition("/")[0] for name in FILES}
+    named = set(re.findall(rf"`((?:{'|'.join(groups)})(?:/\w+)?)`", text))
+    whole = {name if "/" in name else f"{name}/vanilla" for name in named}
+    assert whole == set(FILES)
+    assert "(docs/papers.md)" in (ROOT / "README.md").read_text("utf-8")

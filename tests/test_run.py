@@ -7,10 +7,12 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +22,9 @@ from playing import sampled
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import (
     Counters,
     ReplayFailed,
@@ -43,7 +46,7 @@ CONFIG = {
     "seats": ["scripted", "random", "scripted"],
     "models": {"other": {"persona": "selfish"}},
     "games": [
-        {"game": "public_goods", "params": {"players": 3, "rounds": 3}},
+        {"game": "public_goods", "params": {"players": 3, "rounds": 3}, "order": "fixed"},
         {"game": "battle_royale", "params": {"players": 3, "max_shots": 4}},
         {"game": "pirate_game", "params": {"players": 3}, "seats": ["scripted"], "episodes": 3},
         {
@@ -381,6 +384,39 @@ def test_a_player_that_changed_is_noticed(tmp_path, registry):
     plan = make_plan(games=[goods, *rest])
     with pytest.raises(ReplayFailed, match="seat 1, what was decided differs from the record"):
         play_run(lambda: Store.open(path), plan, players(plan))
+
+
+def test_a_run_can_be_prolonged_and_says_so(tmp_path):
+    games = [
+        {
+            "game": "battle_royale",
+            "params": {"players": 3},
+            "seats": ["random", "rational", "random"],
+        },
+        {"game": "public_goods", "params": {"players": 2, "rounds": 1}, "seats": ["random"]},
+    ]
+    short, whole = ({"games": games, "episodes": many, "common_chance": True} for many in (2, 5))
+    path = llm_games.run(short, tmp_path / "short.db").path
+    llm_games.run(whole, tmp_path / "whole.db")
+    llm_games.resume(path, episodes=5)
+    runs = []
+    for name in ("short", "whole"):
+        with Records.open_readonly(tmp_path / f"{name}.db") as records:
+            assert replay(records).differences == ()
+            assert [game.prolonged for game in planned(records).games] == [
+                [2] * (name == "short")
+            ] * 2
+            episodes = [e for e in records.episodes() if e.status == "done"]
+            runs.append({(e.game.label, e.number): (e.seed, e.seating) for e in episodes})
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == 10
+    for many, says in ((5, "has 5 episodes of each game already"), (0, "episodes = 0")):
+        with pytest.raises(ConfigError, match=says):
+            llm_games.resume(path, episodes=many)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE run SET config = json_set(config, '$.seed', 77)")
+    with pytest.raises(ConfigError, match="its seeds do not come from the run's seed 77"):
+        llm_games.resume(path, episodes=6)
 
 
 def test_void_episodes_say_why(tmp_path, registry):

@@ -90,6 +90,8 @@ def show(
     terminal = console()
     description = " ".join((found.__doc__ or "").partition("\n\n")[2].split()).replace("``", "")
     terminal.print(f"{found.title} ({found.source}). {description}", **PLAIN)
+    if known["seats"]:
+        terminal.print(f"Seats are not worth the same: {known['seats']}.", **PLAIN)
     for grid in grids(found, known):
         terminal.print(grid)
         terminal.print()

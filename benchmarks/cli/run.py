@@ -94,6 +94,7 @@ def run(
     as_json: common.AsJson = False,
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
+    baselines: common.Baselines = True,
     quiet: common.Quiet = False,
 ) -> None:
     """Play the games of a file and record everything.
@@ -118,12 +119,15 @@ def run(
     check_free(path)
     _check_report(path, report_to, open_it)
     _play(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
-    _finish(path, as_json, quiet, report_to, open_it)
+    _finish(path, as_json, quiet, report_to, open_it, baselines)
 
 
 def resume(
     context: Context,
     db: common.Database,
+    episodes: Annotated[
+        int | None, value("N", "prolong it to so many of each game; `compare` will say so")
+    ] = None,
     max_wait: MaxWait = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
@@ -136,13 +140,16 @@ def resume(
     as_json: common.AsJson = False,
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
+    baselines: common.Baselines = True,
     quiet: common.Quiet = False,
 ) -> None:
-    """Finish a run that was interrupted; what is recorded is not asked again."""
+    """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.runs.plan import Overrides
-    from llm_games.benchmarks.runs.run import planned
+    from llm_games.benchmarks.runs.run import planned, prolong
     from llm_games.benchmarks.runs.store import Records, Store
 
+    if episodes is not None:
+        prolong(db, episodes)
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
         plan = plan.with_patience(max_wait).with_own({})
@@ -152,7 +159,7 @@ def resume(
         _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
-    _finish(db, as_json, quiet, report_to, open_it)
+    _finish(db, as_json, quiet, report_to, open_it, baselines)
 
 
 def _number(text: str | None) -> Any:
@@ -221,6 +228,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     served = {client.name for client in asked if hasattr(client, "base_url")}
     if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
+    for line in _uneven(plan):
+        terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 
@@ -240,6 +249,8 @@ def _play(
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        for line in () if quiet else _uneven(plan):
+            say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
@@ -261,7 +272,14 @@ def _play(
             raise Exit(1) from None
 
 
-def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
+def _finish(
+    path: Path,
+    as_json: bool,
+    quiet: bool,
+    report_to: Path | None,
+    open_it: bool,
+    baselines: bool,
+) -> None:
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.run import planned
@@ -272,7 +290,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
     with Records.open_readonly(path) as records:
         usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
-            games = summary(records)
+            games = summary(records, baselines and (as_json or not quiet))
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
             games, code = [], 1
@@ -287,7 +305,9 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
     if out := _report_of(path, report_to, open_it):
-        page, missing = common.write_report([path], out, open_it, quiet or as_json)
+        page, missing = common.write_report(
+            [path], out, open_it, quiet or as_json, baselines=baselines
+        )
         code = max(code, missing)
     if as_json:
         kinds = {"models": spent.models, "seats": spent.seats}.items()
@@ -314,6 +334,12 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
         from llm_games.benchmarks.report import check_out
 
         check_out(out)
+
+
+def _uneven(plan: RunPlan) -> list[str]:
+    """Name the games in which a seat is worth something that not all players have had."""
+    found = ((game.label, game.uneven()) for game in plan.games)
+    return [f"{label}: {why}" for label, why in found if why]
 
 
 def _who(plan: RunPlan) -> str:

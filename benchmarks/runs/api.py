@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.paper import edition_of
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import PARTS, Records
+from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.run import (
     RunStopped,
     fresh,
     go_on,
     planned,
     play_run,
+    prolong,
     seated_players,
     start,
 )
+from llm_games.benchmarks.runs.skill import Skill, skills
 from llm_games.benchmarks.runs.store import Store, check_free
 from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.errors import unknown
@@ -35,6 +40,19 @@ class Results:
         """What each game came to, by label."""
         with Records.open_readonly(self.path) as records:
             return {game.label: game for game in summary(records)}
+
+    @property
+    def skill(self) -> dict[str, list[Skill]]:
+        """How well each player of a game played, by label, see `Skill`; empty where unknown."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: skills(game) for game in games(records)}
+
+    @property
+    def references(self) -> dict[str, list[Reference]]:
+        """What rule players come to at each game's table, by label, see `Reference`."""
+        with Records.open_readonly(self.path) as records:
+            edition = edition_of(records.config)
+            return {game.label: references(game, edition) for game in games(records)}
 
     @property
     def scores(self) -> dict[str, list[float]]:
@@ -91,6 +109,7 @@ def resume(
     db: str | Path,
     own: Mapping[str, Any] | None = None,
     *,
+    episodes: int | None = None,
     use_cache: bool = True,
     **overrides: Any,
 ) -> Results:
@@ -98,7 +117,8 @@ def resume(
 
     `own` has by label the objects that `run` was handed and that cannot be found by a name: those
     that are no functions or classes of a module. Overrides are ``cache``, the limits of the
-    budget, such as ``budget_calls``, and ``max_wait``.
+    budget, such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each
+    game, prolong the run; comparisons say that it was.
 
     Raises:
         ConfigError: an object is missing, or an override is none of these.
@@ -111,6 +131,8 @@ def resume(
         takes = "cache, budget_... and max_wait"
         raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
     path = Path(db)
+    if episodes is not None:
+        prolong(path, episodes)
     with Records.open_readonly(path) as records:
         plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
@@ -41,6 +42,7 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 Episodes = Annotated[int, Field(ge=1, le=100_000)]
 Tries = Annotated[int, Field(ge=1, le=100)]
+Order = Literal["fixed", "rotate", "shuffled"]
 AtOnce = Annotated[int, Field(ge=1, le=10_000)]
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -199,12 +201,13 @@ class GameSettings(Settings):
 
     game: str
     label: Text | None = None  # how it is called in this run; the game's name by default
+    chance: Text | None = None  # games with the same one meet the same; the label by default
     params: dict[str, Any] = {}
     given: dict[str, Any] = {}  # by name, what chance would else decide, in all its episodes
     seats: list[SeatSettings] | None = Field(default=None, min_length=1)
     episodes: Episodes | None = None
     max_steps: Count | None = None  # stops an episode that has no end; such an episode is void
-    order: Literal["fixed", "shuffled"] = "fixed"  # shuffled: players change seats in every episode
+    order: Order | None = None  # who sits where in each episode, see `PlannedGame.seating`
     series: bool = False  # one episode after another; players recall what they noted down before
 
     @field_validator("seats", mode="before")
@@ -223,10 +226,12 @@ class Config(Settings):
     title: str = "Untitled run"
     episodes: Episodes = 1  # of each game
     seed: int = Field(default=1, ge=0, lt=2**63)  # all randomness comes from it
-    common_chance: bool = False  # labels of one game share their episodes' seeds, so their chance
+    common_chance: bool = False  # all labels of a game meet the same chance
     seats: list[SeatSettings] = Field(default=[SeatSettings(player="tiny")], min_length=1)
+    order: Order | None = None  # of games that do not say otherwise; None: see `plan.order_of`
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
+    looks: list[Count] = []  # numbers of episodes at which it is planned to compare, see `compare`
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
@@ -238,6 +243,13 @@ class Config(Settings):
     games: list[GameSettings] = Field(min_length=1)
 
     _tables = field_validator("seats", mode="before")(GameSettings._tables.__func__)  # type: ignore[attr-defined]
+
+    @field_validator("looks")
+    @classmethod
+    def _rising(cls, looks: list[int]) -> list[int]:
+        if looks and (looks[0] < 2 or any(a >= b for a, b in pairwise(looks))):
+            raise ValueError("looks are rising numbers of episodes from 2, such as [5, 10, 20]")
+        return looks
 
     @field_validator("scoring")
     @classmethod

@@ -19,6 +19,7 @@ from llm_games.baselines.players import PLAYERS, Kind, asks_model, make_player, 
 from llm_games.benchmarks.runs import config, served
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
 from llm_games.benchmarks.runs.own import written
+from llm_games.benchmarks.runs.seating import rotated, uneven
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.named import OWN, is_named
 from llm_games.registry import game_class, rulebook
@@ -80,7 +81,9 @@ class PlannedSeat(Settings):
 class PlannedGame(Settings):
     """One game with a player for each seat and the seeds of its episodes.
 
-    `change` is the entry of ``vary`` that it is played with.
+    `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
+    `chance` ("", in older records: not written down). `prolonged`: how many episodes it had each
+    time that some were added.
     """
 
     label: str
@@ -93,18 +96,52 @@ class PlannedGame(Settings):
     order: str = "fixed"
     series: bool = False
     given: dict[str, Any] = Field(default_factory=dict)
+    chance: str = ""
+    prolonged: list[int] = Field(default_factory=list)
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
         places = range(len(self.seats)) if seating is None else seating
         return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
-    def seating(self, seed: int) -> list[int]:
-        """Return for each seat the place in `seats` of who sits there in an episode."""
-        places = list(range(len(self.seats)))
+    def seatings(self) -> list[list[int]]:
+        """Return of each episode for each seat the place in `seats` of who sits there.
+
+        ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
+        """
+        many = len(self.seats)
         if self.order == "shuffled":
-            places = np.random.default_rng([seed, len(places)]).permutation(places).tolist()
-        return places
+            drawn = (np.random.default_rng([seed, many]) for seed in self.seeds)
+            return [rng.permutation(many).tolist() for rng in drawn]
+        rows = rotated(self._players) if self.order == "rotate" else [[*range(many)]]
+        return [rows[number % len(rows)] for number in range(len(self.seeds))]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its players are not all the same."""
+        return len(set(self._players)) > 1
+
+    @property
+    def _players(self) -> list[tuple[str, str]]:
+        return [(seat.name, seat.key) for seat in self.seats]
+
+    def uneven(self) -> str:
+        """Say if seats are worth something, and who has had which is uneven; see `uneven`."""
+        return uneven(self.rules(), self._players, self.seatings())
+
+    def longer(self, run: int, episodes: int) -> PlannedGame:
+        """Return the game with so many episodes; a `ConfigError` says that its chance is lost."""
+        if episodes <= len(self.seeds):
+            return self
+        names = (self.chance, self.label, self.game)
+        known = (name for name in names if episode_seed(run, name, 0) == self.seeds[0])
+        if (chance := next(known, None)) is None:
+            raise ConfigError(
+                f"{self.label} cannot be prolonged: its seeds do not come from the run's seed {run}"
+            )
+        more = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
+        before = [*self.prolonged, len(self.seeds)]
+        return self.model_copy(update={"seeds": self.seeds + more, "prolonged": before})
 
 
 class RunPlan(Settings):
@@ -114,6 +151,7 @@ class RunPlan(Settings):
     seed: int
     max_tables: int
     scoring: str = "corrected"
+    looks: list[int] = Field(default_factory=list)
     cache: str | None = None
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
@@ -148,6 +186,15 @@ class RunPlan(Settings):
         budget = checked(config.BudgetSettings, limits, "budget")
         cache = str(overrides.cache) if overrides.cache else self.cache
         return self.model_copy(update={"budget": budget, "cache": cache})
+
+    def longer(self, episodes: int) -> RunPlan:
+        """Return the plan with so many episodes of each game; `ConfigError`: all have as many."""
+        checked(config.GameSettings, {"game": "any", "episodes": episodes}, "resume")
+        games = [game.longer(self.seed, episodes) for game in self.games]
+        if games == self.games:
+            most = min(len(game.seeds) for game in games)
+            raise ConfigError(f"the run has {most} episodes of each game already, not {episodes}")
+        return self.model_copy(update={"games": games})
 
     def with_patience(self, max_wait: float | None) -> RunPlan:
         """Return the plan with calls that wait so many seconds for a server; None: as planned."""
@@ -289,12 +336,13 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
             )
 
 
-def episode_seed(run: int, label: str, number: int) -> int:
-    """Return the seed of an episode: the same for all players, another for each label.
+def episode_seed(run: int, chance: str, number: int) -> int:
+    """Return the seed of an episode: the same for all players, another for each name of chance.
 
-    So whoever is compared under one label meets the same chance (common random numbers).
+    That is a game's label, unless it says otherwise. So whoever is compared under one label meets
+    the same chance (common random numbers), and labels are independent.
     """
-    sequence = np.random.SeedSequence([run, number, *label.encode()])
+    sequence = np.random.SeedSequence([run, number, *chance.encode()])
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -393,9 +441,9 @@ def _game(
     own, called = is_named(game.game), game.label or game.game
     called = rules.name if own and game.label is None else called
     label = ", ".join([called, *(f"{k} {v}" for k, v in varied.items())])
-    chance = rules.name if file.common_chance else label
+    chance = game.chance or (rules.name if file.common_chance else label)
     episodes = file.episodes if game.episodes is None else game.episodes
-    return PlannedGame(
+    planned = PlannedGame(
         label=label,
         game=game.game if own else rules.name,
         params=params,
@@ -405,8 +453,27 @@ def _game(
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
-        **game.model_dump(include={"max_steps", "order", "series", "given"}),
+        chance=chance,
+        **game.model_dump(include={"max_steps", "series", "given"}),
     )
+    order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
+    return _movable(planned.model_copy(update={"order": order}), where)
+
+
+def _movable(game: PlannedGame, where: str) -> PlannedGame:
+    """Return a game in which what is personal may go with its player to all seats."""
+    names = game_class(game.game).personal
+    if game.order == "rotate" and any(isinstance(game.params.get(n), list | tuple) for n in names):
+        for number, seating in enumerate(game.seatings()[: 2 * len(game.seats)]):
+            try:
+                game.rules(seating).reset(given=game.given)
+            except LLMGamesError as error:
+                raise ConfigError(
+                    f"{where} cannot be played in episode {number}, where players have moved on "
+                    f'(order = "rotate") with what is theirs ({", ".join(names)}): {error}; '
+                    'order = "fixed" keeps them at their seats'
+                ) from None
+    return game
 
 
 def _seats(

@@ -141,7 +141,7 @@ def _games(
             ("numbers", [*range(many)], [e.number for e in own]),
             ("seeds", game.seeds, [e.seed for e in own]),
             ("given chance", [game.given or None] * many, [e.given for e in own]),
-            ("seatings", [*map(game.seating, game.seeds)], [e.seating for e in own]),
+            ("seatings", game.seatings(), [e.seating for e in own]),
         ):
             if _json(expected) != _json(found):
                 yield Mismatch(f"game {game.label}", what, *_texts(expected, found))

@@ -93,9 +93,25 @@ def start(plan: RunPlan, path: str | Path) -> Store:
     """Make the file of a new run; raises what `Store.create` raises."""
     games = [(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games]
     seeds = [game.seeds for game in plan.games]
-    seatings = [[game.seating(seed) for seed in game.seeds] for game in plan.games]
+    seatings = [game.seatings() for game in plan.games]
     given = [game.given or None for game in plan.games]
     return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings, given)
+
+
+def prolong(path: str | Path, episodes: int) -> None:
+    """Add episodes to a run's file, so many of each game in all; they are played by resuming it.
+
+    Raises:
+        ConfigError: it has as many, or its chance cannot be continued.
+        StoreError: the file cannot be read, written or resumed.
+    """
+    with Records.open_readonly(path) as records:
+        plan = planned(records).longer(episodes)
+    with Store.open(path) as store:
+        store.prolong(
+            plan.model_dump(),
+            {game.label: [*zip(game.seeds, game.seatings(), strict=True)] for game in plan.games},
+        )
 
 
 def fresh(source: str) -> Path:

@@ -151,6 +151,21 @@ class Store(Records):
             row = rows.RunRow(self.title, self.package, self.config, self.created)
             self.add(row, again=True)
 
+    def prolong(self, config: Plain, games: Mapping[str, Sequence[tuple[int, list[int]]]]) -> None:
+        """Add the episodes that the file lacks of each label's, by seed and seating in order."""
+        had = self.episodes()
+        ids, about = count(max(row.id for row in had) + 1), {row.game.label: row for row in had}
+        self.config = self.config | config
+        row = rows.RunRow(self.title, self.package, self.config, self.created)
+        self.add(row, again=True)
+        for label, planned in games.items():
+            like, first = about[label], sum(row.game.label == label for row in had)
+            new: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
+            new |= {"given": like.given, "edition": like.edition}
+            for number, (seed, seating) in enumerate(planned[first:], first):
+                self.add(rows.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
+        self.flush()
+
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
         """Return the id of a prompt, adding what is new of it, which is all it costs."""
         new: list[Chat] = []
