@@ -367,16 +367,6 @@ def test_shown(value, text):
     assert stats.shown(value) == text
 
 
-def test_interval():
-    columns = list(T1_TO_T5.values())
-    first, again = (stats.interval(columns, np.random.default_rng(1)) for _ in range(2))
-    assert first == again
-    assert first[0] < 43.51 < first[1]
-    assert stats.interval([[5.0, 5.0, 5.0]], np.random.default_rng(0)) == (5.0, 5.0)
-    assert stats.interval([[1.0], [1.0, 2.0]], np.random.default_rng(0)) is None
-    assert stats.interval([], np.random.default_rng(0)) is None
-
-
 def test_filled_in_marks_only_beyond_five_percent():
     assert stats.filled_in(10, 200) <= stats.MARK < stats.filled_in(11, 200)
     assert stats.filled_in(0, 0) == 0
