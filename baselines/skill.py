@@ -1,27 +1,22 @@
-"""Measures of skill: what a seat gave away against the field that it met, and what all lost.
+"""Measures of skill: what a seat gave away against the field that it met.
 
-Ex-post regret values each move in hindsight, so that it measures luck as well as skill. These
-measures ask of whole episodes what a fixed rule would have earned in the seat's place, others and
-chance as recorded (`counterfactual`): the paired difference to a reply that was named before, and
-the gap to the best of several. A game's room says what it knows by convention, in ``theory.py``:
-
-* ``replies(game)``: names of rule players that are candidate replies, such as ``fixed:0``, and
-  first of them the solver's;
-* ``welfare(game, record)``: a `Welfare` of one step or of a stack of them;
-* ``field(game, states, moves)``: in a game of turns, what others do once a seat has left the
-  recorded path, see `counterfactual`.
+Regret in hindsight values each move after the fact, so that it measures luck as well as skill. Here
+whole episodes are played again with a fixed rule in the seat's place, chance and others as recorded
+(`counterfactual`): the paired difference to a reply that was named before, and the gap to the best
+of several (`best_reply_gap`). What a game's theory says of itself: `llm_games.baselines.deviation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games import rooms
 from llm_games.arrays import Array
-from llm_games.baselines.players import make_player
+from llm_games.baselines.players import fixed, make_player
 from llm_games.baselines.rules import RulePolicy
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.noise import Noise
@@ -31,6 +26,7 @@ from llm_games.view import Sight, View
 
 LEVEL = 0.95
 TOGETHER = 4096  # tables that are played at once
+ENDLESS = 10_000  # steps after which a game that rule players never end is left
 Field = Callable[[Any], PerPlayer]
 """What all seats would do in a state that was not recorded, ``(players, tables)``."""
 
@@ -39,14 +35,14 @@ class NoReplay(LLMGamesError):
     """A game's recorded moves do not say what others would have done after another move."""
 
 
-# -- measures on plain arrays ----------------------------------------------------------------------
+# -- the gap to the best of some replies -----------------------------------------------------------
 
 
 class BestReplyGap(NamedTuple):
     """What a seat would have gained by the best of some fixed replies, mean per episode.
 
     `gap` is the plug-in estimate, biased up, and `crossed` the cross-fitted one, biased down.
-    From `low` to `high` is an interval of the level `LEVEL`; both are None for one episode.
+    From `low` to `high` is an interval of the level `LEVEL`; these three are None for one episode.
     `best` is the place of the reply that the `gap` belongs to, None if none beats the own play.
     """
 
@@ -94,52 +90,84 @@ def best_reply_gap(gains: Array) -> BestReplyGap:
             crossed[half] = gains[half, elsewhere.argmax()]
     low = max(0.0, float(crossed.mean() - wide * crossed.std(ddof=1)))
     high = max(low, float((means + wide * gains.std(axis=0, ddof=1)).max()))
-    note = "no spread" if np.ptp(gains[:, best]) == 0 else ""
+    note = "" if np.ptp(gains[:, best]) > 0 else f"no spread in {n} runs"
     return found._replace(crossed=float(crossed.mean()), low=low, high=high, note=note)
 
 
-def exploitability(regret: PerPlayer) -> Array:
-    """Return NashConv by player: the mean over the first axis of regrets ``(players, ...)``."""
-    return np.asarray(np.asarray(regret, np.float64).mean(axis=0))
+# -- tables of rule players ------------------------------------------------------------------------
 
 
-class Welfare(NamedTuple):
-    """Sums of all payoffs of a step (or more): played, the lowest and the highest there can be.
+class Played(NamedTuple):
+    """Episodes of rule players, all tables at once.
 
-    `equilibrium` is that of the worst equilibrium known; None where none is.
+    `records` are the steps' ``Outcome.record``, tables last; a table has ended after `lengths`.
     """
 
-    played: Array
-    worst: Array
-    best: Array
-    equilibrium: Array | None = None
+    payoffs: PerPlayer
+    records: list[Mapping[str, Array]]
+    lengths: PerTable
 
 
-def efficiency(welfare: Welfare) -> Array:
-    """Return the share of what can be won, from the worst (0) to the best (1); NaN if all equal."""
-    played, worst, best = (np.asarray(x, np.float64) for x in welfare[:3])
-    room = best - worst
-    return np.divide(played - worst, room, out=np.full(room.shape, np.nan), where=room > 0)
+def rule_player(game: Rulebook, name: str) -> RulePolicy:
+    """Return a player that follows a rule; `BadParameter` if it is none, or not of this game."""
+    policy = make_player(name, game)
+    if not isinstance(policy, RulePolicy):
+        raise BadParameter(f"this needs a player that follows a rule, got {name!r}")
+    return policy
 
 
-def price_of_anarchy(welfare: Welfare) -> float | None:
-    """Return the best welfare over that of the worst equilibrium; None where it means nothing.
+def play_rules(
+    game: Rulebook,
+    names: Sequence[str],
+    seeds: Sequence[int],
+    given: Mapping[str, Any] | None = None,
+    max_steps: int | None = None,
+) -> Played:
+    """Play an episode of each seed with a rule player in each seat, as `llm_games.play` does.
 
-    That is where no equilibrium is known, or one of the two is not above 0.
+    Raises:
+        BadParameter: one is no rule player of the game, or there is not one for each seat.
     """
-    if welfare.equilibrium is None:
-        return None
-    best, worst = (float(np.sum(x)) for x in (welfare.best, welfare.equilibrium))
-    return best / worst if best > 0 and worst > 0 else None
+    if len(names) != game.players:
+        raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
+    noise = Noise(np.array(seeds, np.uint64))
+    state = game.begin(game.chance(noise, given), (len(seeds),))
+    policies = [rule_player(game, name) for name in names]
+    memories = [
+        policy.start(game, seat, noise.of("seat", seat).seed())
+        for seat, policy in enumerate(policies)
+    ]
+    payoffs, lengths = np.zeros((game.players, len(seeds))), np.zeros(len(seeds), np.int64)
+    records: list[Mapping[str, Array]] = []
+    for _ in range(max_steps or game.length() or ENDLESS):
+        if state.over.all():
+            break
+        sight, asked = Sight(game, state), game.asked(state)
+        actions = np.zeros(asked.shape, np.int64)
+        for seat in np.flatnonzero(asked.any(axis=1)):
+            move, memories[seat] = _decided(
+                policies[seat], memories[seat], sight.view(seat), asked[seat]
+            )
+            if move.ndim > 1:  # a plan, or of who votes the own vote and zeros
+                actions += np.where(asked[seat], move, 0)
+            else:
+                actions[seat] = move
+        lengths += ~state.over
+        state, outcome = game.step(state, actions)
+        payoffs += outcome.rewards
+        records.append(outcome.record)
+    return Played(payoffs, records, lengths)
+
+
+def _decided(policy: RulePolicy, memory: Any, view: View, asked: Array) -> tuple[Array, Any]:
+    """Return a seat's moves at some tables, and its memory; it decides only where it is asked."""
+    decided, after = policy.act(view, memory)
+    if view.game.turns:
+        after = after._replace(decided=memory.decided + asked.astype(np.int64))
+    return np.asarray(decided.action), after
 
 
 # -- recorded episodes, played again with other moves of one seat ----------------------------------
-
-
-def candidates(game: Rulebook) -> list[str]:
-    """Return the replies that the game's room names, the solver's first; [] if it names none."""
-    found = getattr(rooms.part(game.name, "theory"), "replies", None)
-    return [] if found is None else list(found(game))
 
 
 def can_replay(game: Rulebook) -> bool:
@@ -184,7 +212,7 @@ def counterfactual(
             f"what others would do after another move in {game.name} is not recorded; its regret "
             "in hindsight (llm_games.baselines.deviation) is by decision"
         )
-    rules = [_rule(game, name) for name in replies]
+    rules = [rule_player(game, name) for name in replies]
     own, paid = np.empty(len(seeds)), np.empty((len(replies), len(seeds)))
     size = max(1, TOGETHER // max(1, len(replies)))
     order = np.argsort(seats, kind="stable")
@@ -197,16 +225,9 @@ def counterfactual(
             given,
         )
         own[some] = tape.paid
-        if replies:
+        if rules:
             paid[:, some] = tape.again(rules)
     return own, paid
-
-
-def _rule(game: Rulebook, name: str) -> RulePolicy:
-    policy = make_player(name, game)
-    if not isinstance(policy, RulePolicy):
-        raise BadParameter(f"a reply must be a player that follows a rule, got {name!r}")
-    return policy
 
 
 class _Tape(NamedTuple):
@@ -246,53 +267,59 @@ class _Tape(NamedTuple):
         stop = np.where(over, np.iinfo(np.int64).max, lengths)
         return cls(game, seeds, seats, chance, taken, states, broke, stop, paid)
 
-    def again(self, rules: Sequence[RulePolicy]) -> Array:
+    def again(self, policies: Sequence[RulePolicy]) -> Array:
         """Return what the seat gets by each rule, ``(rules, tables)``."""
-        game, tables, many = self.game, len(self.seeds), len(rules)
+        game, tables, many = self.game, len(self.seeds), len(policies)
         columns, seats = np.arange(many * tables), np.tile(self.seats, many)
         chance = {name: np.tile(drawn, many) for name, drawn in self.chance.items()}
         state, paid = game.begin(chance, (many * tables,)), np.zeros(many * tables)
         stop, same = np.tile(self.stop, many), np.ones(many * tables, bool)
-        players = self._players(rules)
+        constant, players = self._players(policies)
         field = self._field()
-        for step in range(self._longest()):
+        for step in range(max(len(self.moves), game.length() or 0)):
             ending = state.over | (step >= stop)
             if ending.all():
                 break
             actions, recorded = self._others(state, step, many, same, field)
             sight = Sight(game, state)
+            low, high = (limit[seats, columns] for limit in sight.legal)
+            asked, moves = game.asked(state)[seats, columns], np.clip(constant, low, high)
             for place, (seat, where, policy, memory) in enumerate(players):
-                decided, memory = policy.act(_part(sight, seat, where), memory)
-                actions[seat, where] = decided.action
+                if not asked[where].any():
+                    continue
+                view = _part(sight, seat, where)
+                moves[where], memory = _decided(policy, memory, view, asked[where])
                 players[place] = (seat, where, policy, memory)
-            asked = game.asked(state)[seats, columns]
-            same &= ~asked | (actions[seats, columns] == recorded[seats, columns])
+            actions[seats, columns] = moves
+            same &= ~asked | (moves == recorded[seats, columns])
             state, outcome = game.step(state, actions)
             paid += np.where(ending, 0.0, outcome.rewards[seats, columns])
         return paid.reshape(many, tables)
 
-    def _longest(self) -> int:
-        """Return a number of steps after which every table has ended."""
-        longest = self.game.length()
-        return len(self.moves) if longest is None else max(longest, len(self.moves))
+    def _players(self, policies: Sequence[RulePolicy]) -> tuple[Array, list[Any]]:
+        """Return who plays where: moves that never change, and others by seat, with memories.
 
-    def _players(self, rules: Sequence[RulePolicy]) -> list[tuple[int, slice, RulePolicy, Any]]:
-        """Return who plays where: a seat, tables one after another, a rule and its memory."""
-        found, tables = [], len(self.seeds)
+        These are ``(seat, tables one after another, policy, memory)``.
+        """
+        tables, found = len(self.seeds), []
+        constant = np.zeros(len(policies) * tables, np.int64)
         kinds, firsts = np.unique(self.seats, return_index=True)
-        for number, policy in enumerate(rules):
+        for number, policy in enumerate(policies):
+            rule, first = policy.rule_in(self.game), number * tables
+            if isinstance(rule, partial) and rule.func is fixed:
+                constant[first : first + tables] = rule.args[0]
+                continue
             for seat, low, high in zip(kinds, firsts, [*firsts[1:], tables], strict=True):
                 noise = Noise(self.seeds[low:high]).of("seat", int(seat))
                 memory = policy.start(self.game, int(seat), noise.seed())
-                where = slice(number * tables + low, number * tables + high)
-                found.append((int(seat), where, policy, memory))
-        return found
+                found.append((int(seat), slice(first + low, first + high), policy, memory))
+        return constant, found
 
     def _field(self) -> Field | None:
         if not self.game.turns:
             return None
-        theory = rooms.part(self.game.name, "theory")
-        found: Field = theory.field(self.game, self.states, self.moves)  # type: ignore[union-attr]
+        theory: Any = rooms.part(self.game.name, "theory")
+        found: Field = theory.field(self.game, self.states, self.moves)
         return found
 
     def _others(

@@ -44,7 +44,6 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
-from llm_games.questions import NO_BID
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.seats import play_table
 
@@ -174,25 +173,15 @@ def test_money_with_decimals():
     assert curves(game, days).balance[0] == [57.5]
 
 
-def as_play(game, played):
-    """Return recorded games as theory judges them; days after all deaths have no bids, no water."""
-    shape = (game.days, game.players, len(played))
-    bids, alive = np.full(shape, NO_BID, np.int64), np.zeros(shape, np.bool_)
-    supplies = np.zeros((game.days, len(played)), np.int64)
-    for i, days in enumerate(played):
-        for number, day in enumerate(days):
-            bids[number, :, i], alive[number, :, i] = day["effective"], day["alive"]
-            supplies[number, i] = day["supply"]
-    return Play(np.array([living(days) for days in played]).T, alive, bids, supplies)
-
-
 def test_recorded_games_can_be_judged():
     game, days = half_days()
     silent = records(game, lambda state: np.full(5, -1))
-    found = as_play(game, [days, silent])
+    plays = [{name: np.stack([np.array(d[name]) for d in x], -1) for name in x[0]}
+             for x in (days, silent)]  # fmt: skip
+    found = Play.of(game, plays)
     assert found.survived.T.tolist() == [[False] * 3 + [True] * 2, [False] * 5]
     assert found.supplies[:, 0].tolist() == list(SUPPLIES)
-    assert found.supplies[4:, 1].tolist() == [0] * 16
+    assert found.supplies[4:, 1].tolist() == [15] * 16
     assert found.bids[0, :, 0].tolist() == [35, 37, 50, 60, 60]
     assert found.living[:, 0, 0].tolist() == [True] * 7 + [False] * 13
     assert efficiency(LOW, found) == pytest.approx(1 / 3, abs=0.01)

@@ -144,7 +144,7 @@ def test_where_there_is_no_correlation():
     assert spearman([1, 1, 1], [1, 2, 3]) is None
     assert spearman([1, 2, 3], [1, 1, 1]) is None
     assert spearman([], []) is None
-    assert spearman([1, 2], [2, 1]) == (-1, None, 2)
+    assert spearman([1, 2], [2, 1])[:3] == (-1, None, 2)
     with pytest.raises(BadParameter, match="got 1 and 2 values"):
         spearman([1], [1, 2])
 
@@ -316,7 +316,7 @@ def test_money():
     a, b = standings([ONE])
     assert (a.profit.mean, a.won.mean, a.left.mean, a.accepted.mean) == (8, 1, 88, 4)
     assert (b.profit.mean, b.won.mean, b.left.mean, b.accepted.mean) == (45, 2, 25, 5)
-    assert (a.price_ratio, b.price_ratio.mean) == ((1.2, None, 1), pytest.approx(1.35))
+    assert (a.price_ratio[:3], b.price_ratio.mean) == ((1.2, None, 1), pytest.approx(1.35))
     assert budget_curve([ONE], "a") == [100, 88, 88, 88]
     assert budget_curve([ONE], "b") == [100, 100, 40, 25]
     assert (a.own.value, a.others.value, a.bids.value) == (None, None, None)

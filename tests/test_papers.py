@@ -1,5 +1,8 @@
 """The experiments of the papers: every file can be planned, and played offline."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
 
+ROOT = Path(__file__).parents[1]
 FILES = sorted(f"{f.parent.name.replace('_', '-')}/{f.stem}" for f in PAPERS.glob("*/*.toml"))
 GAMMA = [name for name in FILES if name.startswith("gamma-bench/")]
 
@@ -115,3 +119,12 @@ def test_every_room_hands_over_a_paper():
     scored = [paper.scoring for paper in papers() if paper.scoring]
     assert [scoring.games for scoring in scored] == [GAMES]
     assert editions() == ("corrected", "published", "v4", "v2")
+
+
+def test_the_docs_name_every_experiment():
+    text = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    groups = {name.partition("/")[0] for name in FILES}
+    named = set(re.findall(rf"`((?:{'|'.join(groups)})(?:/\w+)?)`", text))
+    whole = {name if "/" in name else f"{name}/vanilla" for name in named}
+    assert whole == set(FILES)
+    assert "(docs/papers.md)" in (ROOT / "README.md").read_text("utf-8")

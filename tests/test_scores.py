@@ -356,7 +356,7 @@ def test_overall_of_incomplete_tables():
     uneven = scores.overall({**T1_TO_T5, "pirate_game": [70.0]})
     assert uneven.std is None
     assert uneven.runs == 1
-    assert stats.cell([3.0]) == (3.0, None, 1)
+    assert stats.cell([3.0]) == (3.0, None, 1, None)
 
 
 @pytest.mark.parametrize(

@@ -46,26 +46,13 @@ def test_gap_of_one_episode_has_no_interval():
 
 
 def test_gap_without_spread_says_so():
-    assert skill.best_reply_gap([[1.0], [1.0]]).note == "no spread"
+    assert skill.best_reply_gap([[1.0], [1.0]]).note == "no spread in 2 runs"
 
 
 @pytest.mark.parametrize("gains", [[], [[]], [1.0, 2.0], [[float("nan")]]])
 def test_gap_refuses(gains):
     with pytest.raises(BadParameter, match=r"\(episodes, replies\)"):
         skill.best_reply_gap(gains)
-
-
-def test_efficiency_and_price_of_anarchy():
-    welfare = skill.Welfare(np.array([30.0, 5, 7]), np.array([10, 5, 7]), np.array([50, 15, 7]), 10)
-    assert skill.efficiency(welfare).tolist()[:2] == [0.5, 0.0]
-    assert np.isnan(skill.efficiency(welfare)[2])
-    assert skill.price_of_anarchy(welfare) == pytest.approx(7.2)
-    assert skill.price_of_anarchy(welfare._replace(equilibrium=None)) is None
-    assert skill.price_of_anarchy(welfare._replace(equilibrium=0)) is None
-
-
-def test_exploitability_is_nash_conv_by_player():
-    assert skill.exploitability([[1.0, 0], [2, 0], [3, 3]]).tolist() == [2.0, 1.0]
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])
@@ -173,6 +160,17 @@ def test_bidders_go_as_far_as_they_were_seen_to_go():
     assert paid[1].tolist() == [0.0]
     # Seat 1 gave 100 for the vase, so that it falls at 110; the lamp at its start price.
     assert paid[0, 0] in (90.0 + 100.0, 100.0 + 100.0)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_many_tables_are_played_as_one_is(name):
+    game = rulebook(name)
+    names = [["random", "rational", "cooperative"][seat % 3] for seat in range(game.players)]
+    played = skill.play_rules(game, names, [3, 5])
+    for table, seed in enumerate([3, 5]):
+        alone = lg.play(game, [lg.player(player) for player in names], seed=seed)
+        assert played.lengths[table] == alone.length
+        assert played.payoffs[:, table].tolist() == alone.payoffs.tolist()
 
 
 @pytest.mark.parametrize("name", sorted(set(ROOMS) - set(REPLAYED)))

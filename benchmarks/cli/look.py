@@ -23,13 +23,15 @@ def report(
         bool, Option("--compare", help="compare two runs, episode by episode")
     ] = False,
     scoring: Scoring = None,
+    baselines: common.Baselines = True,
     open_it: common.OpenIt = False,
 ) -> None:
     """Write one HTML page with scores, plots and replies of one run or several.
 
     Beside it: its figures as SVG and PNG, and its numbers as CSV.
     """
-    raise Exit(common.write_report(db, out, open_it, scoring=scoring, comparing=comparing)[1])
+    how = {"scoring": scoring, "comparing": comparing, "baselines": baselines}
+    raise Exit(common.write_report(db, out, open_it, **how)[1])
 
 
 def compare(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.deviation import claimed
 from llm_games.baselines.players import players_for
 from llm_games.benchmarks.runs import plan  # noqa: F401 - brings a kind of player
 from llm_games.benchmarks.runs.grid import Grid, columns
@@ -34,13 +35,19 @@ def about(found: type[Rulebook], version: str) -> dict[str, Any]:
         **{"name": found.name, "title": found.title, "source": found.source},
         "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
         "seats": rulebook(found.name).seats_differ,
-        "players": players_for(found.name) | SERVED,
+        "players": _players(found.name) | SERVED,
         "parameters": [
             {"name": f.name, "default": str(f.default), "meaning": meaning}
             for f, meaning in zip(fields, meanings, strict=True)
         ],
         "sample": _sample(rulebook(found.name), version),
     }
+
+
+def _players(game: str) -> dict[str, str]:
+    """Return the players with a line on each; on the rational one, what it is in this game."""
+    known, claim = players_for(game), claimed(rulebook(game))
+    return known | {"rational": claim} if claim and "rational" in known else known
 
 
 def _sample(rules: Rulebook, version: str) -> dict[str, str]:

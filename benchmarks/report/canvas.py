@@ -182,11 +182,13 @@ def band(table: Array) -> tuple[Array, Array]:
 
 def points(table: Array) -> list[Cell | None]:
     """Return what `mean_line` draws in numbers, point by point; None where no run is."""
-    found = zip(means(table), *band(table), np.isfinite(table).sum(axis=0), strict=True)
-    return [
-        Cell(mean, None, n, Interval(low, high, "Student t", n) if n > 1 else None) if n else None
-        for mean, low, high, n in (map(np.ndarray.item, map(np.asarray, one)) for one in found)
-    ]
+    found, counts = [], np.isfinite(table).sum(axis=0)
+    for mean, low, high, n in zip(means(table), *band(table), counts, strict=True):
+        interval = Interval(float(low), float(high), "Student t", int(n)) if n > 1 else None
+        if interval and low == high:
+            interval = Interval(*interval[:2], "none", int(n), f"no spread in {n} runs")
+        found.append(Cell(float(mean), None, int(n), interval) if n else None)
+    return found
 
 
 def banded(many: int, kind: str = "run") -> str:

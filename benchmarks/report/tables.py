@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from llm_games.benchmarks.runs.paper import (
 )
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
+from llm_games.benchmarks.runs.references import Reference
 from llm_games.benchmarks.runs.stats import MARK, Cell, estimated, filled_in, mean_of
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
@@ -33,8 +34,15 @@ BREAKS = {
 """How a completion can be useless, and the column's name."""
 
 
-def score_grid(run: Run, scored: Collection[str], total: Cell | None) -> Grid:
+def score_grid(
+    run: Run,
+    scored: Collection[str],
+    total: Cell | None,
+    references: Mapping[str, Sequence[Reference]],
+) -> Grid:
     """Return a row for each game of a run, and one for `total`, its Overall, if it has one.
+
+    Below a game stand its `references`, by label.
 
     `scored` are the labels of those games that can have a score; what other papers' games are
     judged by has a column of its own.
@@ -64,6 +72,25 @@ def score_grid(run: Run, scored: Collection[str], total: Cell | None) -> Grid:
             mean_of(known(found["regret"])),
         ]
         rows.append(row)
+        for reference in references.get(game.label, ()):
+            judged = (
+                {measure.name: estimated(reference.measured, measure.ends(game.rules))}
+                if measure
+                else {}
+            )
+            rows.append(
+                [
+                    Label(
+                        f"{game.label}, {reference.player}", f"reference {reference.claim}".strip()
+                    ),
+                    f"{reference.n} offline",
+                    *([estimated(reference.scores, SCORED), None] if scored else []),
+                    *(judged.get(name) for name in others),
+                    None,
+                    mean_of(reference.payoffs),
+                    mean_of(reference.regret),
+                ]
+            )
     foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
     return Grid(heads, rows, name="means", foot=foot, strong=[score, *others])
 

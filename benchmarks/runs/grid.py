@@ -142,7 +142,7 @@ class Grid:
         alone = len(columns) == 1
         usual = [k if alone else f"{k} ({', '.join(names)})" for k, names in columns.items()]
         parts = [*usual, *(f"{letter}: {kind}" for kind, letter in self._letters.items())]
-        return f"95 % intervals of means: {'; '.join(parts)}." if parts else ""
+        return f"95 % intervals: {'; '.join(parts)}." if parts else ""
 
     @property
     def head(self) -> int:
@@ -240,11 +240,21 @@ def _digits(form: str) -> int | None:
     return int(form[:-1].partition(".")[2]) if form.endswith("f") else None
 
 
+def _ends(interval: Interval, form: str) -> str:
+    """Write the ends of an interval as its mean is written."""
+    if interval.method == "none":
+        return "no spread"
+    if form.endswith("%"):
+        low, high = (format(end, form) for end in interval[:2])
+        return f"{low} to {high}"
+    return interval.ends(_digits(form) or 0)
+
+
 def _rests_on(interval: Interval) -> str:
     """Return the method of an interval, of how many runs it is, and what is to be known of it."""
     if interval.method == "none":
         return interval.note
-    note = f" ({interval.note})" if interval.note else ""
+    note = f", {interval.note}" if interval.note else ""
     return f"{interval.method}, n = {interval.n}{note}"
 
 

@@ -24,6 +24,8 @@ from llm_games.baselines.deviation import (
     Steps,
     Welfare,
     constants,
+    draws,
+    flat,
 )
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
@@ -255,6 +257,41 @@ def deviation(game: Any, record: Steps) -> Measured:
     share = far / (contest.players * (limit - contest.low))
     defined = (far >= 0) & legal.all(axis=0)
     return lost + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)
+
+
+def gain_on_copies(numbers: Array, contest: Contest, most: int = 201) -> float:
+    """Return what a best reply gains in prizes if all others draw from these numbers ``(n,)``.
+
+    Of wide ranges the replies tried are best ones to `most` of the profiles, and the own numbers.
+    """
+    others, chances = draws(numbers, contest.players - 1)
+    kinds, counts = np.unique(numbers, return_counts=True)
+    tried = np.arange(contest.low, contest.high + 1) if contest.high - contest.low < most else None
+    if tried is None:
+        some = others[:, :: -(-others.shape[1] // most)]
+        seat = best_response(np.concatenate([some[:1], some]), contest)[0][0]
+        tried = np.unique(np.concatenate([kinds, seat]))
+    paid = np.empty(len(tried))
+    for i, number in enumerate(tried):
+        profile = np.concatenate([np.full((1, others.shape[1]), number), others])
+        paid[i] = contest.pay(winners(profile, contest))[0] @ chances
+    own = paid[np.searchsorted(tried, kinds)] @ counts / len(numbers)
+    return float(max(paid.max() - own, 0.0))
+
+
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on copies of each seat's own legal numbers.
+
+    NaN where it made no legal one, or tables differ in the largest.
+    """
+    contest, found = Contest.of(game), np.full(game.players, np.nan)
+    if game.max_draw is None:
+        for seat, (own, ok) in enumerate(
+            zip(flat(steps["actions"]), flat(steps["legal"]), strict=True)
+        ):
+            if ok.any():
+                found[seat] = gain_on_copies(own[ok], contest)
+    return found * float(game.prize)
 
 
 def rational(game: Any) -> Claim:

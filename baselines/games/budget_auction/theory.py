@@ -31,15 +31,53 @@ def private_bid(game: Any, values: Array) -> Array:
     """Return equilibrium bids, valuations being known to be normal, cut at 0 and most assets."""
     if game.sigma == 0:
         return values
-    assets = game.assets if isinstance(game.assets, int) else max(game.assets)
-    return np.interp(values, *_private_bids(game.players, game.mu, game.sigma, assets))
+    grid, _, bids = _private(game)
+    return np.interp(values, grid, bids)
+
+
+def _private(game: Any) -> tuple[Array, Array, Array]:
+    """Return valuations, their distribution function, and first-price bids."""
+    return _private_bids(game.players, game.mu, game.sigma, max(game.of_each("assets")))
 
 
 @lru_cache(maxsize=8)
-def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array]:
+def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array, Array]:
     grid = np.linspace(0, most, 4001)
     law = np.array([erf((v - mu) / (sqrt(2) * sigma)) for v in grid.tolist()])
-    return grid, iid_bid(grid, (law - law[0]) / (law[-1] - law[0]), players)
+    law = (law - law[0]) / (law[-1] - law[0])
+    return grid, law, iid_bid(grid, law, players)
+
+
+def interim(game: Any, record: Steps) -> Array:
+    """Return what bids lose on average against equilibrium bids of the values one cannot see.
+
+    The law of valuations is the one that they are drawn by, taken for continuous. A broken rule
+    costs its fee, and the best bid's gain where it takes no part.
+    """
+    bids, values, assets = (record[k] / game.unit for k in ("actions", "valuations", "assets"))
+    part = record["legal"] | ((game.rule_breaker == "include") & (record["actions"] >= 0))
+    if game.sigma == 0:  # all bid the same value, and nobody gains anything
+        wins, gain = (bids >= values) * 1.0, (game.price == "first") * np.minimum(values - bids, 0)
+        best = np.zeros(gain.shape)
+    else:
+        wins, gain = _prospects(game, bids, values)
+        wanted = private_bid(game, values) if game.price == "first" else values
+        best = _prospects(game, np.minimum(wanted, assets), values)[1]
+    fee = float(game.entrance_fee) * ~record["legal"] * (1 - part * wins)
+    return np.maximum(best - gain * part + fee, 0)
+
+
+def _prospects(game: Any, bids: Array, values: Array) -> tuple[Array, Array]:
+    """Return the chance that a bid wins against equilibrium bids, and its mean gain."""
+    grid, law, shaded = _private(game)
+    if game.price == "first":
+        wins = np.interp(bids, shaded, law) ** (game.players - 1)
+        return wins, (values - bids) * wins
+    highest = law ** (game.players - 1)  # of the rivals, by parts
+    area = np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
+    wins = np.interp(bids, grid, highest)
+    inside = np.minimum(bids, grid[-1])
+    return wins, (values - inside) * wins + np.interp(inside, grid, area)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
@@ -71,11 +109,12 @@ def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     if game.price == "second":
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
-    law = "the symmetric Bayes-Nash bid of independent normal valuations of a known law"
+    told = "are told" if game.tell_prior else "are not told"
+    law = f"the Bayes-Nash bid of normal valuations, whose law it assumes and bidders {told}"
     if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
-        return Claim("heuristic", f"bids {law}, though valuations are given or assets differ")
+        return Claim("heuristic", f"bids {law}; but valuations are given, or assets differ")
     if game.value_rounding == "truncate" and game.sigma:
-        return Claim("best known", f"bids {law}, whole valuations being taken for continuous ones")
+        return Claim("best known", f"bids {law}; whole valuations are taken for continuous")
     return Claim("equilibrium", f"bids {law}")
 
 

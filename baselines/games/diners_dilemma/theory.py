@@ -75,7 +75,7 @@ def rational(game: Any) -> Claim:
 
 def replies(game: Any) -> list[str]:
     """Return the two dishes."""
-    return ["fixed:cheap", "fixed:costly"]
+    return ["rational", "fixed:cheap", "fixed:costly"]
 
 
 def welfare(game: Any, steps: Steps) -> Welfare:

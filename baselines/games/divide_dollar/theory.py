@@ -61,7 +61,7 @@ def deviation(game: Any, record: Steps) -> Measured:
     return regret(bids, golds), distance(bids, golds) / (game.players * golds)
 
 
-def own_exploitability(bids: Array, players: int, golds: int) -> float:
+def gain_on_copies(bids: Array, players: int, golds: int) -> float:
     """Return what a best reply gains if all others draw their bids from these ``(n,)``.
 
     A best bid is what some sum of theirs leaves.
@@ -77,7 +77,7 @@ def own_exploitability(bids: Array, players: int, golds: int) -> float:
 def exploitability(game: Any, steps: Steps) -> Array:
     """Return what a best reply gains on copies of each seat's own frequencies."""
     bids = flat(steps["actions"])
-    return np.array([own_exploitability(own, game.players, game.golds) for own in bids])
+    return np.array([gain_on_copies(own, game.players, game.golds) for own in bids])
 
 
 def rational(game: Any) -> Claim:

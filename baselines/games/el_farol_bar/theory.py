@@ -102,7 +102,7 @@ def deviation(game: Any, record: Steps) -> Measured:
     return regret(going, bar), distance(going, bar) / bar.players
 
 
-def own_exploitability(q: float, bar: Bar) -> float:
+def gain_on_copies(q: float, bar: Bar) -> float:
     """Return what a best reply gains a round if all go with probability `q`."""
     go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
     return max(go, bar.home) - (q * go + (1 - q) * bar.home)
@@ -111,7 +111,7 @@ def own_exploitability(q: float, bar: Bar) -> float:
 def exploitability(game: Any, steps: Steps) -> Array:
     """Return what a best reply gains on copies of each seat's own frequencies."""
     bar, often = Bar.of(game), flat(steps["actions"]).mean(axis=1)
-    return np.array([own_exploitability(float(q), bar) for q in often])
+    return np.array([gain_on_copies(float(q), bar) for q in often])
 
 
 def rational(game: Any) -> Claim:
@@ -123,7 +123,7 @@ def rational(game: Any) -> Claim:
 
 def replies(game: Any) -> list[str]:
     """Return the two decisions, and those that go by turns or by the last round."""
-    return ["fixed:go", "fixed:stay", "rational", "best_response", "cooperative"]
+    return ["rational", "best_response", "fixed:go", "fixed:stay", "cooperative"]
 
 
 def welfare(game: Any, steps: Steps) -> Welfare:

@@ -8,6 +8,7 @@ the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction T
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,55 @@ def deviation(game: Any, record: Steps) -> Measured:
     return lost * record["closed"], np.full(np.shape(record["closed"]), np.nan)
 
 
+def interim(game: Any, record: Steps) -> PerPlayer:
+    """Return what replies lose on average if rivals with private values stay in up to these.
+
+    Each item counts for itself. A reply is followed by staying in up to the value; the highest
+    rival value is at least the highest bid so far. NaN where values are common knowledge but for a
+    markup, or given, or items are pursued.
+    """
+    floor, value, replies = record["floor"], record["value"], record["actions"]
+    found = np.zeros(replies.shape)
+    for seat, objective in enumerate(game.objectives):
+        if game.values != "private" or game.private_values or objective != "profit":
+            found[seat] = np.nan
+            continue
+        so_far = np.where(floor > record["start"], floor - record["increment"], -1)
+        gain = _stay(game, seat, value[seat], np.maximum(replies[seat], 0), so_far)
+        best = np.where(floor <= value[seat], _stay(game, seat, value[seat], floor, so_far), 0)
+        lost = np.maximum(np.maximum(best, 0) - np.where(replies[seat] < 0, 0, gain), 0)
+        found[seat] = np.where(record["asked"][seat], lost, 0)
+    return found
+
+
+def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Array:
+    """Return the mean gain of a bid, and of staying in up to the value if it is beaten."""
+    rivals = tuple(np.delete(game.purses, seat).tolist())
+    grid, highest, area = _rivals(rivals, game.value_mean, game.value_sd)
+    below, at_bid = (np.interp(x, grid, area) for x in (value, bid))
+    known = np.where(so_far < 0, 0, np.interp(so_far, grid, highest))  # the chance of less is gone
+    above = (value - bid) * (np.interp(bid, grid, highest) - known)
+    gain = np.where(bid < value, below - at_bid - (value - bid) * known, above)
+    return np.divide(gain, 1 - known, out=np.zeros(np.shape(gain)), where=known < 1 - 1e-12)
+
+
+@lru_cache(maxsize=64)
+def _rivals(purses: tuple[int, ...], mean: int, sd: int) -> tuple[Array, Array, Array]:
+    """Return money, the law of the highest of rivals' values, and its integral up to there.
+
+    Values are normal from 1 to a purse, taken for continuous.
+    """
+    from scipy.special import ndtr
+
+    grid = np.linspace(0, max(purses, default=1), 4001)
+    highest = np.ones(len(grid))
+    for most in purses:
+        ends = np.append(grid.clip(1, max(most, 1)), (1, max(most, 1)))
+        law = ndtr((ends - mean) / max(sd, 1e-9))
+        highest *= (law[:-2] - law[-2]) / (law[-1] - law[-2])
+    return grid, highest, np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
+
+
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     if game.values == "private" and len(game.catalogue) == 1:
@@ -89,14 +139,16 @@ def rational(game: Any) -> Claim:
     return Claim(
         "heuristic",
         "bids while the item beats what the money could buy later, at prices that the money in the "
-        "room suggests; budgets leave the equilibrium price open",
+        "room suggests; budgets leave the equilibrium price open"
+        + "; estimates count as the last announced values tell"
+        * (game.values == "common"),
     )
 
 
 def replies(game: Any) -> list[str]:
     """Return all rules that mind values or money, AucArena's rule bidder, and nobody."""
     rules = [f"rule:{most}" for most in range(1, 10)]
-    return ["mc", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
+    return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
 
 
 def welfare(game: Any, steps: Steps) -> Welfare:
@@ -106,7 +158,6 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
     best = (values.max(axis=0) * closed).sum(axis=-1)
     return Welfare(total, 0, best, np.nan, np.nan)
-
 
 
 def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:

@@ -39,6 +39,11 @@ class SymmetricBids:
         place = np.asarray(chance) * self.bids.shape[1]
         return self.bids[self._row(values), place.astype(np.int64)]
 
+    def nearest_bid(self, values: Array, bids: Array) -> Array:
+        """Return the closest bids to these from the lowest to the highest of the strategy."""
+        row = self._row(values)
+        return np.clip(bids, self.bids[row, 0], self.bids[row, -1])
+
     def mean_bid(self, values: Array) -> Array:
         return self.bids.mean(axis=1)[self._row(values)]
 
@@ -146,17 +151,12 @@ def _work(players: int, low: int, high: int, interval: int) -> int:
 
 @lru_cache(maxsize=32)
 def symmetric_bids(players: int, low: int, high: int, interval: int) -> SymmetricBids:
-    """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk.
-
-    Grids too large for that get the bids of independent values, see `solvable`.
-    """
+    """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk."""
     values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
     key, work = "-".join(map(str, case)), _work(*case)
     table = json.loads(TABLE.read_text())
     if key in table:
         bids = np.array(table[key], np.int64)
-    elif work > MOST_WORK:
-        bids = np.repeat(uniform_bid(values, players, low)[:, None], QUANTILES, axis=1)
     else:
         turns = min(max(600_000_000 // work, 200), 3000)
         bids = remember(f"first-price-1-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
@@ -173,8 +173,8 @@ def solvable(game: Any) -> bool:
 
 
 def equilibrium(game: Any) -> SymmetricBids | None:
-    """Return the first-price equilibrium of a game's draw of valuations; None if they are given."""
-    return symmetric_bids(*_case(game)) if game.valuations is None else None
+    """Return the first-price equilibrium of a game's draw of valuations; None if not `solvable`."""
+    return symmetric_bids(*_case(game)) if solvable(game) else None
 
 
 @lru_cache(maxsize=32)
@@ -186,6 +186,18 @@ def _truthful(players: int, low: int, high: int, interval: int) -> SymmetricBids
 def truthful(game: Any) -> SymmetricBids:
     """Return the second-price equilibrium: everybody bids its valuation."""
     return _truthful(*_case(game))
+
+
+def shading(game: Any, parts: Array) -> SymmetricBids:
+    """Return the strategy of bidding these parts of the valuation, as far as that is on the grid.
+
+    They are rounded down, as in ``shade:0.9``.
+    """
+    players, low, high, interval = _case(game)
+    values, marks = np.arange(low, high + 1, interval), (np.arange(QUANTILES) + 0.5) / QUANTILES
+    share = np.quantile(parts, marks, method="inverted_cdf")
+    bids = np.floor(values[:, None] * share + 1e-9).astype(np.int64)  # .07 * 100 is 7
+    return SymmetricBids(players, values, np.clip(bids, 0, values[-1]), game.price)
 
 
 def main() -> None:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
 from llm_games.baselines.games.sealed_bid_auction.first_price import (
     equilibrium,
+    shading,
     solvable,
     truthful,
     uniform_bid,
@@ -60,8 +61,15 @@ def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
     return np.abs(np.asarray(bids) - reference).sum(axis=0)
 
 
+def nearest_bids(game: Any, values: Array, bids: Array) -> Array:
+    """Return the closest to some bids that equilibrium play, often mixed, makes of the values."""
+    if game.price == "first" and (found := equilibrium(game)):
+        return found.nearest_bid(values, bids)
+    return equilibrium_bids(game, values)
+
+
 def equilibrium_bids(game: Any, values: Array) -> Array:
-    """Return the mean equilibrium bids of these valuations; as if independent where given."""
+    """Return the mean equilibrium bids of these valuations; as if independent where unsolved."""
     if game.price == "second":
         return values
     if found := equilibrium(game):
@@ -72,17 +80,18 @@ def equilibrium_bids(game: Any, values: Array) -> Array:
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round."""
     bids, values = record["actions"], record["valuations"]
-    far = distance(bids, equilibrium_bids(game, values)) / (game.players * game.valuation_max)
+    far = distance(bids, nearest_bids(game, values, bids)) / (game.players * game.valuation_max)
     return regret(values, bids, game.price), far
 
 
 def interim(game: Any, record: Steps) -> PerPlayer:
     """Return what bids lose on average against equilibrium bids of the values one cannot see."""
     values, bids = record["valuations"], record["actions"]
+    if not solvable(game):
+        return independent_regret(values, bids, game)
     found = equilibrium(game) if game.price == "first" else truthful(game)
-    if found and solvable(game):
-        return found.interim_regret(values, bids)
-    return independent_regret(values, bids, game)
+    assert found is not None
+    return found.interim_regret(values, bids)
 
 
 def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlayer:
@@ -104,21 +113,33 @@ def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlay
     return np.maximum(first(low + (values - low) * (n - 1) / n) - first(bids), 0)
 
 
+def exploitability(game: Any, steps: Steps) -> Array:
+    """Return what a best reply gains on copies of each seat, who shade values as it does.
+
+    By `QUANTILES` of the bids as parts of their valuations; NaN where the law of valuations is
+    unknown or too large.
+    """
+    values, bids = flat(steps["valuations"]), flat(steps["actions"])
+    found = np.full(game.players, np.nan)
+    if solvable(game):
+        for seat in range(game.players):
+            known = values[seat] > 0
+            if known.any():
+                parts = bids[seat, known] / values[seat, known]
+                found[seat] = shading(game, parts).nash_conv() / game.players
+    return found
+
+
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     if game.price == "second":
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
     if solvable(game):
-        return Claim(
-            "best known",
-            "bids by an approximate symmetric Bayes-Nash equilibrium, found by fictitious play, "
-            "which assumes that the law of valuations is known",
-        )
-    return Claim(
-        "heuristic",
-        "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium where these are "
-        "independent, uniform and of a known law",
-    )
+        told = "are told" if game.tell_prior else "are not told"
+        said = "bids by an approximate Bayes-Nash equilibrium, found by fictitious play; it assumes"
+        return Claim("best known", f"{said} the law of valuations, which bidders {told}")
+    said = "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of"
+    return Claim("heuristic", f"{said} independent uniform valuations, whose law it assumes")
 
 
 def replies(game: Any) -> list[str]:

@@ -37,6 +37,11 @@ def survivors(episode: RecordedEpisode) -> float:
     return float(sum(living(episode.records)))
 
 
+def ends(game: WaterAllocation) -> tuple[float, float]:
+    """Return the least and the highest number of survivors."""
+    return 0.0, float(game.players)
+
+
 def supply_ratio(game: WaterAllocation, alive: Sequence[bool]) -> Fraction | None:
     """RSR: the mean supply to the daily need of the living; None if nobody lives."""
     pairs = zip(alive, game.requirements.tolist(), strict=True)

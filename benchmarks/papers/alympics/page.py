@@ -18,6 +18,8 @@ from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats import intervals
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
 
@@ -51,6 +53,27 @@ class Setting:
         """What the paper prints for the same rules."""
         setting = alympics.setting_of(self.rules)
         return None if setting is None else alympics.published("exact")[setting - 1]
+
+    @cached_property
+    def survival(self) -> list[Cell]:
+        """The share of its games that each resident survives; the games are independent."""
+        n = self.found.games
+        wins = np.sum([one.alive for one in self.done], axis=0).tolist()
+        return [Cell(won / n, None, n, intervals.share(won, n)) for won in wins]
+
+    @cached_property
+    def survivors(self) -> Cell:
+        """The mean number of survivors, from one number for each game."""
+        numbers = [float(sum(one.alive)) for one in self.done]
+        found = mean_of(numbers, alympics.ends(self.rules), intervals.SEATED)
+        assert found is not None
+        return found
+
+    @cached_property
+    def ratio_end(self) -> Cell | None:
+        """The mean RSR after the games that somebody survives."""
+        ratios = (alympics.supply_ratio(self.rules, one.alive) for one in self.done)
+        return mean_of([float(ratio) for ratio in ratios if ratio is not None])
 
     def stack(self, key: str, seat: int) -> Array:
         """Return a resident's curves, float64 ``(games, days)``, NaN where there is none."""
@@ -101,7 +124,9 @@ TABLE2 = (
     "without games that nobody survives (counted last). Price: lowest bid that was served, "
     "median over the games of each day, mean over the days, in dollars. Published: ten games "
     "of GPT-4 players with the same rules, with misprints put right where the table's own "
-    "entries prove them (arXiv 2311.03220, Table 2 and Figure 4)."
+    "entries prove them (arXiv 2311.03220, Table 2 and Figure 4). Games are the units: seats of "
+    "one game live and die together, so that the number of survivors has an interval from "
+    f"{intervals.SEATED} games on; the price, a mean of medians over the games, has none."
 )
 LIVES = (
     "Means over the finished games: days completed alive, days with water, dollars spent on it, "
@@ -145,8 +170,8 @@ def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Va
     """Yield the rows of each setting of the paper, the published one last."""
     for paper, group in groupby(settings, lambda one: one.paper):
         for one in group:
-            found, own = one.found, dict(zip(dict(one.cast), one.found.survival, strict=True))
-            ends = (found.survivors, found.ratio_start, found.ratio_end, found.mean_median)
+            found, own = one.found, dict(zip(dict(one.cast), one.survival, strict=True))
+            ends = (one.survivors, found.ratio_start, one.ratio_end, found.mean_median)
             yield [one.label, OWN, found.games, *map(own.get, names), *ends, found.left_out]
         if paper:
             rates, games = map(paper.survival.get, names), len(paper.ratio_end)
@@ -158,10 +183,12 @@ def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Va
 def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield what each resident came to: shares and means over its games."""
     for one in settings:
+        days = (0.0, float(one.rules.days))
+        ends = Ending(days, days, None, None, days)
         for seat, (resident, player) in enumerate(one.cast):
-            ends = [endings[seat] for endings in one.endings]
-            means = np.mean(ends, axis=0).tolist()
-            yield [one.label, resident, player, len(ends), one.found.survival[seat], *means]
+            lives = zip(*(endings[seat] for endings in one.endings), strict=True)
+            means = [mean_of(values, end) for values, end in zip(lives, ends, strict=True)]
+            yield [one.label, resident, player, len(one.endings), one.survival[seat], *means]
 
 
 def _each_day(settings: Sequence[Setting]) -> Iterator[list[Value]]:
@@ -169,11 +196,10 @@ def _each_day(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     for one in settings:
         for seat, (resident, player) in enumerate(one.cast):
             bids, hp, balance = (one.stack(key, seat) for key in ("bids", "hp", "balance"))
-            means = (canvas.moments(table)[0].tolist() for table in (bids, hp, balance))
+            means = map(canvas.points, (bids, hp, balance))
             alive = np.isfinite(hp).sum(axis=0).tolist()
             for day, (games, *values) in enumerate(zip(alive, *means, strict=True), start=1):
-                known = (None if np.isnan(value) else value for value in values)
-                yield [one.label, day, resident, player, games, *known]
+                yield [one.label, day, resident, player, games, *values]
 
 
 def _each_price(settings: Sequence[Setting]) -> Iterator[list[Value]]:
@@ -188,15 +214,19 @@ def _each_price(settings: Sequence[Setting]) -> Iterator[list[Value]]:
 
 
 def _survivors_of_all(axes: Axes, settings: Sequence[Setting]) -> str:
-    own = [one.found.survivors for one in settings]
-    axes.plot(own, range(len(own)), "o", color=BLUE, ms=7, label="this run")
+    own = [one.survivors for one in settings]
+    axes.plot([c.mean for c in own], range(len(own)), "o", color=BLUE, ms=7, label="this run")
+    canvas.across(axes, range(len(own)), own, BLUE)
     printed = [(one.paper.survivors, row) for row, one in enumerate(settings) if one.paper]
     if printed:
         axes.plot(*zip(*printed, strict=True), "D", color=ORANGE, mfc="none", ms=8, label="GPT-4")
     axes.set_xlabel("survivors of a game, mean")
     axes.set_xlim(-0.15, max(one.rules.players for one in settings) + 0.15)
     canvas.down(axes, [one.label for one in settings])
-    return "Mean number of residents who are alive after the last day; GPT-4: as published."
+    return (
+        "Mean number of residents who are alive after the last day, with its 95 % interval"
+        f"{canvas.resting(own)}; GPT-4: as published."
+    )
 
 
 def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
@@ -207,6 +237,8 @@ def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
         pairs += [(paper.mean_ratio_start, paper.mean_ratio_end)] if paper else []
         for (start, end), (_, colour, mark, shift) in zip(pairs, looks, strict=False):
             at = row + shift
+            if shift < 0:
+                canvas.across(axes, [at - 0.06], [one.ratio_end], colour)
             if end is not None:
                 axes.plot([start, end], [at, at], color=colour, linewidth=1.6)
                 axes.plot(end, at, mark, color=colour, ms=6)
@@ -217,8 +249,10 @@ def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
     axes.axvline(1, color=canvas.INK, linestyle=":", linewidth=1)
     canvas.down(axes, [one.label for one in settings])
     return (
-        "From the start (bar) to the end (mark): the mean supply to the daily need of the living. "
-        "From 1 on (dotted) there is water for all who are left. GPT-4: as published."
+        "From the start (bar) to the end (mark): the mean supply to the daily need of the living; "
+        "above it, thin, the 95 % interval of the end"
+        f"{canvas.resting([one.ratio_end for one in settings])}. From 1 on (dotted) there is water "
+        "for all who are left. GPT-4: as published."
     )
 
 
@@ -246,7 +280,9 @@ def _survival(axes: Axes, one: Setting) -> str:
     paper, names = one.paper, one.residents(13)
     at = np.arange(len(names))
     axes.bar(at, one.found.survival, color=BLUE, width=0.55, label="this run")
+    canvas.upright(axes, at, one.survival)
     sentence = f"Share of the {one.found.games} games that each resident survived"
+    sentence += f", with its 95 % interval{canvas.resting(one.survival)}" * (one.found.games > 1)
     if paper:
         rates = list(paper.survival.values())
         axes.plot(at, rates, "D", color=ORANGE, mew=1.8, ms=8, label="GPT-4, published")
@@ -306,27 +342,37 @@ def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
     for seat, (colour, mark) in enumerate(canvas.looks(len(names))):
         table = one.stack(key, seat)
         days = np.arange(1, table.shape[1] + 1)
-        means = canvas.moments(table)[0]
-        axes.plot(days, means, color=colour, marker=mark, ms=4.5, label=names[seat])
+        canvas.mean_line(axes, days, table, colour, marker=mark, ms=4.5, label=names[seat])
         axes.plot(days, table[shown].T, color=colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
     axes.set(ylabel=what, ylim=(0, None))
     many = f"mean over the {len(one.curves)} games" if len(one.curves) > 1 else "of the game"
     left = ", bids above the balance included" if key == "bids" else ""
     single = canvas.single(len(one.curves), "game")
-    return f"Each resident, {many} in which it is alive on that day{left}; thin: {single}."
+    return (
+        f"Each resident, {many} in which it is alive on that day{left}; thin: {single}{_band(one)}."
+    )
+
+
+def _band(one: Setting) -> str:
+    """Explain the bands, whose games are those in which somebody lives on that day."""
+    many = len(one.curves)
+    return f"; {canvas.banded(many, 'game')}, fewer where some are over" if many > 1 else ""
 
 
 def _scarcity(axes: Axes, one: Setting) -> str:
     ratios = one.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
     axes.plot(days, ratios[canvas.some(len(ratios))].T, color=BLUE, linewidth=0.6, alpha=0.35)
-    axes.plot(days, canvas.moments(ratios)[0], "o-", color=BLUE, ms=4.5, label="mean")
+    canvas.mean_line(axes, days, ratios, BLUE, marker="o", ms=4.5, label="mean")
     line(axes, 1, "water for all who live", canvas.INK, ":")
     canvas.over_rounds(axes, "day")
     axes.set(ylabel="RSR after the day", ylim=(0, None))
     single = canvas.single(len(ratios), "game")
-    return f"Mean supply to the daily need of the living; thin: {single}, until nobody lives."
+    return (
+        f"Mean supply to the daily need of the living; thin: {single}, until nobody lives"
+        f"{_band(one)}."
+    )
 
 
 ABOUT = (
@@ -341,6 +387,11 @@ PAPER = Paper(
     read,
     rate=rate,
     measure=Measure(
-        "survivors", "residents who are alive after the last day", "higher", alympics.survivors
+        "survivors",
+        "residents who are alive after the last day",
+        "higher",
+        alympics.survivors,
+        ends=alympics.ends,
+        least=intervals.SEATED,
     ),
 )

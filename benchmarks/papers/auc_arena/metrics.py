@@ -8,7 +8,7 @@ does not define, such as the rate of no replies at all, is None.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from statistics import fmean
@@ -18,7 +18,8 @@ from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.rows import AttemptRow, NoteRow
-from llm_games.benchmarks.runs.stats import Cell, cell
+from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
 
@@ -217,20 +218,32 @@ def follows(
 ) -> Correlation | None:
     """Return how a player's priorities correlate with what it did, over all items it ever met.
 
-    None without a plan, or where either side is constant.
+    Its interval is of the mean of the auctions' own correlations, as items of one auction are not
+    independent, from `intervals.RANKED` auctions on. None without a plan, or where either side is
+    constant.
 
     Raises:
         UnknownName: it is none of `PLANS` or `STATISTICS`.
     """
     _check("plan", plan, PLANS)
     _check("statistic", statistic, STATISTICS)
-    pairs = [
-        (priority, lot.bids[seat] if statistic == "engagement" else lot.winner == seat)
-        for auction, seat in seats_of(auctions, player)
-        for lot in auction.lots
-        if (priority := auction.bidders[seat].priority(lot, plan)) is not None
+    pairs: list[list[tuple[int, int]]] = [
+        [
+            (priority, lot.bids[seat] if statistic == "engagement" else lot.winner == seat)
+            for _, seat in seats_of([auction], player)
+            for lot in auction.lots
+            if (priority := auction.bidders[seat].priority(lot, plan)) is not None
+        ]
+        for auction in auctions
     ]
-    return spearman([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    found, *each = (
+        spearman([priority for priority, _ in some], [did for _, did in some])
+        for some in ([pair for own in pairs for pair in own], *pairs)
+    )
+    known = [one.rho for one in each if one]
+    if found is None or len(known) < intervals.RANKED:
+        return found
+    return found._replace(interval=intervals.score(known, -1, 1))
 
 
 def replans(bidders: Sequence[Bidder]) -> tuple[int, int]:
@@ -270,10 +283,21 @@ def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[
 
 def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
     """Return a player's mean money before the first item and after each place in the order."""
-    curves = [auction.money(seat) for auction, seat in seats_of(auctions, player)]
+    return [fmean(column) for column in zip(*budget_curves(auctions, player), strict=True)]
+
+
+def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]:
+    """Return the same of each auction that it was in, mean over its seats there.
+
+    There is a `BadParameter` for auctions of different numbers of items.
+    """
+    curves = []
+    for auction in auctions:
+        own = [auction.money(seat) for _, seat in seats_of([auction], player)]
+        curves += [[fmean(column) for column in zip(*own, strict=True)]] if own else []
     if len({len(curve) for curve in curves}) > 1:
         raise BadParameter("a budget curve needs auctions of equally many items")
-    return [fmean(column) for column in zip(*curves, strict=True)]
+    return curves
 
 
 def prices(auctions: Sequence[Auction]) -> dict[str, list[int]]:
@@ -335,7 +359,9 @@ class Standing(NamedTuple):
     bids that were no legal JSON, unreadable updates of beliefs, plans of which no reply could be
     used; per auction profit, items won, money at the end and bids accepted, withdrawals not
     counted; price to start price of the items won. `correlations` are by plan and statistic, see
-    `follows`; `changed` and `replanned`: `replans`.
+    `follows`; `changed` and `replanned`: `replans`. The auctions are the units of all intervals;
+    `shares` has those of failures, of fields mentioned and of changed replans: of the mean of the
+    auctions' own shares, beside the share of all of them together.
     """
 
     player: str
@@ -357,6 +383,7 @@ class Standing(NamedTuple):
     price_ratio: Cell | None
     changed: int
     replanned: int
+    shares: Mapping[str, Cell | None]
 
 
 def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[Standing]:
@@ -369,33 +396,73 @@ def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[St
 
 
 def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Standing:
-    taken = list(seats_of(auctions, player))
-    bidders = [auction.bidders[seat] for auction, seat in taken]
-    beliefs = [belief for bidder in bidders for belief in bidder.beliefs]
-    won = [lot for auction, seat in taken for lot in auction.lots if lot.winner == seat]
-    ratios = [lot.price / lot.start for lot in won if lot.start]
-    changed, replanned = replans(bidders)
+    taken = [own for auction in auctions if (own := list(seats_of([auction], player)))]
+    sat = [[auction.bidders[seat] for auction, seat in own] for own in taken]
+    bidders = [bidder for own in sat for bidder in own]
+
+    def mean(of: Callable[[Auction, int], float]) -> Cell:
+        found = estimated([fmean(of(*one) for one in own) for own in taken])
+        assert found is not None
+        return found
+
+    def believed(bidders: Sequence[Bidder]) -> list[BeliefNote]:
+        return [belief for bidder in bidders for belief in bidder.beliefs]
+
+    def replanned(bidders: Sequence[Bidder]) -> Coverage:
+        return Coverage(*replans(bidders))
+
+    kinds: dict[str, Callable[[Sequence[Bidder]], Rate | Coverage]] = {
+        "bids": bid_failures,
+        "own": lambda some: belief_failures(believed(some), "own", definition),
+        "others": lambda some: belief_failures(believed(some), "others", definition),
+        "own_named": lambda some: belief_coverage(believed(some), "own"),
+        "others_named": lambda some: belief_coverage(believed(some), "others"),
+        "changed": replanned,
+    }
+    whole: dict[str, Any] = {name: of(bidders) for name, of in kinds.items()}
+    changed = whole.pop("changed")
     return Standing(
         player=player,
         strategy=bidders[0].strategy,
-        seats=len(taken),
-        bids=bid_failures(bidders),
-        own=belief_failures(beliefs, "own", definition),
-        others=belief_failures(beliefs, "others", definition),
-        own_named=belief_coverage(beliefs, "own"),
-        others_named=belief_coverage(beliefs, "others"),
+        seats=len(bidders),
+        **whole,
         bad_format=sum(bidder.failed.get("format", 0) for bidder in bidders),
-        bad_beliefs=sum(belief.unreadable for belief in beliefs),
+        bad_beliefs=sum(belief.unreadable for belief in believed(bidders)),
         bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
         correlations={key: follows(auctions, player, *key) for key in product(PLANS, STATISTICS)},
-        profit=cell([bidder.profit for bidder in bidders]),
-        won=cell([bidder.won for bidder in bidders]),
-        left=cell([auction.money(seat)[-1] for auction, seat in taken]),
-        accepted=cell([sum(lot.bids[seat] for lot in a.lots) for a, seat in taken]),
-        price_ratio=cell(ratios) if ratios else None,
-        changed=changed,
-        replanned=replanned,
+        profit=mean(lambda auction, seat: auction.bidders[seat].profit),
+        won=mean(lambda auction, seat: auction.bidders[seat].won),
+        left=mean(lambda auction, seat: auction.money(seat)[-1]),
+        accepted=mean(lambda auction, seat: sum(lot.bids[seat] for lot in auction.lots)),
+        price_ratio=_price_ratio(taken),
+        changed=changed.mentioned,
+        replanned=changed.known,
+        shares={
+            name: _share([of(own).value for own in sat], of(bidders).value)
+            for name, of in kinds.items()
+        },
     )
+
+
+def _share(each: Sequence[float | None], whole: float | None) -> Cell | None:
+    """Return a share of all auctions, with the interval of the mean of the auctions' own shares."""
+    found = estimated([value for value in each if value is not None], (0, 1))
+    return None if whole is None or found is None else found._replace(mean=whole, std=None)
+
+
+def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> Cell | None:
+    """Return the mean of price to start price over items won, its interval over auctions."""
+    ratios = [
+        [
+            lot.price / lot.start
+            for auction, seat in own
+            for lot in auction.lots
+            if lot.winner == seat and lot.start
+        ]
+        for own in taken
+    ]
+    found = estimated([fmean(some) for some in ratios if some])
+    return found and found._replace(mean=fmean(ratio for some in ratios for ratio in some))
 
 
 # -- recorded runs ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,11 @@ from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Starred, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.reader import Game, Player, Run
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.stats.intervals import RANKED
+from llm_games.benchmarks.stats.ratings import Ranked, Ratings, plackett_luce
+from llm_games.errors import BadParameter
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.rulebook import Array
 
@@ -31,7 +36,8 @@ SURE = 0.001
 class Sold(NamedTuple):
     """Finished auctions of a run by label, and each player's results by label and over all.
 
-    `series`: labels of auctions in a row that have ranks; `looks`: a player's colour and marker.
+    `series`: labels of auctions in a row that have ranks; `looks`: a player's colour and marker;
+    `reference`: whom others are rated against, a rational player, another rule, or the first.
     """
 
     auctions: dict[str, list[Auction]]
@@ -39,6 +45,7 @@ class Sold(NamedTuple):
     looks: dict[str, tuple[str, str]]
     found: dict[str, dict[str, Standing]]
     overall: dict[str, Standing]
+    reference: str
 
 
 def owns(game: Game) -> bool:
@@ -62,7 +69,13 @@ def read(run: Run) -> Sold:
 
     overall = standings([one for some in auctions.values() for one in some])
     found = {label: standings(some) for label, some in auctions.items()}
-    return Sold(auctions, series, looks, found, overall)
+    order = sorted(names, key=lambda name: _rank(run.players[name]))
+    return Sold(auctions, series, looks, found, overall, order[0] if order else "")
+
+
+def _rank(player: Player) -> tuple[bool, bool]:
+    """Return a key that has the players first to whom others are best compared."""
+    return player.kind != "rational", player.language_model
 
 
 # -- result tables ---------------------------------------------------------------------------------
@@ -86,16 +99,31 @@ BIDDERS = (
     "is never wrong: mentioned is the share of the fields known (one's own money, everybody's "
     "profit and items) that the checked replies have. A plan is lost if no reply could be used; "
     "replans: share that changes a priority. Profit, items, money left and accepted bids: mean of "
-    "an auction."
+    "an auction. Auctions are the units of all intervals; those of shares are of the mean of the "
+    "auctions' own shares, those of prices of the auctions' own means."
 )
 SPEARMAN = (
     "Spearman's rank correlation of priorities with accepted bids on an item and with items won, "
     "over all items of all auctions, of the plan before the auction and of the one in force when "
-    f"an item is called; *: p < {SURE}. Published: arXiv 2310.05746, Table 1."
+    f"an item is called; *: p < {SURE}, which takes all items as independent, as the paper does. "
+    f"From {RANKED} auctions on the mean of their own correlations has an interval. Published: "
+    "arXiv 2310.05746, Table 1."
+)
+RATING = columns("game, player, against", "auctions", "d") | {
+    "rating": ".2f",
+    "adjusted": "",
+    "tied": ".0%",
+}
+RATED = (
+    "How far a player stands above {}, by profit: the difference of their skills in the "
+    "Plackett-Luce model of all auctions of a label at once (odds of finishing above it are e to "
+    "that power), with Wald's interval; equal profits share a place. Adjusted: for what a seat is "
+    "worth, which can be told where players change seats."
 )
 SKILLS = (
-    "TrueSkill by profit over the auctions of a label in their order, from 25 and 25/3: the mean "
-    "and the variance of the belief on a player's skill."
+    "The paper's own rating: TrueSkill by profit over the auctions of a label in their order, from "
+    "25 and 25/3, as the mean and the variance of the belief on a player's skill. It depends on "
+    "the order of the auctions, and its σ is no interval."
 )
 
 
@@ -107,11 +135,13 @@ def sections(sold: Sold) -> list[Section]:
     table1 = columns("player, source, strategy") | dict.fromkeys(FOLLOWS, ".4f")
     follow = [*_correlations(found)]
     skills = [*_skills(sold)]
+    rated, against = [*_ratings(sold)], RATED.format(sold.reference)
     skill = columns("game, player", "auctions, mu, variance")
     correlation = columns("player, plan, statistic, rho, p, items")
     grids = [
         Grid(BIDDER, [*_bidders(sold)], "Bidders", "auc_arena_bidders", BIDDERS),
         Grid(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
+        *([Grid(RATING, rated, "Ratings", "auc_arena_ratings", against)] if rated else []),
         *([Grid(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
         Grid(correlation, [*_follows(found)], name="auc_arena_correlations"),
         Grid(columns("game, player, items, money"), [*_left(sold)], name="auc_arena_money"),
@@ -133,13 +163,16 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
         for found in standings.values():
             yield [
                 *(label, found.player, found.strategy or "–", found.seats),
-                *(found.bids.value, found.own.value, found.others.value),
-                *(found.own_named.value, found.others_named.value),
+                *map(found.shares.get, ("bids", "own", "others", "own_named", "others_named")),
                 *(found.bad_format, found.bad_beliefs, found.bad_plans),
-                found.changed / found.replanned if found.replanned else None,
-                *(found.profit.mean, found.won.mean, found.left.mean, found.accepted.mean),
-                found.price_ratio and found.price_ratio.mean,
+                found.shares["changed"],
+                *map(_mean, (found.profit, found.won, found.left, found.accepted)),
+                _mean(found.price_ratio),
             ]
+
+
+def _mean(found: Cell | None) -> Cell | None:
+    return found and found._replace(std=None)
 
 
 def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:
@@ -151,17 +184,22 @@ def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:
         yield [model, PUBLISHED, "–", *(row.spearman for row in rows)]
 
 
-def _starred(found: Correlation | None) -> float | None:
+def _starred(found: Correlation | None) -> Cell | None:
     if found is None:
         return None
-    return Starred(found.rho) if found.p is not None and found.p < SURE else found.rho
+    sure = found.p is not None and found.p < SURE
+    return _cell(found)._replace(mean=Starred(found.rho) if sure else found.rho)
+
+
+def _cell(found: Correlation) -> Cell:
+    return Cell(found.rho, None, found.interval.n if found.interval else 0, found.interval)
 
 
 def _follows(found: Sequence[Standing]) -> Iterator[list[Value]]:
     for standing in found:
         for (plan, statistic), cell in standing.correlations.items():
             if cell:
-                yield [standing.player, plan, NAMES[statistic], cell.rho, cell.p, cell.size]
+                yield [standing.player, plan, NAMES[statistic], _cell(cell), cell.p, cell.size]
 
 
 def _alone(auctions: Sequence[Auction]) -> bool:
@@ -176,11 +214,35 @@ def _skills(sold: Sold) -> Iterator[list[Value]]:
                 yield [label, player, len(auctions), mu, sigma**2]
 
 
+def _ratings(sold: Sold) -> Iterator[list[Value]]:
+    """Yield how far each player of a label stands above the reference, or else the first."""
+    for label, auctions in sold.auctions.items():
+        games = [([b.name for b in a.bidders], [b.profit for b in a.bidders]) for a in auctions]
+        fit, adjusted = _fitted(games)
+        if fit is None or len(fit.names) < 2:
+            continue
+        reference = sold.reference if sold.reference in fit.names else fit.names[0]
+        order = sorted(fit.names, key=lambda name: -fit.difference(name, reference)[0])
+        for name in order:
+            mean, interval = fit.difference(name, reference)
+            above = None if name == reference else Cell(mean, None, len(games), interval)
+            yield [label, name, reference, len(games), above, adjusted, fit.tied]
+
+
+def _fitted(games: Sequence[Ranked]) -> tuple[Ratings | None, str]:
+    """Return ratings, adjusted for seats if they can be told from players; None if none can."""
+    for seats in (True, False):
+        with suppress(BadParameter):
+            return plackett_luce(games, seats), "yes" if seats else "no"
+    return None, "no"
+
+
 def _left(sold: Sold) -> Iterator[list[Value]]:
     """Yield each player's mean money after so many items of the order of sale."""
     for label, auctions in sold.auctions.items():
         for player in sold.found[label]:
-            for items, money in enumerate(auc_arena.budget_curve(auctions, player)):
+            curves = np.array(auc_arena.budget_curves(auctions, player), np.float64)
+            for items, money in enumerate(canvas.points(curves)):
                 yield [label, player, items, money]
 
 
@@ -206,28 +268,35 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
         at, face = np.arange(len(found)) + below, "none" if hatch else colour
         widths = [rate.value or 0.0 for rate, _ in pairs]
         axes.barh(at, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
-        for place, width, (rate, named) in zip(at, widths, pairs, strict=True):
+        key = {"bids": "bids", "beliefs on itself": "own"}.get(name, "others")
+        cells = [one.shares[key] for one in found]
+        canvas.across(axes, at, cells, canvas.INK)
+        for place, width, cell, (rate, named) in zip(at, widths, cells, pairs, strict=True):
             share = "" if named is None else f" {named:.0%}"
+            width = max(width, cell.interval.high) if cell and cell.interval else width
             axes.text(width, place, share if any(rate) else " –", va="center", fontsize=9)
+    resting = canvas.resting(s.shares[k] for s in found for k in ("bids", "own", "others"))
     canvas.down(axes, [standing.player for standing in found])
     axes.set(xlabel="corrected failure rate", xlim=(0, 1.08 * axes.get_xlim()[1]))
     return (
         "How often bids are refused, and beliefs on itself and on others wrong, over all auctions; "
         "a dash: it has none of these. Beside the bar of a belief: the share of the known fields "
-        "that it mentions, as the rate is of those alone."
+        "that it mentions, as the rate is of those alone. Lines: 95 % intervals over auctions"
+        f"{resting}."
     )
 
 
 def _profits(axes: Axes, sold: Sold) -> str:
-    def profit(found: Standing | None) -> tuple[float, float] | None:
-        return (found.profit.mean, found.profit.error or 0.0) if found else None
+    def profit(found: Standing | None) -> Cell | None:
+        return found.profit if found else None
 
     rows = sold.found.values()
     series = {name: [profit(row.get(name)) for row in rows] for name in sold.looks}
+    resting = canvas.resting(cell for cells in series.values() for cell in cells)
     canvas.dots(axes, list(sold.auctions), series)
     canvas.zero(axes)
     axes.set_xlabel("profit of an auction")
-    return "Mean profit of an auction, ± 1 standard error over auctions."
+    return f"Mean profit of an auction, with its 95 % interval over auctions{resting}."
 
 
 def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
@@ -263,11 +332,15 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
 def _money(axes: Axes, sold: Sold, label: str) -> str:
     auctions = sold.auctions[label]
     for name in sold.found[label]:
-        curve, (colour, mark) = auc_arena.budget_curve(auctions, name), sold.looks[name]
-        axes.plot(range(len(curve)), curve, color=colour, marker=mark, ms=5, label=name[:24])
+        curves, (colour, mark) = auc_arena.budget_curves(auctions, name), sold.looks[name]
+        table = np.array(curves, np.float64)
+        items = range(table.shape[1])
+        canvas.mean_line(axes, items, table, colour, marker=mark, ms=5, label=name[:24])
     canvas.over_rounds(axes, "items sold")
     axes.set(ylim=(0, None), ylabel="money left, mean")
-    return f"Money left after each item in the order of sale, mean over {len(auctions)} auctions."
+    many = len(auctions)
+    over = f"mean over {many} auctions; {canvas.banded(many, 'auction')}" if many > 1 else "of one"
+    return f"Money left after each item in the order of sale, {over}."
 
 
 def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
@@ -350,5 +423,6 @@ PAPER = Paper(
         "lower",
         auc_arena.failure_rate,
         ".3f",
+        lambda rules: (0.0, 1.0),
     ),
 )

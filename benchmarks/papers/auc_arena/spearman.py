@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
@@ -16,12 +17,14 @@ from llm_games.rulebook import Array
 class Correlation(NamedTuple):
     """Spearman's rho of so many pairs; `p` is two-sided, by Student's t distribution.
 
-    It has ``size - 2`` degrees of freedom; of two pairs, which leave none, `p` is None.
+    It has ``size - 2`` degrees of freedom; of two pairs, which leave none, `p` is None. It takes
+    all pairs as independent; `interval` does not, if it is over episodes.
     """
 
     rho: float
     p: float | None
     size: int
+    interval: Interval | None = None
 
 
 def average_ranks(values: Sequence[float]) -> Array:

@@ -9,9 +9,11 @@ valuation as far as its assets go. What the paper leaves undefined is None here,
 
 from __future__ import annotations
 
+import math
 import statistics
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -21,9 +23,10 @@ import numpy as np
 
 from llm_games.benchmarks.runs.paper import Record, printed
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
+from llm_games.rulebook import Array
 
 MEASURES = ("scaled", "ratio", "absolute")
 """Deviation in the beauty contest: ``scaled``, the distance from the equilibrium number as a share
@@ -149,6 +152,8 @@ class Standing(NamedTuple):
     Payoff, payoff less that in equilibrium, and ratios (equations 1 and 4) are means over the runs
     of a session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which
     they are defined. `left_out`: runs without a deviation. The rest counts runs, all or such.
+    Sessions are the units of all intervals; `shown` has those of deviation, misbid and the share of
+    runs ``won``, of the sessions' own means, beside the mean over all runs.
     """
 
     player: str
@@ -163,6 +168,7 @@ class Standing(NamedTuple):
     won: int
     bad_format: int
     bad_range: int
+    shown: Mapping[str, Cell | None]
 
     @property
     def winning_rate(self) -> float:
@@ -197,11 +203,14 @@ class Results:
 
     def __init__(self, measure: str = "scaled") -> None:
         self.measure = measure
+        self.ends: tuple[float, float] | None = None  # between which deviations lie
         self.sums: dict[str, _Sums] = {}
         self.places: dict[str | None, list[_Mean]] = {None: []}
+        self.tracks: dict[str, list[array[float]]] = {}
 
     def add(self, session: RecordedEpisode) -> Results:
         """Add one session."""
+        self.ends = ends(session.rules) if self.measure == "scaled" else None
         runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
         for seat, name in enumerate(session.seats):
             seats.setdefault(name, []).append(seat)
@@ -209,6 +218,9 @@ class Results:
             own = [run[seat] for run in runs for seat in taken]
             if own:
                 self.sums.setdefault(str(player), _Sums()).add(own)
+                track = (_Mean(run[seat].place for seat in taken).known() for run in runs)
+                floats = array("d", (math.nan if place is None else place for place in track))
+                self.tracks.setdefault(str(player), []).append(floats)
         everybody: dict[str | None, list[int]] = {None: [*range(len(session.seats))]}
         for player, taken in (seats | everybody).items():
             places = self.places.setdefault(player, [])
@@ -219,7 +231,7 @@ class Results:
 
     def standings(self) -> list[Standing]:
         """Return the results of every player, in the order in which they first appeared."""
-        return [sums.standing(name) for name, sums in self.sums.items()]
+        return [sums.standing(name, self.ends) for name, sums in self.sums.items()]
 
     def path(self, player: str | None = None) -> list[float | None]:
         """Return the mean normalised action of each run over sessions, of one player or of all.
@@ -227,6 +239,17 @@ class Results:
         None where nobody acted legally.
         """
         return [mean.known() for mean in self.places.get(player, [])]
+
+    def track(self, player: str) -> Array:
+        """Return a player's mean normalised action in each run of each of its sessions.
+
+        They are float64 ``(sessions, runs)``, NaN where none of its seats acted legally.
+        """
+        rows = self.tracks.get(player, [])
+        table = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
+        for to, row in zip(table, rows, strict=True):
+            to[: len(row)] = row
+        return table
 
 
 class _Sums:
@@ -237,6 +260,8 @@ class _Sums:
         self.broke = Counter[str]()
         self.deviation, self.misbid = _Mean(), _Mean()
         self.means: dict[str, list[Fraction]] = {name: [] for name in OVER_SESSIONS}
+        kinds = ("deviation", "misbid", "won", "broke")
+        self.each: dict[str, array[float]] = {name: array("d") for name in kinds}
 
     def add(self, session: Sequence[PlayerRun]) -> None:
         """Add the runs of one session."""
@@ -249,19 +274,35 @@ class _Sums:
         for name, means in self.means.items():
             mean = _Mean(getattr(run, name) for run in session).exact()
             means += [] if mean is None else [mean]
+        for name, each in self.each.items():
+            values = (getattr(run, name) for run in session)
+            kinds = (value if name in ("deviation", "misbid") else bool(value) for value in values)
+            found = _Mean(None if kind is None else Fraction(kind) for kind in kinds).known()
+            each.extend([] if found is None else [found])
 
-    def standing(self, player: str) -> Standing:
-        """Return the results."""
+    def shown(self, name: str, mean: float | None, ends: tuple[float, float] | None) -> Cell | None:
+        """Return a mean over all runs with the interval of the mean of the sessions' own."""
+        found = estimated(self.each[name], ends)
+        return None if mean is None or found is None else found._replace(mean=mean, std=None)
+
+    def standing(self, player: str, ends: tuple[float, float] | None = None) -> Standing:
+        """Return the results; deviations lie between `ends`."""
+        deviation, misbid, share = self.deviation.known(), self.misbid.known(), (0.0, 1.0)
         return Standing(
             player,
             self.runs,
             **{name: _over(means) for name, means in self.means.items()},
-            deviation=self.deviation.known(),
+            deviation=deviation,
             left_out=self.left_out,
-            misbid=self.misbid.known(),
+            misbid=misbid,
             won=self.won,
             bad_format=self.broke["format"],
             bad_range=self.broke["range"],
+            shown={
+                "deviation": self.shown("deviation", deviation, ends),
+                "misbid": self.shown("misbid", misbid, None),
+                "won": self.shown("won", self.won / self.runs, share),
+            },
         )
 
 
@@ -271,8 +312,13 @@ OVER_SESSIONS = ("payoff", "advantage", "ratio", "asset_ratio")
 
 def _over(means: Sequence[Fraction]) -> Any:
     std = float(statistics.stdev(means)) if len(means) > 1 else None
-    mean = _Mean(means).known()
-    return None if mean is None else Cell(mean, std, len(means))
+    mean, found = _Mean(means).known(), estimated([float(value) for value in means])
+    return None if mean is None or found is None else found._replace(mean=mean, std=std)
+
+
+def ends(game: Any) -> tuple[float, float] | None:
+    """Return the least and the highest deviation of a game, None without bounds."""
+    return (0.0, 1.0) if is_contest(game) else None
 
 
 def results(game: Game) -> Results:
@@ -344,10 +390,11 @@ class BreakRow(NamedTuple):
     broken_runs: int
     bad_format: int
     bad_range: int
+    shown: Cell | None = None
 
     @property
     def percent(self) -> float:
-        """Return the rule breaks in percent of the runs."""
+        """Return the rule breaks in percent of the runs; `shown` has the interval as well."""
         return 100 * self.broken_runs / self.runs
 
 
@@ -361,8 +408,11 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         for player, sums in kinds[kind].sums.items() if kind in kinds else ():
             broken = sums.broke["format"], sums.broke["range"]
+            percent = 100 * sum(broken) / sums.runs
+            found = estimated([100 * share for share in sums.each["broke"]], (0, 100))
+            shown = found and found._replace(mean=percent, std=None)
             game, history = kind
-            rows.append(BreakRow(game, history, player, sums.runs, sum(broken), *broken))
+            rows.append(BreakRow(game, history, player, sums.runs, sum(broken), *broken, shown))
     return rows
 
 

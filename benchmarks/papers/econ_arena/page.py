@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
+from llm_games.benchmarks.papers.econ_arena import pooled
 from llm_games.benchmarks.papers.econ_arena.metrics import Standing, results, standings
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,12 +59,13 @@ PAYOFFS = (
     "equilibrium; 1 is as in equilibrium. Published: Table 1, five models in one room, over the "
     "first 20, 60 and all 100 sessions, so that only a senior room is comparable; in equilibrium "
     "each has a fifth of the prize. The unit of its auctions is not stated and fits no definition: "
-    "do not compare them."
+    "do not compare them. Sessions are the units of the intervals."
 )
 BROKEN = (
     "Share of the runs in which a player broke a rule, without and with past runs shown; at the "
     "right, for this run, over all games: no number could be read (format), or an illegal one "
-    "(range). Published: Table 2, nine models in one room, 150 runs of each game without and 180 "
+    "(range). Intervals are of the sessions' own shares; breaks by kind, over all games, have "
+    "none. Published: Table 2, nine models in one room, 150 runs of each game without and 180 "
     "with history."
 )
 DISTANCES = (
@@ -69,8 +73,10 @@ DISTANCES = (
     "(the published ratio is not defined at 0), in the auction |final assets / those in "
     "equilibrium - 1|; mean over all legal actions, the others are left out. Misbid: |bid - value| "
     "/ value. Convergence run: the first from which on the path stays within 0.05 of the goal; "
-    "rate: share of the distance lost in a run, on geometric average."
+    "rate: share of the distance lost in a run, on geometric average. Intervals "
+    "are of the sessions' own means; what is read off the mean path has none."
 )
+SEVERAL = "bands: 95 % intervals of the means at each point (Student t over each line's sessions)"
 WHO = "game, room, history, player"
 PAYOFF = columns(
     f"{WHO}, source",
@@ -97,30 +103,37 @@ def sections(run: Run) -> list[Section]:
     played = {(game.label, room(run, game), history(game)): game for game in games}
     breaks, distances = [*_breaks(games)], [*_distances(played)]
     path = columns(f"{WHO}, run of session, action, goal")
+    pools = pooled.pools([(_title(game), room(run, game), game) for game in games])
     grids = [
         Grid(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
+        *([pooled.grid(pools)] if pools else []),
         Grid(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
         Grid(DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES),
         Grid(path, [*_places(played)], name="econ_arena_paths"),
     ]
-    return [Section(PAPER.title, ABOUT, grids, [*_figures(run, games, breaks)])]
+    sketches = [*pooled.sketches(pools), *_figures(run, games, breaks)]
+    return [Section(PAPER.title, ABOUT, grids, sketches)]
 
 
 def _payoffs(played: Played) -> Iterator[list[Value]]:
     for who, game in played.items():
         sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
-        first = [{s.player: s.payoff.mean for s in standings(some)} for some in sessions]
+        first = [{s.player: _mean(s.payoff) for s in standings(some)} for some in sessions]
         for found in results(game).standings():
             yield [
                 *(*who, found.player, OWN, len(game.done)),
                 *(means.get(found.player) for means in first),
-                *(found.payoff.mean, found.payoff.error, found.ratio and found.ratio.mean),
-                *(found.asset_ratio and found.asset_ratio.mean, found.winning_rate),
+                *(_mean(found.payoff), found.payoff.error, _mean(found.ratio)),
+                *(_mean(found.asset_ratio), found.shown["won"]),
             ]
     rows = {(r.game, r.model, r.sessions): r.payoff for r in econ_arena.published_payoffs()}
     for name, model in dict.fromkeys((name, model) for name, model, _ in rows):
         means = [rows[name, model, count] for count in (*FIRST, 100)]
         yield [TITLES[name], "senior", "0", model, PUBLISHED, 100, *means, *[None] * 4]
+
+
+def _mean(found: Cell | None) -> Cell | None:
+    return found and found._replace(std=None)
 
 
 def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
@@ -136,8 +149,8 @@ def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
         yield [model, PUBLISHED, sum(row.runs for row in cells), *_shares(cells), None, None]
 
 
-def _shares(rows: Sequence[Any]) -> list[float | None]:
-    shares = {(row.game, row.history): row.percent for row in rows}
+def _shares(rows: Sequence[Any]) -> list[Cell | float | None]:
+    shares = {(row.game, row.history): getattr(row, "shown", row.percent) for row in rows}
     return [shares.get(key) for key in product(TITLES, (False, True))]
 
 
@@ -148,8 +161,8 @@ def _distances(played: Played) -> Iterator[list[Value]]:
         for found in results(game).standings():
             path = results(game).path(found.player)
             yield [
-                *(*who, found.player, found.deviation, found.left_out, found.misbid),
-                found.advantage and found.advantage.mean,
+                *(*who, found.player, found.shown["deviation"], found.left_out),
+                *(found.shown["misbid"], _mean(found.advantage)),
                 econ_arena.convergence_run(path, goal) if len(path) > 1 else None,
                 econ_arena.convergence_rate(path, goal),
             ]
@@ -159,7 +172,7 @@ def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
     for who, game in played.items():
         for name in game.players:
-            for k, place in enumerate(results(game).path(name), start=1):
+            for k, place in enumerate(canvas.points(results(game).track(name)), start=1):
                 yield [*who, name, k, place, econ_arena.goal(game.rules)]
 
 
@@ -183,25 +196,28 @@ def _players(games: Sequence[Game]) -> list[str]:
 
 
 def _dots(
-    axes: Axes, games: Sequence[Game], value: Callable[[Standing], tuple[float, float] | None]
-) -> dict[str, float]:
-    """Draw a value of each player in each game; return how far below a row's middle they are."""
+    axes: Axes, games: Sequence[Game], value: Callable[[Standing], Cell | None], less: float = 0
+) -> tuple[dict[str, float], str]:
+    """Draw a value of each player in each game.
+
+    Returned is how far below a row's middle they are, and what their intervals rest on.
+    """
     found = [{s.player: value(s) for s in results(game).standings()} for game in games]
     series = {name: [row.get(name) for row in found] for name in _players(games)}
-    shifts = canvas.dots(axes, [game.label for game in games], series)
+    shifts = canvas.dots(axes, [game.label for game in games], series, less)
     canvas.zero(axes)
-    return shifts
+    return shifts, canvas.resting(cell for cells in series.values() for cell in cells)
 
 
 def _payoff(axes: Axes, games: Sequence[Game]) -> str:
-    def value(found: Standing) -> tuple[float, float]:
-        cell, less = (found.asset_ratio, 1) if found.asset_ratio else (found.payoff, 0)
-        return cell.mean - less, cell.error or 0.0
-
-    shifts = _dots(axes, games, value)
     if not econ_arena.is_contest(games[0].rules):
+        _, resting = _dots(axes, games, lambda found: found.asset_ratio, 1)
         axes.set_xlabel("gain as a share of the assets")
-        return "Mean gain of a run as a share of the assets, ± 1 standard error over sessions."
+        return (
+            "Mean gain of a run as a share of the assets, with its 95 % interval over sessions"
+            f"{resting}."
+        )
+    shifts, resting = _dots(axes, games, lambda found: found.payoff)
     for row, game in enumerate(games):
         for found in results(game).standings():
             if found.advantage:
@@ -209,15 +225,18 @@ def _payoff(axes: Axes, games: Sequence[Game]) -> str:
                 axes.plot(stable, row + shifts[found.player], "|", color=canvas.INK, ms=9)
     axes.set_xlabel("share of the prize")
     return (
-        "Mean share of the prize in a run, ± 1 standard error over sessions; black ticks: in "
-        "equilibrium."
+        f"Mean share of the prize in a run, with its 95 % interval over sessions{resting}; black "
+        "ticks: in equilibrium."
     )
 
 
 def _deviation(axes: Axes, games: Sequence[Game]) -> str:
-    _dots(axes, games, lambda s: None if s.deviation is None else (s.deviation, 0.0))
+    _, resting = _dots(axes, games, lambda found: found.shown["deviation"])
     axes.set_xlabel("deviation d")
-    return "Mean distance from equilibrium over all legal actions; 0: as in equilibrium."
+    return (
+        "Mean distance from equilibrium over all legal actions, with the 95 % interval of the "
+        f"sessions' means{resting}; 0: as in equilibrium."
+    )
 
 
 def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
@@ -226,7 +245,11 @@ def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     series = dict(zip(SHOWN, looks, strict=True))
     canvas.beside_published(axes, rows, series, filled=lambda column: column % 2 == 0)
     axes.set(xlim=(-3, 103), xlabel="% of the runs")
-    return "Share of the runs in which a player broke a rule; below the line as published."
+    own = (cell for row in rows for cell in row if isinstance(cell, Cell))
+    return (
+        "Share of the runs in which a player broke a rule, with its 95 % interval over sessions"
+        f"{canvas.resting(own)}; below the line as published."
+    )
 
 
 def _levels(games: Sequence[Game]) -> dict[str, list[Game]]:
@@ -247,13 +270,15 @@ def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
     curves = []
     for game in games:
         tried = [name for name in game.players if run.players[name].kind != "rational"]
-        paths = [results(game).path(name) for name in tried or game.players]
+        tracks = [results(game).track(name) for name in tried or game.players]
         shown = {"0": "none", "all": "all"}.get(history(game), f"last {history(game)}")
-        curves.append((shown, np.nanmean(canvas.padded(paths), axis=0)))
+        curves.append((shown, np.ma.masked_invalid(tracks).mean(axis=0).filled(np.nan)))
     _curves(axes, games[0], curves)
+    sizes = sorted({len(table) for _, table in curves})
+    banded = canvas.banded(sizes[-1], "session") if len(sizes) == 1 else SEVERAL
     return (
         "Mean normalised action in each run of a session, by how many past runs are shown; "
-        "without the rational players."
+        f"{'; '.join(filter(None, ('without the rational players', banded)))}."
     )
 
 
@@ -269,11 +294,11 @@ def moves(run: Run, game: Game) -> list[Sketch]:
     return [Sketch("Actions", partial(_actions, game=game), canvas.tall(len(game.players)))]
 
 
-def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Any]]) -> None:
-    """Draw normalised actions in each run of a session, and where they end up in equilibrium."""
-    for (name, places), (colour, mark) in zip(curves, canvas.looks(len(curves)), strict=True):
-        at, heights = np.arange(1, len(places) + 1), np.array(places, np.float64)
-        axes.plot(at, heights, color=colour, marker=mark, ms=5.5, label=name[:24])
+def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Array]]) -> None:
+    """Draw means over sessions, ``(sessions, runs)``, and where they end up in equilibrium."""
+    for (name, table), (colour, mark) in zip(curves, canvas.looks(len(curves)), strict=True):
+        at = np.arange(1, table.shape[1] + 1)
+        canvas.mean_line(axes, at, table, colour, marker=mark, ms=5.5, label=name[:24])
     canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
     canvas.over_rounds(axes, "run of a session")
     axes.set(ylim=(-0.03, None), ylabel=_action(game))
@@ -284,8 +309,10 @@ def _action(game: Game) -> str:
 
 
 def _paths(axes: Axes, game: Game) -> str:
-    _curves(axes, game, [(name, results(game).path(name)) for name in game.players])
-    return f"Mean normalised action in each run, over {len(game.done)} sessions, by player."
+    _curves(axes, game, [(name, results(game).track(name)) for name in game.players])
+    many = len(game.done)
+    banded = f"; {canvas.banded(many, 'session')}" if many > 1 else ""
+    return f"Mean normalised action in each run, over {many} sessions, by player{banded}."
 
 
 def _actions(axes: Axes, game: Game) -> str:
@@ -300,6 +327,8 @@ def _actions(axes: Axes, game: Game) -> str:
         axes.plot(shown, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
         if own:
             axes.plot(np.mean(own), row, "|", color=BLUE, ms=18, mew=2.4)
+        name = game.players[row]
+        canvas.across(axes, [row], canvas.points(results(game).track(name)), BLUE)
     goal = econ_arena.goal(game.rules)
     axes.axvline(goal, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     canvas.down(axes, game.players)
@@ -307,7 +336,9 @@ def _actions(axes: Axes, game: Game) -> str:
     most = max(map(len, places.values()))
     which = "Each legal action" if most <= canvas.MOST else f"{canvas.MOST} of the legal actions"
     which += " of each session" if most <= canvas.MOST else ""
-    return f"{which}, normalised, and the player's mean (bar)."
+    many = len(game.done)
+    line = f" with its 95 % interval (Student t, n = {many} sessions)" * (many > 1)
+    return f"{which}, normalised, and the player's mean (bar){line}."
 
 
 ABOUT = (
@@ -326,5 +357,6 @@ PAPER = Paper(
         "lower",
         econ_arena.deviation,
         ".3f",
+        econ_arena.ends,
     ),
 )

@@ -106,25 +106,28 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
         return sentence + "bidding one's valuation is weakly dominant."
     share = 1 - 1 / rules.players
     axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
+    told = "and are told" if rules.tell_prior else "though the prompt does not tell it"
+    assumed = f"; it takes bidders to know the law of valuations, {told}."
     solution = equilibrium(rules)
     if solution is None:
-        return sentence + f"{share:.3g}·v is the equilibrium for independent uniform valuations."
+        said = f"{share:.3g}·v is the equilibrium for independent uniform valuations"
+        return sentence + said + assumed
     grid = solution.values
     axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="equilibrium")
     return sentence + (
-        "the solid line is the mean bid in the equilibrium of this draw of distinct valuations, "
-        f"{share:.3g}·v that of independent uniform ones."
+        f"the dashed line, {share:.3g}·v, is the equilibrium of independent uniform valuations, "
+        f"the solid one the mean bid in that of this draw of distinct ones{assumed}"
     )
 
 
 def _shading(axes: Axes, game: Game) -> str:
     rules = game.rules
-    paths(axes, _per_round(game, lambda r: _share(r["actions"], r)), "mean bid / valuation")
+    paths(axes, _per_round(game, lambda r: bid_share(r["actions"], r)), "mean bid / valuation")
     solution = equilibrium(rules) if rules.price == "first" else None
     if rules.price == "second":
         line(axes, 1, "dominant: own valuation")
     elif solution is not None:
-        best = _per_round(game, lambda r: _share(solution.mean_bid(r["valuations"]), r))
+        best = _per_round(game, lambda r: bid_share(solution.mean_bid(r["valuations"]), r))
         paths(axes, best, "equilibrium", ORANGE)
     axes.set(ylabel="share of valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
@@ -134,7 +137,8 @@ def _shading(axes: Axes, game: Game) -> str:
     )
 
 
-def _share(bids: Array | Sequence[int], record: dict[str, Any]) -> float:
+def bid_share(bids: Array | Sequence[int], record: Mapping[str, Any]) -> float:
+    """Return the mean of bid / valuation of one round, without valuations of 0."""
     pairs = zip(bids, record["valuations"], strict=True)
     return float(np.mean([bid / value for bid, value in pairs if value]))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.papers.gamma_bench import modes, published
 from llm_games.benchmarks.papers.gamma_bench.figures import ACTIONS, drawn
 from llm_games.benchmarks.papers.gamma_bench.scores import (
     EDITIONS,
@@ -20,13 +20,22 @@ from llm_games.benchmarks.papers.gamma_bench.scores import (
     overall,
     score_episode,
 )
+from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
-from llm_games.benchmarks.runs.paper import THIRD, Paper, Scoring, Section, Sketch, scores
+from llm_games.benchmarks.runs.paper import (
+    SCORED,
+    THIRD,
+    Paper,
+    Scoring,
+    Section,
+    Sketch,
+    scores,
+)
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import MARK, Cell, cell
+from llm_games.benchmarks.runs.stats import MARK, Cell, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -39,9 +48,11 @@ ROUNDS = (1, 5, 10, 15, 20)
 TITLES = {game: game.replace("_", " ") for game in GAMES}
 
 SCORES = (
-    "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, and "
-    "a bootstrap interval of the mean. “Corrected” scores use the formulas that the paper means, "
-    "“published” ones those of its table. A game without a γ-Bench score has a dash."
+    "γ-Bench scores, 0 to 100, higher is better: mean ± sample standard deviation over runs, as "
+    "the paper prints it, and below it the interval of the mean; the interval of Overall takes the "
+    "games as independent. “Corrected” scores use the formulas that the paper means, "
+    "“published” ones those of its table (v7). A game without a γ-Bench score has a dash, as the "
+    "auction that an edition does not score: the second-price one, and in v2 the first-price one."
 )
 BOARDS = {
     "published": (
@@ -65,8 +76,8 @@ PLACES = (
     "failed answers were asked again without limit and never counted."
 )
 MATRIX = (
-    "This run's scores by the formulas of v4; below them, smaller, what v4 prints for "
-    "GPT-3.5-0125. Its default column is one and the same run in all experiments."
+    "This run's scores by the formulas of v4; below them, smaller, their 95 % intervals{} and what "
+    "v4 prints for GPT-3.5-0125. Its default column is one and the same run in all experiments."
 )
 VARIED = (
     "Mean scores of this run by its own edition and by the formulas of v4, which are those of the "
@@ -99,18 +110,16 @@ def _setting(game: Game, edition: str) -> Setting:
     own, comparable = scores(game, edition), scores(game, PRINTED)
     printed = published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
-    return Setting(game.setting, kind, len(own), _mean(own), _mean(comparable), printed)
-
-
-def _mean(values: Sequence[float]) -> Cell | None:
-    return cell(values)._replace(std=None) if values else None
+    cells = (mean_of(values, SCORED) for values in (own, comparable))
+    return Setting(game.setting, kind, len(own), *cells, printed)
 
 
 def _varied(run: Run) -> list[Section]:
     """Return the games that are there at several settings and have a score."""
     found = {}
     for name, games in run.by_game().items():
-        rows = [_setting(game, run.edition) for game in games if len(games) > 1]
+        several = len(games) > 1 and not modes.told(games)
+        rows = [_setting(game, run.edition) for game in games if several]
         if any(row.own for row in rows):
             found[TITLES[name]] = rows
     if not found:
@@ -147,8 +156,9 @@ def _matrix(run: Run) -> Grid | None:
         found.setdefault(name, {})[game.name] = _setting(game, run.edition)
     if len(found) < 2 or any(list(row) != games for row in found.values()):
         return None
-    values = {}
+    values, cells = {}, []
     for name, row in found.items():
+        cells += [setting.comparable for setting in row.values()]
         pairs = [(setting.comparable, setting.printed) for setting in row.values()]
         spreads = map(_spread, zip(*pairs, strict=True))
         means = [spread and spread._replace(std=None) for spread in spreads]
@@ -158,14 +168,15 @@ def _matrix(run: Run) -> Grid | None:
     return Grid(
         {"setting": ""} | {TITLES[game]: ">" for game in games} | {"Overall": ">"},
         [(name, *map(_two, row)) for name, row in values.items()],
-        note=MATRIX,
+        note=MATRIX.format(canvas.resting(cells)),
         foot=[("over settings", *map(_two, foot))],
     )
 
 
 def _two(pair: Sequence[Value]) -> Label:
     own, printed = (written(value, ".1f") for value in pair)
-    return Label(own, printed)
+    interval = pair[0].interval if isinstance(pair[0], Cell) else None
+    return Label(own, f"{interval.ends(1)}; {printed}" if interval else printed)
 
 
 def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
@@ -178,6 +189,8 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
         ("this run", [s.comparable and s.comparable.mean for s in settings], BLUE, "o-"),
         ("GPT-3.5-0125, published", [s.printed for s in settings], ORANGE, "D--"),
     )
+    cells = [setting.comparable for setting in settings]
+    canvas.upright(axes, range(len(names)), cells)
     for label, values, colour, look in looks:
         heights = np.array(values, np.float64)
         kinds = groupby(range(len(names)), key=lambda i: settings[i].kind)
@@ -190,7 +203,9 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
     axes.set_xticks(range(len(names)), names, **turned)
     axes.set(ylim=(-4, 104), ylabel="score")
-    return "The score at each setting, by the formulas of the published runs (v4)."
+    text = "The score at each setting, by the formulas of the published runs (v4)"
+    upright = any(cell and cell.interval for cell in cells)
+    return f"{text}{', with its 95 % interval' * upright}{canvas.resting(cells)}."
 
 
 def _short(name: str) -> str:
@@ -219,9 +234,12 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
     episodes = game.done or game.played[:1]
     others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
     means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
-    mean = np.mean(means, axis=0).tolist()
-    slope = float(np.polyfit(np.arange(len(mean)), mean, 1)[0]) if len(mean) > 1 else 0.0
-    shown = [_mean(mean[number - 1 : number]) for number in ROUNDS]
+    table = np.array(means)
+    rounds = table.shape[1]
+    places = [number - 1 for number in ROUNDS if number <= rounds]
+    shown = [*canvas.points(table[:, places]), *[None] * (len(ROUNDS) - len(places))]
+    slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
+    slope = mean_of(slopes)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 
@@ -308,7 +326,7 @@ def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
     ranked = mean is not None and not why and edition in published.VERSIONS
     rank = f"({published.rank_of(mean.mean, edition)})" if ranked and mean else ""
-    cells = [cell(found[game]) if found.get(game) else None for game in GAMES]
+    cells = [estimated(found[game], SCORED) if found.get(game) else None for game in GAMES]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
     return mean.mean if mean else -1.0, row
 
@@ -316,7 +334,7 @@ def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
 PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
-    lambda run: [*_varied(run), *_against(run)],
+    lambda run: [*_varied(run), *modes.sections(run), *_against(run)],
     scoring=Scoring(
         GAMES, EDITIONS, score_episode, overall, counted, board, SCORES, published.spreads
     ),

@@ -314,7 +314,9 @@ def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
         return None
     columns = [scores[game] for game in GAMES]
     mean = sum(cell(column).mean for column in columns) / len(GAMES)
-    runs, interval = min(map(len, columns)), intervals.overall(columns, *SCORED)
+    low, high = SCORED  # which scores of old editions pass, as where many bid nothing
+    low, high = min(low, *map(min, columns)), max(high, *map(max, columns))
+    runs, interval = min(map(len, columns)), intervals.overall(columns, low, high)
     if runs != max(map(len, columns)):
         return Cell(mean, None, runs, interval)
     by_run = cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])

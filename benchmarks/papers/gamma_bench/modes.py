@@ -1,0 +1,199 @@
+"""The bar and the auction at the settings of v2's Figures 3 and 7, beside those of the benchmark.
+
+Source: arXiv 2403.11807v2. Both figures are drawings; nothing published stands beside these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.benchmarks.papers.gamma_bench.figures import bid_share
+from llm_games.benchmarks.report.canvas import coloured, line, paths
+from llm_games.benchmarks.report.figures import thin
+from llm_games.benchmarks.runs.grid import Grid, Value
+from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch, scores
+from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.stats import mean_of
+from llm_games.rulebook import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INFORMED = (
+    "Explicit: after each round all learn how many went; implicit, as in the scored benchmark: "
+    "only those who went. Went: share of the decisions; off the ratio: mean distance of the share "
+    "who went from the largest in a good bar; crowded: share of the rounds; changed: share of the "
+    "decisions unlike one's own before. Means over runs."
+)
+PRICED = (
+    "Bid to value: mean share of the valuation that is bid; at value: share of the bids that are "
+    "the valuation (both without valuations of 0); unbid: mean valuation less bid; efficient: "
+    "share of the rounds in which a highest valuation won; payoff: of a seat and run. Means over "
+    "runs. At a second price bidding one's valuation is weakly dominant. S6 of v2, 100 less what "
+    "is unbid, is of second-price runs; that of later versions is of first-price ones."
+)
+SHARE = (0.0, 1.0)
+
+
+class Column(NamedTuple):
+    """What a table says of a run: how it is written, between which ends it lies, and what it is."""
+
+    form: str
+    ends: tuple[float, float] | None
+    of: Callable[[Any, Sequence[Record]], float | None]
+
+
+OTHER = {"el_farol_bar": ("mode", "explicit"), "sealed_bid_auction": ("price", "second")}
+"""The parameter of a game, and its value, that the scored benchmark of later versions lacks."""
+
+
+def told(games: Sequence[Game]) -> bool:
+    """Return whether these, all of one name, are among the `sections`."""
+    term, value = OTHER.get(games[0].name, ("name", ""))
+    return any(getattr(game.rules, term) == value for game in games)
+
+
+def sections(run: Run) -> list[Section]:
+    """Return how the explicit bar and the second-price auction of a run were played."""
+    made = {"el_farol_bar": _bars, "sealed_bid_auction": _auctions}
+    done = [[game for game in games if game.done] for games in run.by_game().values()]
+    return [made[games[0].name](games) for games in done if games and told(games)]
+
+
+def _rows(games: Sequence[Game], term: str, known: Mapping[str, Column]) -> Iterator[list[Value]]:
+    """Yield a row for each game: the means of the columns over its runs, and a seat's payoff."""
+    for game in games:
+        row: list[Value] = [game.label, str(getattr(game.rules, term)), len(game.done)]
+        for column in known.values():
+            values = [column.of(episode.rules, episode.records) for episode in game.done]
+            row.append(mean_of([x for x in values if x is not None], column.ends))
+        yield [*row, mean_of([float(e.rewards.sum(axis=0).mean()) for e in game.done])]
+
+
+def _heads(term: str, known: Mapping[str, Column]) -> dict[str, str]:
+    forms = {name: column.form for name, column in known.items()}
+    return {"game": "", term: "", "runs": "d"} | forms | {"payoff": ".2f"}
+
+
+# -- the bar ---------------------------------------------------------------------------------------
+
+
+def went(rules: Any, records: Sequence[Record]) -> float:
+    """Return the share of a run's decisions that were to go."""
+    return float(np.mean([record["goers"] for record in records]) / rules.players)
+
+
+def off_ratio(rules: Any, records: Sequence[Record]) -> float:
+    """Return how far the share who went is from the ratio, mean over the rounds of a run."""
+    shares = np.array([record["goers"] for record in records]) / rules.players
+    return float(np.abs(shares - float(rules.ratio)).mean())
+
+
+def crowded(rules: Any, records: Sequence[Record]) -> float:
+    """Return the share of a run's rounds in which more went than the bar is good for."""
+    return float(np.mean([not record["good"] for record in records]))
+
+
+def changed(rules: Any, records: Sequence[Record]) -> float | None:
+    """Return the share of a run's decisions unlike one's own before; None of one round."""
+    made = np.array([record["actions"] for record in records]) > 0
+    return float((made[1:] != made[:-1]).mean()) if len(made) > 1 else None
+
+
+BAR = {
+    "went": Column(".3f", SHARE, went),
+    "off the ratio": Column(".3f", SHARE, off_ratio),
+    "crowded": Column(".3f", SHARE, crowded),
+    "changed": Column(".3f", SHARE, changed),
+}
+
+
+def _bars(games: Sequence[Game]) -> Section:
+    rows = [*_rows(games, "mode", BAR)]
+    grid = Grid(_heads("mode", BAR), rows, name="gamma_bench_bar", note=INFORMED, title="Decisions")
+    sketch = Sketch("Attendance", partial(_attendance, games=games))
+    return Section("Explicit and implicit bar (v2, Figure 3)", grids=[grid], sketches=[sketch])
+
+
+def _attendance(axes: Axes, games: Sequence[Game]) -> str:
+    for game, colour in coloured(games):
+        goers = [[record["goers"] for record in e.records] for e in game.done]
+        paths(axes, goers, game.setting[:40], colour)
+    place = bar.Bar.of(games[0].rules)
+    mixed = bar.mixed_equilibrium(place) * place.players
+    line(axes, place.capacity, f"capacity {place.capacity}")
+    axes.set(ylabel="players at the bar", ylim=(-0.3, place.players + 0.3))
+    return (
+        "How many went in each round. Whatever is learned after it, exactly as many as the "
+        f"capacity is an equilibrium of the round, and {mixed:.2f} on average in mixed play"
+        f"{thin(games[0])}."
+    )
+
+
+# -- the auction -----------------------------------------------------------------------------------
+
+
+def _pairs(records: Sequence[Record]) -> tuple[Array, Array]:
+    """Return all valuations of a run and the bids, int64 ``(rounds, players)``."""
+    return tuple(np.array([r[key] for r in records]) for key in ("valuations", "actions"))  # type: ignore[return-value]
+
+
+def bid_to_value(rules: Any, records: Sequence[Record]) -> float:
+    """Return the mean of bid / valuation of a run, without valuations of 0."""
+    values, bids = _pairs(records)
+    return float((bids[values > 0] / values[values > 0]).mean())
+
+
+def at_value(rules: Any, records: Sequence[Record]) -> float:
+    """Return the share of a run's bids that are the valuation, without valuations of 0."""
+    values, bids = _pairs(records)
+    return float((bids == values)[values > 0].mean())
+
+
+def unbid(rules: Any, records: Sequence[Record]) -> float:
+    """Return the mean of valuation less bid of a run."""
+    values, bids = _pairs(records)
+    return float((values - bids).mean())
+
+
+def efficient(rules: Any, records: Sequence[Record]) -> float:
+    """Return the share of a run's rounds in which a highest valuation won."""
+    values, _ = _pairs(records)
+    winners = [record["winner"] for record in records]
+    return float((values[np.arange(len(values)), winners] == values.max(axis=1)).mean())
+
+
+AUCTION = {
+    "bid to value": Column(".3f", None, bid_to_value),  # beyond 1 where any bid is legal
+    "at value": Column(".3f", SHARE, at_value),
+    "unbid": Column(".2f", None, unbid),
+    "efficient": Column(".3f", SHARE, efficient),
+}
+SCORES = {"S6, v2": "v2", "S6, corrected": "corrected"}
+
+
+def _auctions(games: Sequence[Game]) -> Section:
+    rows = [*_rows(games, "price", AUCTION)]
+    for row, game in zip(rows, games, strict=True):
+        row += [mean_of(scores(game, edition), SCORED) for edition in SCORES.values()]
+    heads = _heads("price", AUCTION) | dict.fromkeys(SCORES, ".1f")
+    grid = Grid(heads, rows, name="gamma_bench_price", note=PRICED, title="Bids")
+    sketch = Sketch("Bids to valuations", partial(_shading, games=games))
+    return Section("First and second price (v2, Figure 7)", grids=[grid], sketches=[sketch])
+
+
+def _shading(axes: Axes, games: Sequence[Game]) -> str:
+    for game, colour in coloured(games):
+        shares = [[bid_share(r["actions"], r) for r in e.records] for e in game.done]
+        paths(axes, shares, game.setting[:40], colour)
+    line(axes, 1, "own valuation")
+    axes.set(ylabel="mean bid / valuation", ylim=(min(0, axes.get_ylim()[0]), None))
+    return (
+        "Bid as a share of the valuation in each round, without valuations of 0: at a second price "
+        f"1 is weakly dominant, at the own price bids are shaded{thin(games[0])}."
+    )

@@ -1,0 +1,169 @@
+"""Tables and figures that a paper prints over several games of a run, worked out by hand."""
+
+import numpy as np
+import pytest
+from test_report import Text, rows_of
+
+from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
+from llm_games.benchmarks.papers.econ_arena.pooled import pooled, pools
+from llm_games.benchmarks.papers.gamma_bench import modes, published
+from llm_games.benchmarks.papers.gamma_bench.page import settings
+from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.report import build
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.reader import games
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.registry import rulebook
+
+
+def played(path, source, **overrides):
+    """Play an experiment, by its name or its tables."""
+    given = Overrides(**overrides)
+    raw = given.apply(source if isinstance(source, dict) else load(source))
+    plan = resolve(parse(raw, "test"), "test", given)
+    play_run(lambda: start(plan, path), plan, players(plan))
+    return path
+
+
+def page(*paths, scoring=None):
+    return Text(build(paths, paths[0].parent, scoring).read_text("utf-8")).text
+
+
+# -- γ-Bench, version 2 ----------------------------------------------------------------------------
+
+
+def test_only_the_auction_of_v2_is_another():
+    for lenient in (False, True):
+        old, new = settings("v2", lenient), settings("corrected", lenient)
+        assert [name for name in GAMES if old[name] != new[name]] == ["sealed_bid_auction"]
+        assert old["sealed_bid_auction"].price == "second"
+
+
+def test_v2_has_an_overall_of_its_own(tmp_path):
+    v2 = played(tmp_path / "v2.db", "gamma-bench/v2", seats=["random"], episodes=1)
+    text = page(v2)
+    assert "score, v2" in text
+    assert "Beside the published leaderboard arXiv v2" in text
+    assert "this package has no numbers of that version" in text
+    assert "8 games" not in text  # not one of them is missing
+    scored = {row["game"]: row for row in rows_of(tmp_path / "tables/scores.csv")}
+    assert all(row["v2"] for row in scored.values())
+    assert not scored["sealed_bid_auction"]["corrected"]
+    assert "of 8 games" in page(v2, scoring="published")
+
+
+def test_an_edition_stands_beside_its_own_version(tmp_path):
+    """All eight games by v4: twelve models, and this one among them."""
+    path = played(tmp_path / "run.db", "gamma-bench", seats=["rational"], episodes=1)
+    text = page(path, scoring="v4")
+    assert "arXiv v4" in text
+    for one in published.leaderboard("v4"):
+        assert f"{one.rank} {one.model} {one.overall.mean:.1f} ± {one.overall.std:.1f}" in text
+    assert "GPT-4o-0806" not in text
+    assert "arXiv v7" in page(path)
+
+
+BAR = [
+    {"actions": [1, 1, 0, 0], "goers": 2, "good": True},
+    {"actions": [1, 0, 1, 1], "goers": 3, "good": False},
+    {"actions": [1, 0, 1, 1], "goers": 3, "good": False},
+]
+
+
+def test_a_run_at_the_bar():
+    rules = rulebook("el_farol_bar", players=4, ratio="1/2")
+    found = {name: column.of(rules, BAR) for name, column in modes.BAR.items()}
+    assert found == {"went": 2 / 3, "off the ratio": 1 / 6, "crowded": 2 / 3, "changed": 3 / 8}
+    assert modes.changed(rules, BAR[:1]) is None
+
+
+def test_a_run_of_the_auction():
+    records = [
+        {"valuations": [200, 0, 50], "actions": [100, 0, 50], "winner": 0},
+        {"valuations": [100, 80, 0], "actions": [10, 80, 0], "winner": 1},
+    ]
+    rules = rulebook("sealed_bid_auction", players=3, price="second", rounds=2)
+    found = {name: column.of(rules, records) for name, column in modes.AUCTION.items()}
+    assert found == {
+        "bid to value": pytest.approx((0.5 + 1 + 0.1 + 1) / 4),
+        "at value": 2 / 4,
+        "unbid": (100 + 90) / 6,
+        "efficient": 1 / 2,
+    }
+
+
+def test_figures_3_and_7_have_both_settings(tmp_path):
+    bar = played(tmp_path / "bar.db", "gamma-bench/explicit", seats=["random"], episodes=2)
+    price = played(tmp_path / "price.db", "gamma-bench/second_price", seats=["truthful"])
+    text = page(bar, price)
+    assert "Explicit and implicit bar (v2, Figure 3)" in text
+    assert "First and second price (v2, Figure 7)" in text
+    assert "Settings" not in text  # of Table 8, which these are not
+    rows = rows_of(tmp_path / "tables/gamma_bench_bar.csv")
+    assert [(row["mode"], row["runs"]) for row in rows] == [("implicit", "2"), ("explicit", "2")]
+    first, second = rows_of(tmp_path / "tables/gamma_bench_price.csv")
+    assert [float(row["bid to value"]) for row in (first, second)] == [1, 1]
+    assert (first["S6, v2"], second["S6, v2"], first["S6, corrected"]) == ("", "100.0", "0.0")
+
+
+# -- Economics Arena, Figures 1 and 2 --------------------------------------------------------------
+
+GROUPS = {
+    "title": "Groups",
+    "episodes": 4,
+    "seats": ["rational", "cooperative", "random"],
+    "games": [
+        {
+            "game": game,
+            "label": f"{game} {group}",
+            "params": {"preset": f"econ_arena_{group}", "players": 3},
+        }
+        for game in ("beauty_contest", "budget_auction")
+        for group in "LMH"
+    ],
+}
+
+
+@pytest.mark.parametrize(("common", "n"), [(False, 12), (True, 4)])
+def test_groups_are_pooled_session_by_session(tmp_path, common, n):
+    """Sessions that meet the same chance are one to the interval, whatever group they are of."""
+    path = played(tmp_path / "run.db", GROUPS | {"common_chance": common})
+    with Records.open_readonly(path) as records:
+        found = games(records)
+        contest, auction = pools([(game.name, "melee", game) for game in found])
+        assert [len(pool.games) for pool in (contest, auction)] == [3, 3]
+        for pool in (contest, auction):
+            turns = [player_runs(session)[0] for game in pool.games for session in game.done]
+            for seat, one in enumerate(pooled(pool)):
+                payoffs = [float(run[seat].payoff) for run in turns]
+                assert one.sessions == len(payoffs) == 12
+                assert one.payoff.mean == pytest.approx(np.mean(payoffs))
+                assert one.payoff.interval.n == n
+        assert pooled(contest)[0].gain is None
+        assert sum(one.payoff.mean for one in pooled(contest)) == pytest.approx(1)
+        assert pooled(contest)[0].deviation.mean == 0  # it names 0
+        gains = [float(run[2].asset_ratio) - 1 for run in turns]
+        assert pooled(auction)[2].gain.mean == pytest.approx(np.mean(gains))
+
+
+def test_sessions_with_a_history_and_other_players_are_no_pool(tmp_path):
+    one, two, *_ = GROUPS["games"]
+    longer = {"params": two["params"] | {"rounds": 2}, "label": "longer"}
+    others = {"seats": ["random"], "label": "others"}
+    raw = GROUPS | {"episodes": 1, "games": [one, two | longer, two | others]}
+    with Records.open_readonly(played(tmp_path / "run.db", raw)) as records:
+        assert pools([("contest", "melee", game) for game in games(records)]) == []
+
+
+def test_pooled_payoffs_are_on_the_page(tmp_path):
+    text = page(played(tmp_path / "run.db", GROUPS))
+    assert "All groups, payoffs: beauty contest, melee" in text
+    assert "Mean over the 12 sessions of 3 groups" in text
+    rows = rows_of(tmp_path / "tables/econ_arena_pooled.csv")
+    assert [(row["game"], row["player"]) for row in rows[:2]] == [
+        ("beauty contest", "rational"),
+        ("beauty contest", "cooperative"),
+    ]
+    assert {row["payoff n"] for row in rows} == {"12"}
