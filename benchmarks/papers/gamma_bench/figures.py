@@ -116,7 +116,7 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
     axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="equilibrium")
     return sentence + (
         f"the dashed line, {share:.3g}·v, is the equilibrium of independent uniform valuations, "
-        f"the solid one the mean bid in the equilibrium of this draw of distinct ones{assumed}"
+        f"the solid one the mean bid in that of this draw of distinct ones{assumed}"
     )
 
 
