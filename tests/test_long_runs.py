@@ -9,7 +9,6 @@ import pytest
 import llm_games
 from llm_games.baselines.players import Kind, llm_player, make_player
 from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import compare as comparing
 from llm_games.benchmarks.runs import reader, stats
 from llm_games.benchmarks.runs import store as module
 from llm_games.benchmarks.runs.compare import compare, difference
@@ -19,6 +18,7 @@ from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.benchmarks.runs.summary import summary
+from llm_games.benchmarks.stats import comparing
 from llm_games.registry import rulebook
 from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -128,7 +128,7 @@ def test_draws_in_blocks_are_those_drawn_at_once(monkeypatch):
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 40))
     at_once = difference(a, b)
-    monkeypatch.setattr(stats, "TOGETHER", 999)
+    monkeypatch.setattr(comparing, "TOGETHER", 999)
     assert difference(a, b) == at_once
 
 
