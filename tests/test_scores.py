@@ -360,14 +360,6 @@ def test_overall_of_incomplete_tables():
     assert stats.cell([3.0]) == (3.0, None, 1, None)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(83.55, "83.6"), (27.65, "27.6"), (96.95, "97.0"), (None, "–"), (0.0, "0.0")],
-)
-def test_shown(value, text):
-    assert stats.shown(value) == text
-
-
 def test_overall_has_the_interval_of_independent_games():
     got = scores.overall(T1_TO_T5).interval
     assert (got.method, got.n) == ("Welch-Satterthwaite", 5)

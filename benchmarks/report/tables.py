@@ -73,11 +73,10 @@ def score_grid(
         ]
         rows.append(row)
         for reference in references.get(game.label, ()):
-            judged = (
-                {measure.name: estimated(reference.measured, measure.ends(game.rules))}
-                if measure
-                else {}
-            )
+            judged = {}
+            if measure:
+                ends, least = measure.ends(game.rules), measure.least
+                judged = {measure.name: mean_of(reference.measured, ends, least)}
             rows.append(
                 [
                     Label(
