@@ -56,6 +56,7 @@ def score_grid(
     others = {measure.name: measure.form for measure in measures.values()}
     heads |= others | {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
     rows: list[list[Value]] = []
+    aside = []
     for game in run.games:
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
@@ -73,6 +74,7 @@ def score_grid(
         ]
         rows.append(row)
         for reference in references.get(game.label, ()):
+            aside.append(len(rows))
             judged = {}
             if measure:
                 ends, least = measure.ends(game.rules), measure.least
@@ -91,7 +93,7 @@ def score_grid(
                 ]
             )
     foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
-    return Grid(heads, rows, name="means", foot=foot, strong=[score, *others])
+    return Grid(heads, rows, name="means", foot=foot, beside=aside, strong=[score, *others])
 
 
 def payoff_grid(run: Run) -> Grid:
