@@ -256,8 +256,15 @@ def facts(name):
                             for version, a, b in zip(VERSIONS, words, told, strict=True):
                                 if (a != b) != (not np.array_equal(row, new)):
                                     which = "words" if a != b else "numbers"
-                                    found[f"{version}: only {which} follow {field} in {more}"] = (seat, place, array[place] if np.ndim(array) else array, value[place] if np.ndim(value) else value, a, b)
-    return count, [f"{k} {v}" for k,v in found.items()]
+                                    found[f"{version}: only {which} follow {field} in {more}"] = (
+                                        seat,
+                                        place,
+                                        array[place] if np.ndim(array) else array,
+                                        value[place] if np.ndim(value) else value,
+                                        a,
+                                        b,
+                                    )
+    return count, [f"{k} {v}" for k, v in found.items()]
 
 
 def digits(text):
@@ -307,15 +314,22 @@ def numbers(name):
                     terms = game.terms() | {"seat": view.seat}
                     known = own | written(terms) | written(view.told)
                     known |= written(sums(source, terms | view.told))
-                    limits = [x / game.unit if game.unit > 1 else x for x in (*view.amounts, view.low, view.high)]
+                    limits = [
+                        x / game.unit if game.unit > 1 else x
+                        for x in (*view.amounts, view.low, view.high)
+                    ]
                     form = view.question.form() if view.question else ""
-                    ends = written([float(x) for x in limits]) | written(list(range(1, game.players + 1)))
+                    ends = written([float(x) for x in limits]) | written(
+                        list(range(1, game.players + 1))
+                    )
                     for text in (wording.rules(game, view.seat), *said(wording, view)):
                         count += len(digits(text))
                         for n in set(digits(text.replace(form, "") if form else text)) - known:
                             found.add(f"{wording.version}: nobody knows {n} in {more}: {text}")
                     for n in set(digits(form)) - known - ends:
-                        found.add(f"{wording.version}: nobody knows {n} in the form {form} in {more}")
+                        found.add(
+                            f"{wording.version}: nobody knows {n} in the form {form} in {more}"
+                        )
     return count, sorted(found)
 
 
@@ -323,7 +337,12 @@ CHECKS = (parameters, facts, numbers)
 
 if __name__ == "__main__":
     import sys, time
+
     for check in CHECKS:
-      if len(sys.argv)>2 and check.__name__ not in sys.argv[2:]: continue
-      for name in (NAMES if sys.argv[1]=="all" else [sys.argv[1]]):
-        t=time.time(); c,f=check(name); print(check.__name__,name,c,round(time.time()-t,1),"s"); print(*f[:12],sep="\n")
+        if len(sys.argv) > 2 and check.__name__ not in sys.argv[2:]:
+            continue
+        for name in NAMES if sys.argv[1] == "all" else [sys.argv[1]]:
+            t = time.time()
+            c, f = check(name)
+            print(check.__name__, name, c, round(time.time() - t, 1), "s")
+            print(*f[:12], sep="\n")
