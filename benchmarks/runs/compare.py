@@ -7,6 +7,7 @@ the noise. The tests, and how often each gives a false alarm: docs/statistics.md
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,6 @@ from llm_games.benchmarks.runs.paper import edition_of, score
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
-from llm_games.benchmarks.runs.seating import uneven
 from llm_games.benchmarks.stats import comparing
 from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.errors import LLMGamesError
@@ -315,15 +315,16 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
         for number, row in sides[0].items()
         if (twin := _twin(row, sides[1])) and row.status == twin.status == "done"
     ]
-    seats, notes = _seats_and_notes(a, b)
-    shares, more = _shares(first, [sides[0][number] for number in done], seats)
+    places, notes = _places_and_notes(a, b)
+    seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
+    shares, more = _shares(first, seats)
     scores, payoffs = np.full((2, len(done)), np.nan), np.empty((2, len(done)))
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
             episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
             found = score(episode.rules, episode.records, edition)
             scores[i, k] = np.nan if found is None else found
-            payoffs[i, k] = episode.payoffs[seats] @ shares[k]
+            payoffs[i, k] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
     values = {"scores": scores, "payoffs": payoffs}
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
     changes = {
@@ -337,7 +338,7 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
         game=first.name,
         scores=difference(*scores[:, has["scores"]]) if has["scores"].any() else None,
         payoffs=difference(*payoffs) if done else None,
-        seats=seats,
+        seats=places,
         alone=_alone(sides),
         notes=notes + more,
         changes=changes,
@@ -345,7 +346,17 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
     )
 
 
-def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
+def _changed(one: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Return where somebody else sits; all that both have, if nobody does or they are not as many.
+
+    The sides are players' names.
+    """
+    pairs = list(zip(one, other, strict=False))
+    changed = [i for i, (mine, theirs) in enumerate(pairs) if mine != theirs]
+    return changed if changed and len(one) == len(other) else [*range(len(pairs))]
+
+
+def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
     """Return the places whose payoff is compared, and what else differs."""
     if left is None or right is None:
         return [], []
@@ -353,38 +364,28 @@ def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], 
     rules = [(game.rows[0].edition or {}).get("rules") for game in (left, right)]
     if rules[0] != rules[1]:
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
+    places = _changed(left.seats, right.seats)
     if len(left.seats) != len(right.seats):
-        shared = range(min(len(left.seats), len(right.seats)))
-        return [*shared], [*notes, "played by different numbers of players"]
-    pairs = list(zip(left.seats, right.seats, strict=True))
-    changed = [seat for seat, (mine, other) in enumerate(pairs) if mine != other]
-    if 0 < len(changed) < len(pairs):
-        several = "s" * (len(changed) > 1)
-        notes.append(f"payoffs are of place{several} {', '.join(map(str, changed))}")
-    return changed or list(range(len(pairs))), notes
+        notes.append("played by different numbers of players")
+    elif len(places) < len(left.seats):
+        several = "s" * (len(places) > 1)
+        notes.append(f"payoffs are of place{several} {', '.join(map(str, places))}")
+    return places, notes
 
 
-def _shares(game: Game, rows: Sequence[EpisodeRow], places: Sequence[int]) -> tuple[Array, list]:
-    """Return what each place counts in each episode, ``(episodes, places)``, and notes on it.
+def _shares(game: Game, seats: Array) -> tuple[Array, list[str]]:
+    """Return what each of the `seats` ``(episodes, seats)`` counts in its episode, and notes on it.
 
-    Where seats are worth something and the places have not had each equally often, each seat counts
-    alike: the mean is that of the seats' means. Rows add up to 1 on average.
+    Where seats are worth something and not all were had equally often, each seat counts alike: the
+    mean is that of the seats' means. Rows add up to 1 on average.
     """
-    even = np.full((len(rows), len(places)), 1 / max(1, len(places)))
-    why = uneven(game.rules, [place in places for place in range(len(game.seats))], _sat(rows))
-    if not why or not places:
-        return even, []
-    at = np.array([[row.seating.index(place) for place in places] for row in rows])
-    times = np.bincount(at.ravel(), minlength=len(game.seats))
-    visited, never = np.flatnonzero(times), np.flatnonzero(times == 0).tolist()
-    said = [f"payoffs: {game.rules.seats_differ}; each seat that was had counts alike"]
-    if never:
-        said = [f"{said[0]}, and nothing is known of seats {', '.join(map(str, never))}"]
-    return len(rows) / len(visited) / times[at], said
-
-
-def _sat(rows: Sequence[EpisodeRow]) -> list[list[int]]:
-    return [row.seating for row in rows]
+    times = np.bincount(seats.ravel(), minlength=len(game.seats))
+    if not game.rules.seats_differ or not seats.size or (times == times[0]).all():
+        return np.full(seats.shape, 1 / max(1, seats.shape[-1])), []
+    said = f"payoffs: {game.rules.seats_differ}; each seat that was had counts alike"
+    if never := np.flatnonzero(times == 0).tolist():
+        said += f", and nothing is known of seats {', '.join(map(str, never))}"
+    return len(seats) / np.count_nonzero(times) / times[seats], [said]
 
 
 def _twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | None:
@@ -395,8 +396,14 @@ def _twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow |
 
 
 def _moved(one: EpisodeRow, other: EpisodeRow) -> bool:
-    """Return whether the same places sat elsewhere."""
-    return len(one.seating) == len(other.seating) and one.seating != other.seating
+    """Return whether players sat elsewhere: whether not the same ones meet as in the lists."""
+    if len(one.seating) != len(other.seating) or one.seating == other.seating:
+        return False
+    met, listed = (
+        Counter(zip(mine, theirs, strict=True))
+        for mine, theirs in ((one.seats, other.seats), (one.game.seats, other.game.seats))
+    )
+    return met != listed or one.params != other.params
 
 
 def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
