@@ -7,12 +7,13 @@ from test_report import Text, rows_of
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
 from llm_games.benchmarks.papers.econ_arena.pooled import pooled, pools
 from llm_games.benchmarks.papers.gamma_bench import modes, published
-from llm_games.benchmarks.papers.gamma_bench.page import settings
+from llm_games.benchmarks.papers.gamma_bench.page import board, settings
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.paper import lacking
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.reader import games
+from llm_games.benchmarks.runs.reader import games, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
@@ -27,8 +28,8 @@ def played(path, source, **overrides):
     return path
 
 
-def page(*paths, scoring=None):
-    return Text(build(paths, paths[0].parent, scoring).read_text("utf-8")).text
+def page(*paths):
+    return Text(build(paths, paths[0].parent).read_text("utf-8")).text
 
 
 # -- γ-Bench, version 2 ----------------------------------------------------------------------------
@@ -41,28 +42,55 @@ def test_only_the_auction_of_v2_is_another():
         assert old["sealed_bid_auction"].price == "second"
 
 
-def test_v2_has_an_overall_of_its_own(tmp_path):
-    v2 = played(tmp_path / "v2.db", "gamma-bench/v2", seats=["random"], episodes=1)
-    text = page(v2)
-    assert "score, v2" in text
-    assert "Beside the published leaderboard arXiv v2" in text
-    assert "this package has no numbers of that version" in text
-    assert "8 games" not in text  # not one of them is missing
-    scored = {row["game"]: row for row in rows_of(tmp_path / "tables/scores.csv")}
-    assert all(row["v2"] for row in scored.values())
-    assert not scored["sealed_bid_auction"]["corrected"]
-    assert "of 8 games" in page(v2, scoring="published")
+def boards(path, edition):
+    """Return the tables that set a run beside published ones, each by its title."""
+    with Records.open_readonly(path) as records:
+        found = board([read(records, edition)])
+        return {grid.title: grid for grid in found.grids}
 
 
-def test_an_edition_stands_beside_its_own_version(tmp_path):
-    """All eight games by v4: twelve models, and this one among them."""
-    path = played(tmp_path / "run.db", "gamma-bench", seats=["rational"], episodes=1)
-    text = page(path, scoring="v4")
-    assert "arXiv v4" in text
-    for one in published.leaderboard("v4"):
-        assert f"{one.rank} {one.model} {one.overall.mean:.1f} ± {one.overall.std:.1f}" in text
-    assert "GPT-4o-0806" not in text
-    assert "arXiv v7" in page(path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run of all eight games at the benchmark's settings, and one at those of v2."""
+    folder = tmp_path_factory.mktemp("whole")
+    names = {"vanilla": "gamma-bench", "v2": "gamma-bench/v2"}
+    return {
+        key: played(folder / f"{key}.db", name, seats=["random"], episodes=1)
+        for key, name in names.items()
+    }
+
+
+def test_v2_has_an_overall_of_its_own(whole):
+    [(title, grid)] = boards(whole["v2"], "v2").items()
+    [row] = grid.dicts()
+    assert title == "arXiv v2"
+    assert "this package has no numbers of that version" in grid.note
+    assert 0 < row["Overall"] < 100
+    assert row["rank"] == ""
+    cells = [row[name.replace("_", " ")] for name in GAMES]
+    assert row["Overall"] == pytest.approx(np.mean(cells))
+    for key, edition in (("v2", "corrected"), ("vanilla", "v2")):  # each with the other's auction
+        [grid] = boards(whole[key], edition).values()
+        assert [grid.rows[number][2] for number in grid.own] == [None]
+
+
+def test_what_keeps_a_benchmark_from_its_overall_is_said():
+    scores = [(name, [] if name == "sealed_bid_auction" else [50.0]) for name in GAMES]
+    assert lacking(scores) == ["sealed_bid_auction"]
+    assert lacking(scores[:5]) == []  # no whole benchmark
+
+
+@pytest.mark.parametrize(
+    ("edition", "version", "models"), [("v4", "v4", 12), ("corrected", "v7", 13)]
+)
+def test_an_edition_stands_beside_its_own_version(whole, edition, version, models):
+    [(title, grid)] = boards(whole["vanilla"], edition).items()
+    rows = [*grid.dicts()]
+    assert (title, len(rows)) == (f"arXiv {version}", models + 1)
+    assert f"2403.11807{version}" in grid.note
+    printed = [row["Overall"] for number, row in enumerate(rows) if number not in grid.own]
+    listed = published.leaderboard("v4" if edition == "v4" else "published")
+    assert printed == [one.overall.mean for one in listed]
 
 
 BAR = [
@@ -135,17 +163,19 @@ def test_groups_are_pooled_session_by_session(tmp_path, common, n):
         contest, auction = pools([(game.name, "melee", game) for game in found])
         assert [len(pool.games) for pool in (contest, auction)] == [3, 3]
         for pool in (contest, auction):
-            turns = [player_runs(session)[0] for game in pool.games for session in game.done]
-            for seat, one in enumerate(pooled(pool)):
-                payoffs = [float(run[seat].payoff) for run in turns]
-                assert one.sessions == len(payoffs) == 12
-                assert one.payoff.mean == pytest.approx(np.mean(payoffs))
+            sessions = [session for game in pool.games for session in game.done]
+            for one in pooled(pool):
+                seats = [session.seats.index(one.player) for session in sessions]
+                runs = [player_runs(e)[0][seat] for e, seat in zip(sessions, seats, strict=True)]
+                assert one.sessions == len(runs) == 12
+                assert one.payoff.mean == pytest.approx(np.mean([float(r.payoff) for r in runs]))
                 assert one.payoff.interval.n == n
-        assert pooled(contest)[0].gain is None
-        assert sum(one.payoff.mean for one in pooled(contest)) == pytest.approx(1)
-        assert pooled(contest)[0].deviation.mean == 0  # it names 0
-        gains = [float(run[2].asset_ratio) - 1 for run in turns]
-        assert pooled(auction)[2].gain.mean == pytest.approx(np.mean(gains))
+                if pool is auction:
+                    gains = [float(run.asset_ratio) - 1 for run in runs]
+                    assert one.gain.mean == pytest.approx(np.mean(gains))
+        found = pooled(contest)
+        assert sum(one.payoff.mean for one in found) == pytest.approx(1)
+        assert (found[0].gain, found[0].deviation.mean) == (None, 0)  # the rational one names 0
 
 
 def test_sessions_with_a_history_and_other_players_are_no_pool(tmp_path):
