@@ -24,6 +24,7 @@ from llm_games.benchmarks.stats.comparing import (
     holm,
     look_level,
     needed_episodes,
+    paired_t,
     power,
     stratified,
     welch_satterthwaite,
@@ -244,7 +245,9 @@ def test_a_guest_is_compared_with_who_sat_there_among_copies(tmp_path):
     seats = ["default", "rational", "rational"]
     game = {"game": BATTLE[0], "params": BATTLE[1], "seats": seats}
     guest, copies, other = (
-        llm_games.run({"games": [game], "episodes": 3}, tmp_path / f"{seat[:6]}.db", seats=[seat]).path
+        llm_games.run(
+            {"games": [game], "episodes": 3}, tmp_path / f"{seat[:6]}.db", seats=[seat]
+        ).path
         for seat in ("random", "rational", "fixed:strongest")
     )
     runs = []
@@ -274,6 +277,8 @@ def test_planned_looks(tmp_path):
     assert (found.looks, found.level) == ([3, 5], look_level([3, 5]))
     assert found.significant(found.games[0].scores) is (found.games[0].scores.p <= found.level)
     assert found.notes == []
+    change = list(found.games[0].changes["scores"].values())
+    assert found.games[0].scores.interval == paired_t(change, 1 - found.level).interval
     for path in (a, b):
         resumed(path, 5)
     found = compare(a, b)
