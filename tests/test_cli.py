@@ -155,6 +155,23 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     json.loads(found["sample"]["a legal reply"])
 
 
+def test_a_seat_that_is_worth_something_is_said(llm_games, tmp_path):
+    why = "the lowest seat left proposes"
+    assert why in llm_games("show", "pirate_game")[1].replace("\n", " ")
+    assert json.loads(llm_games("show", "pirate_game", "--json")[1])["seats"].startswith(why)
+    assert "not worth the same" not in llm_games("show", "public_goods")[1]
+    (tmp_path / "p.toml").write_text("""
+        episodes = 3
+        [[games]]
+        game = "pirate_game"
+        params = {players = 3}
+        seats = ["random", "rational", "rational"]
+    """)
+    assert why not in llm_games("run", "p.toml", "--db", "even.db")[2]
+    assert f"pirate_game: {why}" in llm_games("run", "p.toml", "--db", "x.db", "--episodes", 2)[2]
+    assert why in llm_games("run", "p.toml", "--dry-run", "--episodes", 2)[1]
+
+
 def test_help_and_version(llm_games):
     code, out, _ = llm_games("--help")
     assert (code, "130" in out, "resume" in out) == (0, True, True)
