@@ -1,14 +1,15 @@
 """What each game's theory says: regret and distance, what "rational" is, replies, welfare.
 
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and as far as they are
-defined in the game ``interim``, ``exploitability`` and ``welfare``; the functions of these names
-here are the doors to them. `Steps` are the records of a whole play, each array with the steps on a
-last axis, ``(players, *batch, steps)``; a single ``Outcome.record`` is a play of one step.
+defined in the game ``interim``, ``exploitability``, ``welfare`` and ``response_gap``; the functions
+of these names here are the doors to them. `Steps` are the records of a whole play, each array with
+the steps on a last axis, ``(players, *batch, steps)``; what is not summed over steps takes a single
+``Outcome.record`` as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations_with_replacement
 from math import comb
 from typing import Any, Literal, NamedTuple
@@ -24,7 +25,7 @@ Measured = tuple[PerPlayer, PerTable]  # regret and distance of one step
 ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
 """What the player ``rational`` can be, each with its article."""
 REQUIRED = ("deviation", "rational", "replies")
-OPTIONAL = ("interim", "exploitability", "welfare")
+OPTIONAL = ("interim", "exploitability", "welfare", "response_gap")
 MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn
 MOST_CELLS = 4_000_000
 
@@ -152,6 +153,16 @@ def welfare(game: Rulebook, steps: Steps) -> Welfare:
     """Return the welfare of a whole play; `UnknownName` where the sum of payoffs is constant."""
     parts = _of(game, "welfare")(game, steps)
     return Welfare(*np.broadcast_arrays(*(np.asarray(part, np.float64) for part in parts)))
+
+
+def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:
+    """Return what a best response to the whole play of others gains, ``(players, plays)``.
+
+    It is found in some of the plays and valued in the others, with all else as recorded, so that
+    the mean is below 0 by chance alone; NaN for a single play. Raises `UnknownName` where it is not
+    defined: where actions do not outlive their step, `deviation` says as much.
+    """
+    return np.asarray(_of(game, "response_gap")(game, plays), np.float64)
 
 
 # -- for the rooms ---------------------------------------------------------------------------------

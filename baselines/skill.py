@@ -285,6 +285,8 @@ class _Tape(NamedTuple):
             low, high = (limit[seats, columns] for limit in sight.legal)
             asked, moves = game.asked(state)[seats, columns], np.clip(constant, low, high)
             for place, (seat, where, policy, memory) in enumerate(players):
+                if not asked[where].any():
+                    continue
                 view = _part(sight, seat, where)
                 moves[where], memory = _decided(policy, memory, view, asked[where])
                 players[place] = (seat, where, policy, memory)

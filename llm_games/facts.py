@@ -18,6 +18,7 @@ from llm_games.noise import Noise
 
 T = TypeVar("T")
 Each: TypeAlias = T | tuple[T, ...]  # of a parameter: one for all players, or one for each
+LARGEST = 2**53  # the largest integer up to which doubles are exact, and int64 has room to spare
 LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is written as
 
 
@@ -31,6 +32,7 @@ def param(
     read: Callable[[str, Any], Any] | None = None,
     each: tuple[Any, ...] = (),
     none: str = "",
+    hidden: bool | str = False,
     words: Mapping[str, str] | None = None,
     **choices: str,
 ) -> Any:
@@ -39,11 +41,13 @@ def param(
     Args:
         default: its value where none is given; of true or false, no other value is allowed.
         meaning: what it is, in words.
-        low, high: it is a whole number of at least, and at most, this.
+        low, high: it is a whole number of at least, and at most (usually `LARGEST`), this.
         read: turns what was given into its value; raises BadParameter.
         each: there is one for all players, or one for each, from the first to the second of these
             integers, or one of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
+        hidden: players are not told, or only where the parameter of this name is true: neither
+            what they read nor their numbers change with it alone.
         words, choices: it is one of these words, each with its meaning.
     """
     if none and choices:
@@ -52,7 +56,7 @@ def param(
             choices = {"none": none, **choices}
         none = ""
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    more = {"each": each, "choices": {**(words or {}), **choices}}
+    more = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
     return field(default=default, metadata=about | more)
 
 
@@ -72,11 +76,12 @@ def check_parameters(game: Any) -> None:
         elif isinstance(f.default, bool):
             check_choice(f.name, value, (False, True))
         elif about["low"] is not None:
-            check_integer(f.name, value, about["low"], about["high"])
+            check_integer(f.name, value, about["low"], about["high"] or LARGEST)
 
 
 def _frozen(value: Any) -> Any:
-    """Turn lists, as TOML and JSON have them, into tuples."""
+    """Turn lists, as TOML and JSON have them, into tuples, and NumPy's numbers into Python's."""
+    value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
@@ -102,6 +107,9 @@ def allowed(parameter: dataclasses.Field[Any]) -> str:
         words.append(f"at least {about['low']}" + ("" if high is None else f", at most {high}"))
     if about["none"]:
         words.append(f"None: {about['none']}")
+    if about["hidden"]:
+        told = "" if about["hidden"] is True else f", unless `{about['hidden']}`"
+        words.append(f"players are not told{told}")
     return "; ".join(words)
 
 
@@ -299,6 +307,16 @@ def ratio_of(
         raise BadParameter(f"{name} must be {allowed}, got {value!r}") from None
     if ratio < low or (high is not None and ratio > high):
         raise BadParameter(f"{name} must be {allowed}, got {value!r}")
+    return _short(name, ratio)
+
+
+def _short(name: str, ratio: Fraction) -> Fraction:
+    """Return a ratio of two integers that doubles hold; else raise BadParameter."""
+    if max(map(abs, ratio.as_integer_ratio())) > LARGEST:
+        raise BadParameter(
+            f"{name} must be a ratio of integers of at most {LARGEST} (2**53), got {ratio}; write "
+            'it as a decimal or with smaller integers, such as "0.1" or "2/3"'
+        )
     return ratio
 
 
@@ -317,4 +335,5 @@ def exact_of(name: str, value: Any) -> int | Fraction:
         exact = value if isinstance(value, Fraction) else Fraction(str(value))
     except (ValueError, ZeroDivisionError):
         raise BadParameter(f"{name} must be a finite number, got {value!r}") from None
+    exact = _short(name, exact)
     return exact.numerator if exact.denominator == 1 else exact

@@ -162,8 +162,8 @@ class Integer(Question):
             raise BadReply("format", f"{_show(value)} is not {self.wanted()}")
         low, high = self.low, self.high
         if (low is not None and number < low) or (high is not None and number > high):
-            raise BadReply("range", f"{number} is not {self.wanted()}", _within_int64(number))
-        return _within_int64(number)
+            raise BadReply("range", f"{number} is not {self.wanted()}", within_int64(number))
+        return within_int64(number)
 
     def sample(self, noise: Noise) -> int:
         low = self.low or 0
@@ -222,7 +222,7 @@ class Bid(Question):
             raise BadReply("format", f"{_show(value)} is not a whole number or null")
         if number > self.budget:
             why = f"a bid of {number} is more than your budget of {self.budget}"
-            raise BadReply("range", why, _within_int64(number), "over_budget")
+            raise BadReply("range", why, within_int64(number), "over_budget")
         if 0 <= number < self.floor:
             least = "the start price" if self.opening else "the lowest bid allowed now"
             detail = "below_start" if self.opening else "below_increment"
@@ -281,7 +281,7 @@ class Real(Question):
             return units
         # One that is out of range by less than a unit is not to be rounded into it.
         units = min(units, self.low - 1) if exact < self.low else max(units, self.high + 1)
-        raise BadReply("range", f"{_show(value)} is not {self.wanted()}", _within_int64(units))
+        raise BadReply("range", f"{_show(value)} is not {self.wanted()}", within_int64(units))
 
     def sample(self, noise: Noise) -> int:
         return int(noise.integers(self.low, self.high, endpoint=True))
@@ -320,7 +320,7 @@ class SealedBid(Real):
         if value is None:
             return NO_BID
         exact = self._units(value)
-        units = _within_int64(int(exact.to_integral_value(ROUND_FLOOR)))
+        units = within_int64(int(exact.to_integral_value(ROUND_FLOOR)))
         if not self.low <= units <= self.high:
             why = f"{_show(value)} is not {self.wanted()}"
             raise BadReply("range", why, MISSING if exact < 0 else units)
@@ -501,7 +501,7 @@ class Shares(Question):
         shares = self._by_rank(value)
         plan = [0] * self.players
         for rank, share in zip(self.ranks, shares, strict=True):
-            plan[rank - 1] = _within_int64(share)
+            plan[rank - 1] = within_int64(share)
         if sum(shares) != self.total:
             why = f"the shares add up to {sum(shares)}, not to {self.total}"
             raise BadReply("range", why, tuple(plan))
@@ -605,8 +605,8 @@ def read_number(value: Any) -> Decimal | None:
     return beyond if number.adjusted() > _LONGEST else number
 
 
-def _within_int64(number: int) -> int:
-    # A number too large for the arrays is as far out of range as any: keep its sign.
+def within_int64(number: int) -> int:
+    """Return a number; one too large for arrays, as far out of range as any, keeps its sign."""
     return max(-(2**62), min(2**62, number))
 
 

@@ -13,21 +13,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from gymnasium import spaces
 
 from llm_games.arrays import Array, any_true, tall
 from llm_games.errors import BadParameter, IllegalAction, unknown
-from llm_games.facts import Column, Draw, Fact, check_integer, check_parameters, param
+from llm_games.facts import (
+    LARGEST,
+    Column,
+    Draw,
+    Fact,
+    check_integer,
+    check_parameters,
+    param,
+)
 from llm_games.noise import Noise
-from llm_games.questions import MISSING, Action, Question
+from llm_games.questions import MISSING, Action, Question, within_int64
 
 PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
 PerTable = Array  # one entry for each table, ``(*batch)``
 Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
-LARGEST = 2**53  # where actions have no other limit: the largest exact integer of a double
 MOST_PLAYERS = 100_000
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
 
@@ -91,6 +98,18 @@ class Outcome:
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 
 
+class Goal(NamedTuple):
+    """What a seat is paid for: its rewards of a whole game add up to this quantity.
+
+    ``wordings/common.j2`` has a sentence for each `kind` (``goal_total`` ...), with the `unit` that
+    is counted and what it is added up `over`. All that a seat is asked states its goal by it.
+    """
+
+    kind: str = "total"
+    unit: str = "payoffs"
+    over: str = "all rounds"
+
+
 @dataclass(frozen=True)
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
@@ -118,16 +137,44 @@ class Rulebook(ABC):
         "an action missing or against the rules",
         fallback="the declared move is played",
         void_run="the run ends without a score",
+        hidden=True,
     )
 
     def __post_init__(self) -> None:
-        """Check the parameters; a game that must check more extends this and calls it first."""
+        """Check the parameters: each by itself, together (`check`), and what they lead to."""
         check_integer("players", self.players, self.fewest_players, MOST_PLAYERS)
         check_parameters(self)
+        self.check()
+        if self.largest > LARGEST:
+            changed = [f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
+            blamed = [f for f in changed if self._exact_by(f.name, f.default)] or changed
+            values = ", ".join(f"{f.name}={getattr(self, f.name)}" for f in blamed)
+            raise BadParameter(
+                f"{values}: with these {self.name} would count beyond {LARGEST} (2**53), up to "
+                "which integers are exact; choose smaller numbers, and ratios and decimals of "
+                "fewer digits"
+            )
+
+    def _exact_by(self, name: str, value: Any) -> bool:
+        """Return whether all integers would be exact if one parameter had another value."""
+        other: Any = object.__new__(type(self))
+        other.__dict__.update(self.__getstate__(), **{name: value})
+        return other.largest <= LARGEST  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the parameters alone: what follows from them is worked out again."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+    def check(self) -> None:  # noqa: B027
+        """Check parameters beyond what is declared of each; a game may raise BadParameter."""
+
+    @property
+    def largest(self) -> int:
+        """The largest integer that the arithmetic of payoffs meets, whatever is played.
+
+        Above `LARGEST` (2**53) doubles round, and later int64 wraps: such parameters are refused.
+        """
+        return max(map(abs, self.bounds()))
 
     # -- the rules, written by each game ---------------------------------------------------
 
@@ -170,6 +217,10 @@ class Rulebook(ABC):
     @abstractmethod
     def asks(self, state: Any, seat: int) -> Question:
         """Return what this seat of one table is asked when it is its move."""
+
+    def goal(self, seat: int) -> Goal:
+        """Return what this seat is paid for."""
+        return Goal()
 
     # -- what follows from them --------------------------------------------------------------
 
@@ -407,7 +458,7 @@ class Rulebook(ABC):
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
-        return np.array([moves.get(seat, MISSING) for seat in range(self.players)], np.int64)
+        return actions_of([moves.get(seat, MISSING) for seat in range(self.players)])
 
     def alive(self, state: Any) -> Array:
         """Return the seats still in the game, bool ``(players, *batch)``."""
@@ -472,6 +523,15 @@ class Rulebook(ABC):
         """Return a caption, headers and rows that show one whole table to a spectator."""
         seats = [[name] for name in self.names()]
         return f"{self.title}, round {int(state.round)}", ["seat"], seats
+
+
+def actions_of(moves: Any) -> Array:
+    """Return moves as int64; one that does not fit is as far out of range as any."""
+    try:
+        return np.array(moves, np.int64)
+    except OverflowError:
+        fit = lambda move: move if move == MISSING else within_int64(move)
+        return np.vectorize(fit, otypes=[np.int64])(np.array(moves, object))
 
 
 def seated(

@@ -3,13 +3,15 @@
 A template ``wordings/<version>.j2`` in a game's room has three blocks: ``rules`` (told once),
 ``report`` (what happened since this player last decided) and ``request`` (the question, the goal
 and the form of the answer). ``wordings/common.j2`` beside this file has what all games share:
-personas, the cue to reason, the note with a question asked again, and what is said of tools.
+personas, the cue to reason, the goals, the note with a question asked again, and what is said of
+tools.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,7 +23,7 @@ from jinja2 import compiler, meta, nodes, runtime, sandbox
 from llm_games import rooms
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Question
-from llm_games.rulebook import Rulebook
+from llm_games.rulebook import Goal, Rulebook
 from llm_games.view import View
 
 FOLDER = Path(__file__).parent / "wordings"
@@ -33,17 +35,31 @@ _NEEDED: dict[str, tuple[str, ...]] = {"": (), "planning": THOUGHTS}
 
 
 @lru_cache(4096, typed=True)  # 1/8 and 0.125 are equal, but written differently
-def number(value: Any) -> str:
-    """Write a number as people do: whole without a point, a ratio as 2/3, else two decimals."""
+def number(value: Any, decimals: int = 2) -> str:
+    """Write a number as people do: whole without a point, a ratio as 2/3, else with decimals."""
     if isinstance(value, Fraction):
         return number(float(value)) if 100 % value.denominator == 0 else str(value)
-    rounded = round(float(value), 2)
-    return str(int(rounded)) if rounded == int(rounded) else f"{rounded:.2f}"
+    rounded = round(float(value), decimals)
+    return str(int(rounded)) if rounded == int(rounded) else f"{rounded:.{decimals}f}"
+
+
+def exact(value: Any) -> str:
+    """Write a number with all its digits and never as 1e-06; a ratio without an end as 1/3."""
+    ratio = Fraction(str(value))
+    written = Decimal(ratio.numerator) / ratio.denominator
+    return format(written.normalize(), "f") if Fraction(written) == ratio else str(ratio)
+
+
+def counted(value: Any, one: str, many: str = "") -> str:
+    """Write how many there are of something: 1 coin, 2 coins."""
+    written = number(value)
+    return f"{written} {one if written == '1' else many or f'{one}s'}"
 
 
 def percent(value: Any) -> str:
-    """Write a ratio as a percentage."""
-    return f"{number(Fraction(value) * 100)}%"
+    """Write a share as a percentage, or as a ratio such as 2/3 where that has no few decimals."""
+    share = Fraction(value)
+    return f"{number(share * 100)}%" if 10_000 % share.denominator == 0 else str(share)
 
 
 def listed(values: Any) -> str:
@@ -58,7 +74,7 @@ def _listed(values: tuple[float, ...]) -> str:
 
 def named(values: Mapping[str, Any], none: str = "none") -> str:
     """Write values by name, such as ``player_0: 40, player_1: 12.5``; `none` stands for None."""
-    return ", ".join(f"{k}: {none if v is None else v}" for k, v in values.items())
+    return ", ".join(f"{k}: {none if v is None else exact(v)}" for k, v in values.items())
 
 
 def quoted(text: str, most: int = 500) -> str:
@@ -98,7 +114,7 @@ class Prompts:
 
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
-        rules = self._block("rules", game.terms() | {"me": game.names()[seat], "seat": seat})
+        rules = self._block("rules", game.terms() | self._own(game, seat, game.names()[seat]))
         if not persona:
             return rules
         if persona in PERSONAS:
@@ -150,6 +166,10 @@ class Prompts:
         values = {"name": name, "said": quoted(said, LONGEST), "failed": failed}
         return _render(self._common, "advice", values)
 
+    def goal(self, game: Rulebook, seat: int) -> str:
+        """Return what this seat is paid for, as one sentence."""
+        return _goal(self._common, game.goal(seat))
+
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
         parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
@@ -160,9 +180,12 @@ class Prompts:
         told, game = view.told, view.game
         assert told is not None, "a batch of tables has no words"
         if self._terms_of is not game:
-            self._terms_of, names = game, enumerate(game.names())
-            self._terms = [game.terms() | {"me": name, "seat": seat} for seat, name in names]
+            self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
+            self._terms = [terms | self._own(game, seat, name) for seat, name in names]
         return self._terms[view.seat] | told
+
+    def _own(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
+        return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
 
     def _block(self, name: str, values: dict[str, Any]) -> str:
         if name in self._uses:
@@ -183,10 +206,19 @@ class Blocks:
         own = str(folder) if folder else None
         self._templates = _template("planning", name, own), _template("", "common", own)
 
+    def goal(self, game: Rulebook, seat: int) -> str:
+        """Return what this seat is paid for, as one sentence."""
+        return _goal(self._templates[1], game.goal(seat))
+
     def say(self, block: str, /, **values: Any) -> str:
         """Return a block with these values; one that it lacks is that of ``common.j2``."""
         own, common = self._templates
         return _render(own if block in own.blocks else common, block, values)
+
+
+@lru_cache(64)
+def _goal(common: jinja2.Template, goal: Goal) -> str:
+    return _render(common, f"goal_{goal.kind}", goal._asdict())
 
 
 def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
@@ -276,7 +308,7 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, percent, listed, named, quoted)
+    filters = (number, exact, counted, percent, listed, named, quoted)
     environment.filters |= {filter.__name__: filter for filter in filters}
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:

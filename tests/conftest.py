@@ -15,6 +15,7 @@ from hypothesis import settings
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.runs import references
 
 # A machine that is busy with something else is no error. The same examples everywhere, so that what
 # is red is red for all; others come with --hypothesis-profile=explore.
@@ -35,6 +36,12 @@ def unprinted_figures(request, monkeypatch):
     if request.node.get_closest_marker("figures") is None:
         blank = '<svg width="1" height="1" xmlns="http://www.w3.org/2000/svg"></svg>', b"\x89PNG"
         monkeypatch.setattr(canvas, "printed", lambda figure: blank)
+
+
+@pytest.fixture(autouse=True)
+def few_references(monkeypatch):
+    """Play few episodes for the rows of references, which all reports have."""
+    monkeypatch.setattr(references, "EPISODES", 2)
 
 
 @pytest.fixture

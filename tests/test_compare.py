@@ -1,18 +1,23 @@
 """Paired comparison of two runs."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.benchmarks.runs.compare import EXACT, compare, difference, sign_flip
+import llm_games
+from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.reader import games
+from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.stats import DRAWS
+from llm_games.benchmarks.stats.comparing import holm, look_level, stratified, welch_satterthwaite
 from llm_games.errors import BadParameter, UnknownName
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False).map(lambda x: round(x, 3))
@@ -27,52 +32,51 @@ def played(path, games, **settings):
 
 
 PUBLIC_GOODS = ("public_goods", {"players": 3, "rounds": 2, "ratio": "3/2"})
+BEAUTY = ("beauty_contest", {"players": 3, "rounds": 2})
 BATTLE = ("battle_royale", {"players": 3})
 
 
-@pytest.mark.parametrize(
-    ("change", "p"),
-    [
-        ([1], 1),  # both signs are as extreme
-        ([1, 1], 2 / 4),
-        ([1, 1, 1, 1, 1], 2 / 32),
-        ([1, -1], 1),
-        ([3, 1, -1], 6 / 8),  # sums of 5, 3, 3, 1 and their negatives: 3 or more
-        ([0, 0, 0], 1),
-        ([0.1, 0.2, 0.3], 2 / 8),
-    ],
-)
-def test_sign_flip_over_all_signs(change, p):
-    assert sign_flip(change) == p
+def resumed(path, episodes):
+    llm_games.resume(path, episodes=episodes)
+    return path
 
 
-def test_sign_flip_by_draws_is_near_the_exact_one_and_repeatable():
-    rng = np.random.default_rng(5)
-    change = rng.normal(0.4, 1, EXACT)
-    more = np.append(change, [0.0] * 4)  # zeros change nothing, but make it too long for all signs
-    assert sign_flip(more) == sign_flip(more)
-    assert sign_flip(more) == pytest.approx(sign_flip(change), abs=0.02)
-    assert sign_flip(np.ones(40)) == 1 / DRAWS
-
-
-@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=EXACT))
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12))
 def test_difference_is_antisymmetric(pairs):
     a, b = zip(*pairs, strict=True)
     there, back = difference(a, b), difference(b, a)
     assert there.mean == pytest.approx(-back.mean, abs=1e-9)
-    assert there.p == back.p
-    assert 2 / 2 ** len(pairs) <= there.p <= 1
-    if len(pairs) == 1:
-        assert there.low is None
+    assert (there.p, there.flip, there.note) == (back.p, back.flip, back.note)
+    if there.p is None:
+        assert there.note in ("1 pair, no test: 2 or more are needed", "no spread, no test")
     else:
-        assert there.low == pytest.approx(-back.high, abs=1e-9)
-        assert there.low - 1e-9 <= there.mean <= there.high + 1e-9
+        assert there.interval.low == pytest.approx(-back.interval.high, abs=1e-9)
+        assert there.interval.low - 1e-9 <= there.mean <= there.interval.high + 1e-9
+        assert (there.p <= 0.05) == (there.interval.low > 0 or there.interval.high < 0)
+
+
+def test_what_is_shown_hangs_on_the_number_of_pairs():
+    change = np.array([1.0, 2, 4, 3, 5, 2, 3])
+    for pairs in range(1, 8):
+        found = difference(np.zeros(pairs), change[:pairs])
+        assert (found.p is None) == (found.interval is None) == (pairs < 2)
+        assert (found.flip is None) == (pairs < 6)
+        assert (found.effect is None) == (found.e is None) == (pairs < 5)
+    assert difference(np.zeros(6), change[:6]).flip == 2 / 2**6
+
+
+def test_without_spread_there_is_no_test_but_sign_flips():
+    found = difference([50] * 5, [100] * 5)
+    assert (found.mean, found.p, found.flip, found.note) == (50, None, 2 / 32, "no spread, no test")
+    assert difference([1 / 3] * 5, [1 - 2 / 3] * 5).flip == 1  # equal but for rounding
+    varied = difference([50, 45, 55, 60, 40], [100] * 5)  # as soon as one run varies
+    assert varied.p < 0.001
 
 
 def test_difference_of_unequal_sides():
     with pytest.raises(BadParameter, match="got 1 and 2"):
         difference([1], [1, 2])
-    with pytest.raises(BadParameter, match="got 0 and 0"):
+    with pytest.raises(BadParameter, match="one pair or more"):
         difference([], [])
 
 
@@ -80,42 +84,185 @@ def test_two_runs(tmp_path):
     games = [PUBLIC_GOODS, BATTLE]
     a = played(tmp_path / "a.db", games, episodes=4, seats=["cooperative"])
     b = played(tmp_path / "b.db", games, episodes=4, seats=["rational"])
-    goods, battle = compare(a, b)
+    found = compare(a, b)
+    goods, battle = found.games
     assert (goods.label, goods.alone, goods.notes) == ("public_goods", [], [])
     # All give 20 of 20 and get 30, twice; or all give nothing and keep 20.
-    assert goods.score[:4] == (4, 0, 100, 100)
-    assert goods.payoff[:6] == (4, 60, 40, -20, -20, -20)
-    assert goods.score.p == goods.payoff.p == 2 / 16
-    assert battle.payoff.a <= 1 / 3
-    assert all(game.score.mean == 0 for game in compare(a, a))
+    assert goods.scores[:4] == (4, 0, 100, 100)
+    assert goods.payoffs[:4] == (4, 60, 40, -20)
+    assert goods.scores.p is goods.scores.holm is None
+    assert goods.scores.flip == goods.payoffs.flip == 2 / 16
+    assert battle.payoffs.a <= 1 / 3
+    assert found.families["scores"].overall.b == (100 + battle.scores.b) / 2
+    assert found.families["payoffs"].overall is None
+    assert all(game.scores.mean == 0 for game in compare(a, a).games)
 
 
-def test_payoff_is_that_of_the_seats_that_differ(tmp_path):
+def test_tests_of_a_family_are_corrected_together(tmp_path):
+    games = [PUBLIC_GOODS, BEAUTY, ("el_farol_bar", {"players": 3, "rounds": 2})]
+    a = played(tmp_path / "a.db", games, episodes=6, seats=["random"])
+    b = played(tmp_path / "b.db", games, episodes=6, seats=["rational"])
+    found = compare(a, b)
+    for name, family in found.families.items():
+        made = [game.of(name) for game in found.games]
+        assert [one.holm for one in made] == holm([one.p for one in made])
+        assert family.tests == sum(one.p is not None for one in made)
+        columns = [list(game.changes[name].values()) for game in found.games]
+        assert family.stratified == stratified(columns)
+    whole = found.families["scores"].overall
+    assert whole[:3] == pytest.approx((6, *np.mean([g.scores[1:3] for g in found.games], axis=0)))
+    columns = [list(game.changes["scores"].values()) for game in found.games]
+    test = welch_satterthwaite(columns)
+    assert (whole.p, whole.interval) == (test.p, test.interval)
+    assert whole.interval.method == "Welch-Satterthwaite"
+    json.dumps(found.plain(), allow_nan=False)
+    assert found.plain()["families"]["scores"]["significant"]
+
+
+def test_an_overall_of_games_that_share_chance_rests_on_means_by_episode(tmp_path):
+    alike = [dict(zip(("game", "params", "label"), (*PUBLIC_GOODS, x), strict=True)) for x in "xy"]
+    alike.append({"game": BEAUTY[0], "params": BEAUTY[1]})
+    runs = []
+    for seat in ("random", "rational"):
+        raw = {"games": alike, "episodes": 4, "seats": [seat], "common_chance": True}
+        runs.append(llm_games.run(raw, tmp_path / f"{seat}.db").path)
+    found = compare(*runs)
+    x, y, other = (np.array(list(game.changes["scores"].values())) for game in found.games)
+    whole = found.families["scores"].overall
+    assert whole.mean == pytest.approx(np.mean([x.mean(), y.mean(), other.mean()]))
+    assert whole.p == welch_satterthwaite([(x + y) * (2 / 3), other * (2 / 3)]).p
+    assert any("games share chance" in note for note in found.families["scores"].notes)
+
+
+def test_no_overall_of_single_episodes(tmp_path):
+    runs = [
+        llm_games.run(
+            {
+                "games": [
+                    {"game": name, "params": params, "episodes": 1 + 2 * (name == "battle_royale")}
+                    for name, params in (PUBLIC_GOODS, BATTLE)
+                ],
+                "seats": [seat],
+            },
+            tmp_path / f"{seat}.db",
+        ).path
+        for seat in ("random", "rational")
+    ]
+    found = compare(*runs)
+    assert found.families["scores"].overall is None
+    assert found.families["scores"].notes == [
+        "No Overall: it needs 2 pairs of each game, which is not so of: public_goods."
+    ]
+    assert found.games[0].scores.note.startswith("1 pair, no test")
+
+
+def test_payoff_is_that_of_the_places_that_differ(tmp_path):
     a = played(tmp_path / "a.db", [PUBLIC_GOODS], seats=["fixed:20", "fixed:20", "fixed:20"])
     b = played(tmp_path / "b.db", [PUBLIC_GOODS], seats=["fixed:20", "fixed:0", "fixed:20"])
-    [found] = compare(a, b)
-    assert found.seats == [1]
-    assert found.payoff[:5] == (1, 60, 80, 20, None)
-    assert found.payoff.p == 1
+    [found] = compare(a, b).games
+    assert (found.seats, found.notes) == ([1], ["payoffs are of place 1"])
+    assert found.payoffs[:5] == (1, 60, 80, 20, None)
+    assert found.payoffs.p is None
+
+
+def test_a_payoff_counts_each_seat_alike_where_seats_are_worth_something(tmp_path):
+    pirates = ("pirate_game", {"players": 3})
+    seats = (["rational", *["cooperative"] * 2], ["random", *["cooperative"] * 2])
+    a, b = (
+        played(tmp_path / f"{i}.db", [pirates], episodes=4, order="rotate", seats=names)
+        for i, names in enumerate(seats)
+    )
+    [found] = compare(a, b).games
+    [said] = [note for note in found.notes if "counts alike" in note]
+    assert said.startswith("payoffs: the lowest seat left proposes")
+    with Records.open_readonly(a) as records:
+        [game] = games(records)
+        paid = {0: [], 1: [], 2: []}
+        for episode in game.done:
+            paid[episode.row.seating.index(0)].append(episode.payoffs[0])
+    assert sorted(map(len, paid.values())) == [1, 1, 2]
+    assert found.payoffs.a == pytest.approx(np.mean([np.mean(of) for of in paid.values()]))
+    even = compare(a, a).games[0]  # all places, so that it does not matter who sat where
+    assert not even.notes
+    fixed = [
+        played(tmp_path / f"f{i}.db", [pirates], episodes=4, order="fixed", seats=names)
+        for i, names in enumerate(seats)
+    ]
+    assert "nothing is known of seats 1, 2" in compare(*fixed).games[0].notes[-1]
 
 
 def test_what_does_not_pair_is_said(tmp_path):
     a = played(tmp_path / "a.db", [PUBLIC_GOODS, BATTLE], episodes=3, seats=["random"])
     b = played(tmp_path / "b.db", [PUBLIC_GOODS], episodes=2, seats=["random"])
-    c = played(tmp_path / "c.db", [PUBLIC_GOODS], episodes=2, seats=["random"], seed=9)
     d = played(tmp_path / "d.db", [("public_goods", {"players": 4})], seats=["random"])
-    goods, battle = compare(a, b)
-    assert (goods.score.pairs, goods.alone) == (2, ["episode 2 only in A"])
-    assert (battle.score, battle.payoff) == (None, None)
+    goods, battle = compare(a, b).games
+    assert (goods.scores.pairs, goods.alone) == (2, ["episode 2 only in A"])
+    assert (battle.scores, battle.payoffs) == (None, None)
     assert battle.alone == ["episodes 0, 1, 2 only in A"]
-    [other_seed] = compare(b, c)
-    assert other_seed.payoff is None
-    assert other_seed.alone == [f"episodes 0, 1 with another seed in {side}" for side in "AB"]
-    [other_rules] = compare(b, d)
+    [other_rules] = compare(b, d).games
     assert other_rules.notes == [
         "played with different parameters",
         "played by different numbers of players",
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"seed": 9}, r"A has seed 1, B 9\).*: episodes 0, 1 with another seed in A"),
+        ({"order": "fixed"}, "episode 1 with another seating in A, episode 0 pending in B"),
+        ({"label": "else"}, "battle_royale: episodes 0, 1 only in A; else: .* only in B"),
+    ],
+)
+def test_runs_that_share_nothing(tmp_path, settings, says):
+    raw = {"game": BATTLE[0], "params": BATTLE[1]}
+    raw["seats"] = ["random", "rational", "random"]
+    label = {"label": settings["label"]} if "label" in settings else {}
+    rest = {key: value for key, value in settings.items() if key != "label"}
+    a = llm_games.run({"games": [raw], "episodes": 2}, tmp_path / "a.db").path
+    b = llm_games.run({"games": [raw | label], "episodes": 2} | rest, tmp_path / "b.db").path
+    if "order" in settings:  # as listed is where rotation begins
+        assert compare(a, b).games[0].payoffs.pairs == 1
+        with closing(sqlite3.connect(b)) as database, database:
+            database.execute("UPDATE episodes SET status = 'pending' WHERE number = 0")
+    with pytest.raises(NothingShared, match=says) as caught:
+        compare(a, b)
+    assert "the seed and the order of A" in str(caught.value)
+
+
+def test_planned_looks(tmp_path):
+    game = [{"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}]
+    raw = {"games": game, "episodes": 3, "looks": [3, 5]}
+    a, b = (
+        llm_games.run(raw | {"seats": [seat]}, tmp_path / f"{seat}.db").path
+        for seat in ("random", "rational")
+    )
+    found = compare(a, b)
+    assert (found.looks, found.level) == ([3, 5], look_level([3, 5]))
+    assert found.significant(found.games[0].scores) is (found.games[0].scores.p <= found.level)
+    assert found.notes == []
+    for path in (a, b):
+        resumed(path, 5)
+    found = compare(a, b)
+    assert found.games[0].scores.pairs == 5
+    assert found.notes == [
+        f"{side} was prolonged after 3 episodes, as was planned." for side in "AB"
+    ]
+    for path in (a, b):
+        resumed(path, 6)
+    found = compare(a, b)
+    assert found.significant(found.games[0].scores) is None
+    assert found.notes[0].startswith("Looks are planned at 3, 5 episodes: with 6 pairs nothing is")
+    assert found.notes[1].endswith("prolonged after 3, 5 episodes, as was planned.")
+    c, d = (
+        llm_games.run(raw | {"seats": [seat], "looks": []}, tmp_path / f"un{seat}.db").path
+        for seat in ("random", "rational")
+    )
+    found = compare(resumed(c, 5), resumed(d, 5))
+    assert found.level == 0.05
+    assert found.notes[0] == "A was prolonged after 3 episodes, without a look planned there."
+    assert "the e-value holds" in found.notes[1]
+    assert "e-value" in found.grid().columns
 
 
 def test_editions_and_errors(tmp_path):
@@ -137,8 +284,11 @@ def test_on_the_command_line(llm_games, tmp_path):
     assert "public_goods" in out
     assert "score" in out
     code, out, _ = llm_games("compare", "random.db", "rational.db", "--json")
-    [found] = json.loads(out)
-    assert (found["score"]["pairs"], found["score"]["b"]) == (2, 100)
+    found = json.loads(out)
+    [game] = found["games"]
+    assert (game["scores"]["pairs"], game["scores"]["b"]) == (2, 100)
+    assert game["scores"]["interval"]["method"] == "Student t"
+    assert found["families"]["scores"]["tests"] == 1
     assert llm_games("compare", "random.db", "nothing.db")[0] == 2
     code, _, _ = llm_games("report", "--compare", "random.db", "rational.db", "-o", "out")
     assert code == 0

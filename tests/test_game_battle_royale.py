@@ -318,7 +318,7 @@ def test_wasted_shots_can_be_written_down(action, name):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"max_shots": 0}, "max_shots must be an integer of at least 1, got 0"),
+        ({"max_shots": 0}, "max_shots must be an integer of at least 1 and at most"),
         ({"announce_cap": 1}, "announce_cap must be one of False, True"),
         ({"reply_keys": "action"}, "reply_keys must be"),
         ({"bad_target": "ignore"}, "bad_target must be"),

@@ -298,7 +298,7 @@ def test_replies_that_break_a_rule(options, value, kind, action):
         ({"reveal_last": -1}, "reveal_last"),
         ({"reveal_last": "some"}, "reveal_last"),
         ({"decimals": 10}, "decimals"),
-        ({"domain": "real", "decimals": 9, "max": 10**9}, "too large for exact integers"),
+        ({"domain": "real", "decimals": 9, "max": 10**9}, "max=1000000000, domain=real: with"),
         ({"told_rational": "no"}, "told_rational"),
         ({"rounds": 0}, "rounds"),
         ({"players": 1}, "players"),

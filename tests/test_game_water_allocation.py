@@ -318,7 +318,7 @@ def test_money_with_decimals():
     assert "bid $23.99 and stayed dry. Balance $70.00" in Prompts("water_allocation").report(
         View.of(game, after, 0)
     )
-    assert View.of(game, after, 0).number("bid_0") == np.float32(23.99)
+    assert View.of(game, after, 0).number("bid_0") == 23.99
 
 
 def test_a_language_model_bids():

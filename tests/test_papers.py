@@ -107,9 +107,9 @@ def test_fixed_strategies_do_the_same_in_every_round(tmp_path):
 def test_players_meet_the_same_chance(tmp_path):
     for player in ("random", "rational"):
         played("gamma-bench", tmp_path / f"{player}.db", seats=[player], games=["battle_royale"])
-    [found] = compare(tmp_path / "random.db", tmp_path / "rational.db")
-    assert found.score is not None
-    assert (found.score.pairs, found.alone) == (5, [])
+    [found] = compare(tmp_path / "random.db", tmp_path / "rational.db").games
+    assert found.scores is not None
+    assert (found.scores.pairs, found.alone) == (5, [])
 
 
 def test_every_room_hands_over_a_paper():

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from llm_games import register, rooms
-from llm_games.baselines.deviation import deviation
+from llm_games.baselines.deviation import (
+    ARTICLES,
+    OPTIONAL,
+    REQUIRED,
+    deviation,
+    has,
+    rational,
+    replies,
+)
 from llm_games.baselines.players import PLAYERS as SHARED
 from llm_games.baselines.players import handed, make_player, players_for
 from llm_games.baselines.rules import Kind
@@ -17,6 +25,7 @@ from llm_games.errors import BadParameter, LLMGamesError, UnknownName, unknown
 from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.seats import play
 
+MEASURES = (*REQUIRED, *OPTIONAL)
 PARTS = ("rules", "theory", "players", "mind")
 
 
@@ -33,14 +42,26 @@ def check_room(game):
         if not isinstance(said, Kind) and kind not in SHARED:
             raise unknown("kind of player that games share (others come as a Kind):", kind, SHARED)
     theory = rooms.part(game, "theory")
-    if theory is not None and not callable(getattr(theory, "deviation", None)):
+    if theory is None:
+        return
+    if not callable(getattr(theory, "deviation", None)):
         raise BadParameter(f"{theory.__name__} must define deviation(game, record)")
+    for name, part in vars(theory).items():
+        own = getattr(part, "__module__", None) == theory.__name__
+        near = get_close_matches(name, MEASURES, 1, cutoff=0.85)
+        if own and near and name not in MEASURES:
+            raise BadParameter(f"{theory.__name__}: {name}: did you mean {near[0]}?")
+    if has(game, "rational") and rational(rulebook(game)).kind not in ARTICLES:
+        raise unknown(f"kind of rational player of {game}", rational(rulebook(game)).kind, ARTICLES)
+    for name in replies(rulebook(game)) if has(game, "replies") else ():
+        make_player(name, game)
 
 
 @pytest.mark.parametrize("game", rooms.ROOMS)
 def test_every_room_hands_over_what_the_floor_looks_for(game):
     check_room(game)
-    assert rooms.part(game, "theory")
+    assert all(has(game, measure) for measure in REQUIRED)
+    assert replies(rulebook(game))[0] == "rational"
     assert {"rational", "best_response", "cooperative"} <= set(players_for(game))
 
 
@@ -133,6 +154,10 @@ def test_a_package_brings_a_whole_room(package):
         ("players", PLAYERS.replace('"bids so little"', '""'), "'crumb' needs a summary"),
         ("players", PLAYERS.replace("assumed", "assume"), "unexpected keyword.*'assume'"),
         ("theory", THEORY.replace("deviation", "deviatoin"), "must define deviation"),
+        ("theory", f"{THEORY}\n\ndef interm(game, record): ...", "interm: did you mean interim"),
+        ("theory", f"{THEORY}\n\ndef exploitabilty(game, steps): ...", "mean exploitability"),
+        ("theory", f'{THEORY}\n\ndef rational(game): return "equilibrum", "x"', "mean 'equilibriu"),
+        ("theory", f'{THEORY}\n\ndef replies(game): return ["crum:3"]', "no player 'crum:3'"),
         ("plyers", PLAYERS, "plyers.py: did you mean players.py"),
     ],
 )

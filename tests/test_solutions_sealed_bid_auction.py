@@ -14,10 +14,12 @@ from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_b
 from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
     distance,
+    equilibrium_bids,
     payoffs,
     regret,
     uniform_bid,
 )
+from llm_games.registry import rulebook
 
 
 def efficiency(values, bids):
@@ -137,9 +139,14 @@ def test_other_sizes_are_solved_and_kept(tmp_path, monkeypatch):
     symmetric_bids.cache_clear()
     assert np.array_equal(symmetric_bids(3, 0, 40, 10).bids, found.bids)
     assert found.nash_conv() < 1
-    large = symmetric_bids(10, 0, 5000, 10)
-    assert large.bids[-1, 0] == 4500
     symmetric_bids.cache_clear()
+
+
+def test_large_grids_get_the_bids_of_independent_values():
+    large = rulebook("sealed_bid_auction", valuation_max=10**9, interval=1)
+    assert first_price.equilibrium(large) is None
+    values = np.array([0, 5000, 10**9])
+    assert equilibrium_bids(large, values).tolist() == [0, 4500, 900_000_000]
 
 
 def test_solver_approaches_an_equilibrium():

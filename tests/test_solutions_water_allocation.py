@@ -39,15 +39,6 @@ def survival(game, rules, games=4000, seed=0):
     return play(game, rules, games, seed).survived.mean(axis=1)
 
 
-def regret(game, played, seat):
-    """Return by how much a best response to the others' prices survives more often than the seat.
-
-    The response knows the prices of these very games, so that with few games it is flattered.
-    """
-    best = min(best_response(game, played, seat).value, 1.0)
-    return best - float(played.survived[seat].mean())
-
-
 LOW, MEDIUM, HIGH = (llm_games.rules("water_allocation", preset=f"setting_{i}") for i in (1, 2, 3))
 SUPPLIES = {"low": LOW, "medium": MEDIUM, "high": HIGH}
 
@@ -296,11 +287,21 @@ def test_the_planner(supply, keep, survivors):
 
 @pytest.mark.slow
 def test_regret_and_prices():
-    field = play(LOW, [even] * 5, 2000)
-    found = [regret(LOW, field, seat) for seat in range(5)]
-    assert min(found) > 0.05  # even bidders could do much better
+    field = play(LOW, [even] * 5, 1000)
+    found = solution.regret(LOW, field).mean(axis=1)
+    assert found.min() > 0.15  # even bidders could do much better
     assert efficiency(LOW, field) == pytest.approx(1.96 / 3, abs=0.03)
     assert price_ratio(LOW, field) > 1.2
+
+
+@pytest.mark.slow
+def test_a_best_responder_has_no_regret():
+    """The chance that its response expects, .78, is far below what it lives through, .87."""
+    best = response(LOW, 4, 1)
+    field = play(LOW, [*[even] * 4, best], 1000, 5)
+    gains = solution.regret(LOW, field)[4]
+    assert abs(gains.mean()) < 0.01 + 2 * gains.std() / np.sqrt(len(gains))
+    assert best.value < field.survived[4].mean()
 
 
 def test_prices_by_hand():

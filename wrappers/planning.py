@@ -165,6 +165,7 @@ class PlanningPolicy(LLMPolicy):
         common = {
             "status": status,
             "report": news if mind.apart else "",
+            "goal": mind.words.goal(view.game, view.seat),
             "form": aside.question.form(self.reasoning),
         }
         asked = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))

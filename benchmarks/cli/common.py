@@ -34,6 +34,13 @@ Scoring = Annotated[
     str | None, value("EDITION", "formulas of the scores: corrected, published, v4 or v2")
 ]
 OpenIt = Annotated[bool, Option("--open", help="open the report in a browser")]
+Baselines = Annotated[
+    bool,
+    Option(
+        "--baselines/--no-baselines",
+        help="reference rows of rule players, and in a report measures of skill",
+    ),
+]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="no progress bar, no table")]
 BaseUrl = Annotated[
     str | None,

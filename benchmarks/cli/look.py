@@ -23,13 +23,15 @@ def report(
         bool, Option("--compare", help="compare two runs, episode by episode")
     ] = False,
     scoring: Scoring = None,
+    baselines: common.Baselines = True,
     open_it: common.OpenIt = False,
 ) -> None:
     """Write one HTML page with scores, plots and replies of one run or several.
 
     Beside it: its figures as SVG and PNG, and its numbers as CSV.
     """
-    raise Exit(common.write_report(db, out, open_it, scoring=scoring, comparing=comparing)[1])
+    how = {"scoring": scoring, "comparing": comparing, "baselines": baselines}
+    raise Exit(common.write_report(db, out, open_it, **how)[1])
 
 
 def compare(
@@ -39,20 +41,17 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs game by game, over the episodes that both played with the same seed."""
-    from llm_games.benchmarks.runs.compare import compare
+    from llm_games.benchmarks.runs.compare import TESTS, VALUES, compare
 
     found = compare(a, b, scoring)
     if as_json:
-        print(json.dumps([game.plain() for game in found]))
+        print(json.dumps(found.plain()))
         return
-    from llm_games.benchmarks.cli.tables import comparison_table
-
     terminal = console()
     terminal.print(f"A: {a}\nB: {b}", **PLAIN)
-    terminal.print(comparison_table(found))
-    if all(game.score is None and game.payoff is None for game in found):
-        terminal.print("A and B have no finished episode of the same game in common", **PLAIN)
-    for game in found:
+    terminal.print(found.grid(*VALUES))
+    terminal.print(found.grid(*TESTS))
+    for game in found.games:
         for note in (*game.notes, *game.alone):
             terminal.print(f"{game.label}: {note}", **PLAIN)
 

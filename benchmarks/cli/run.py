@@ -94,6 +94,7 @@ def run(
     as_json: common.AsJson = False,
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
+    baselines: common.Baselines = True,
     quiet: common.Quiet = False,
 ) -> None:
     """Play the games of a file and record everything.
@@ -118,7 +119,7 @@ def run(
     check_free(path)
     _check_report(path, report_to, open_it)
     _play(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
-    _finish(path, as_json, quiet, report_to, open_it)
+    _finish(path, as_json, quiet, report_to, open_it, baselines)
 
 
 def resume(
@@ -139,6 +140,7 @@ def resume(
     as_json: common.AsJson = False,
     report_to: ReportTo = None,
     open_it: common.OpenIt = False,
+    baselines: common.Baselines = True,
     quiet: common.Quiet = False,
 ) -> None:
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
@@ -157,7 +159,7 @@ def resume(
         _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
-    _finish(db, as_json, quiet, report_to, open_it)
+    _finish(db, as_json, quiet, report_to, open_it, baselines)
 
 
 def _number(text: str | None) -> Any:
@@ -270,7 +272,14 @@ def _play(
             raise Exit(1) from None
 
 
-def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open_it: bool) -> None:
+def _finish(
+    path: Path,
+    as_json: bool,
+    quiet: bool,
+    report_to: Path | None,
+    open_it: bool,
+    baselines: bool,
+) -> None:
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.run import planned
@@ -281,7 +290,7 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
     with Records.open_readonly(path) as records:
         usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
-            games = summary(records)
+            games = summary(records, baselines and (as_json or not quiet))
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
             games, code = [], 1
@@ -296,7 +305,9 @@ def _finish(path: Path, as_json: bool, quiet: bool, report_to: Path | None, open
         where = f"recorded in {path}; a report: llm-games report {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
     if out := _report_of(path, report_to, open_it):
-        page, missing = common.write_report([path], out, open_it, quiet or as_json)
+        page, missing = common.write_report(
+            [path], out, open_it, quiet or as_json, baselines=baselines
+        )
         code = max(code, missing)
     if as_json:
         kinds = {"models": spent.models, "seats": spent.seats}.items()

@@ -9,11 +9,10 @@ from operator import attrgetter
 from typing import Any
 
 from llm_games.benchmarks.cli.human_play import Move
-from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import lacking
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.paper import SCORED, lacking
+from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
@@ -64,10 +63,16 @@ def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[G
         (game.label, name, _short(payoff))
         for game in games
         if len(game.payoff_of) > 1
-        for name, payoff in game.paid.items()
+        for name, payoff in [*game.paid.items(), *_instead(game)]
     ]
     if payoffs:
         yield Grid(columns("game, player", "payoff"), payoffs)
+
+
+def _instead(game: GameSummary) -> Iterator[tuple[str, Cell | None]]:
+    """Yield the payoffs of references in the seats that they took."""
+    for reference in game.references:
+        yield f"{reference.player}, reference", estimated(reference.own)
 
 
 def _short(found: Cell | None) -> Cell | None:
@@ -94,11 +99,25 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
                 f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
             ]
         )
+        for reference in game.references:
+            own = estimated(reference.measured, game.ends)
+            judged_by = {"score": estimated(reference.scores, SCORED)}
+            judged_by |= {game.measure.name: own} if game.measure else {}
+            lines.append(
+                [
+                    f"  {reference.name}",
+                    *(_short(judged_by.get(name)) for name in judged),
+                    f"{reference.n} offline",
+                    _short(estimated(reference.payoffs)),
+                    *["", ""],
+                ]
+            )
     foot = [] if overall is None else [["overall", _short(overall), *[""] * (len(heads) - 2)]]
     if any(game.bad_thoughts for game in games):
         heads["bad thoughts"] = "d"
-        for line, game in zip(lines, games, strict=True):
-            line.append(sum(game.bad_thoughts.values()))
+        bad = {game.label: sum(game.bad_thoughts.values()) for game in games}
+        for line in lines:
+            line.append(bad.get(line[0]))
         foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
     if any(game.marked for game in games):
@@ -135,17 +154,6 @@ def replies_table(rows: Sequence[Cached]) -> Grid:
     ]
     heads = columns("model, server or folder", "replies, characters", ",")
     return Grid(heads | {"oldest": ">", "newest": ">"}, lines)
-
-
-def comparison_table(found: Sequence[Comparison]) -> Grid:
-    """Return the table of what differs between two runs: scores, and payoffs of changed seats."""
-    lines = [
-        (game.label, name, *difference.written(1))
-        for game in found
-        for name, difference in (("score", game.score), ("payoff", game.payoff))
-        if difference is not None
-    ]
-    return Grid(columns("game, of", "pairs, A, B, B - A, 95 % interval, p", ">"), lines)
 
 
 def moves_table(moves: Sequence[Move]) -> Grid:

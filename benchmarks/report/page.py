@@ -19,6 +19,7 @@ from llm_games.baselines.deviation import claimed
 from llm_games.benchmarks.report import canvas, export, figures, tables
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.report.parts import Parts, ReportIncomplete
+from llm_games.benchmarks.report.skill import skill_grid
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.paper import (
@@ -33,20 +34,26 @@ from llm_games.benchmarks.runs.paper import (
 )
 from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
 
 
 def build(
-    db_paths: Sequence[Path], out: Path, scoring: str | None = None, comparing: bool = False
+    db_paths: Sequence[Path],
+    out: Path,
+    scoring: str | None = None,
+    comparing: bool = False,
+    baselines: bool = True,
 ) -> Path:
     """Write a report about these runs, also unfinished ones, and return its path.
 
     The page loads nothing. Beside it are its figures as SVG and PNG (``figures/``) and its numbers
     as CSV (``tables/``). `out` is the HTML file (ending in ``.html``), or a folder in which to
     write ``report.html``; `scoring` an edition of the scores, see `paper.editions`, or None for
-    the one each run asks for. `comparing` compares two runs, episode by episode.
+    the one each run asks for. `comparing` compares two runs, episode by episode. Without
+    `baselines` it has no reference rows and no measures of skill, which take most of its time.
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -68,7 +75,7 @@ def build(
         records = [opened.enter_context(Records.open_readonly(Path(path))) for path in db_paths]
         runs = [read(file, scoring or edition_of(file.config)) for file in records]
         pair = (records[0], records[1]) if comparing else None
-        text, files, failed = html(runs, pair)
+        text, files, failed = html(runs, pair, baselines)
     try:
         old = out.read_text("utf-8", errors="replace") if out.is_file() else ""
         for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', old):
@@ -103,7 +110,7 @@ def check_out(out: Path) -> None:
 
 
 def html(
-    runs: Sequence[Run], pair: tuple[Records, Records] | None = None
+    runs: Sequence[Run], pair: tuple[Records, Records] | None = None, baselines: bool = True
 ) -> tuple[str, Files, Mapping[str, Exception]]:
     """Return the page about these runs, the files that it links to, and what could not be made.
 
@@ -113,7 +120,10 @@ def html(
     loader = PackageLoader("llm_games.benchmarks.report", ".")
     env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
     css, _, _ = loader.get_source(env, "page.css")
-    parts = [_part(run, f"r{i}", files, run.stem * several, page) for i, run in enumerate(runs)]
+    parts = [
+        _part(run, f"r{i}", files, run.stem * several, page, baselines)
+        for i, run in enumerate(runs)
+    ]
     boards, notes = [], []
     for paper in papers():
         if paper.scoring:
@@ -124,11 +134,11 @@ def html(
             notes += [said.note for said in (paper.scoring, paper.measure) if said]
     sections = ((part["run"], section) for part in parts for section in part["sections"])
     grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
-    own = ("scores", "payoffs", "spent")
+    own = ("scores", "payoffs", "skill", "spent")
     grids += [(part["run"], part[name]) for name in own for part in parts if part[name].rows]
 
     def compared() -> Grid:
-        return tables.comparison_grid(compare(*pair, runs[0].edition) if pair else [])
+        return compare(*pair, runs[0].edition).grid() if pair else Grid({}, [])
 
     text = env.get_template("page.html.j2").render(
         title=f"{len(runs)} runs" if several else runs[0].file.title,
@@ -145,7 +155,9 @@ def html(
     return text, files, page.failed
 
 
-def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict[str, Any]:
+def _part(
+    run: Run, prefix: str, files: Files, folder: str, page: Parts, baselines: bool
+) -> dict[str, Any]:
     """Return what the page shows of a run: what belongs to papers, and what every run has."""
     owners = {game.label: owner(game) for game in run.games}
     mine = [paper for paper in papers() if paper in owners.values()]
@@ -193,8 +205,16 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
             lambda why: [{"title": "Moves", "half": False} | _undrawn(why)],
         )
 
+    def beside() -> dict[str, list[Reference]]:
+        return {g.label: references(g, run.edition) for g in run.games if baselines}
+
+    known = page.made("The reference rows", beside, lambda why: {})
+
     def scores() -> Grid:
-        return tables.score_grid(run, scored, _total(run, mine))
+        return tables.score_grid(run, scored, _total(run, mine), known)
+
+    def skill() -> Grid:
+        return skill_grid(replace(run, games=run.games if baselines else []))
 
     games = [
         {"label": game.label, "about": _about(game), "plots": plots_of(game, f"{prefix}-{i}")}
@@ -208,6 +228,7 @@ def _part(run: Run, prefix: str, files: Files, folder: str, page: Parts) -> dict
         "scored": bool(scored),
         "scores": page.table("The table of scores", scores),
         "payoffs": page.table("The table of payoffs", lambda: tables.payoff_grid(run)),
+        "skill": page.table("The table of measures of skill", skill),
         "usage": page.table("The table of tokens and time", lambda: tables.usage_grid(run)),
         "spent": page.table("The table of seats", lambda: tables.spent_grid(run)),
         "facts": _facts(run),

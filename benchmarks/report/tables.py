@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from llm_games.benchmarks.runs.compare import Comparison
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import (
     SCORED,
@@ -20,6 +19,7 @@ from llm_games.benchmarks.runs.paper import (
 )
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
+from llm_games.benchmarks.runs.references import Reference
 from llm_games.benchmarks.runs.stats import MARK, Cell, estimated, filled_in, mean_of
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
@@ -34,8 +34,15 @@ BREAKS = {
 """How a completion can be useless, and the column's name."""
 
 
-def score_grid(run: Run, scored: Collection[str], total: Cell | None) -> Grid:
+def score_grid(
+    run: Run,
+    scored: Collection[str],
+    total: Cell | None,
+    references: Mapping[str, Sequence[Reference]],
+) -> Grid:
     """Return a row for each game of a run, and one for `total`, its Overall, if it has one.
+
+    Below a game stand its `references`, by label.
 
     `scored` are the labels of those games that can have a score; what other papers' games are
     judged by has a column of its own.
@@ -65,6 +72,25 @@ def score_grid(run: Run, scored: Collection[str], total: Cell | None) -> Grid:
             mean_of(known(found["regret"])),
         ]
         rows.append(row)
+        for reference in references.get(game.label, ()):
+            judged = (
+                {measure.name: estimated(reference.measured, measure.ends(game.rules))}
+                if measure
+                else {}
+            )
+            rows.append(
+                [
+                    Label(
+                        f"{game.label}, {reference.player}", f"reference {reference.claim}".strip()
+                    ),
+                    f"{reference.n} offline",
+                    *([estimated(reference.scores, SCORED), None] if scored else []),
+                    *(judged.get(name) for name in others),
+                    None,
+                    mean_of(reference.payoffs),
+                    mean_of(reference.regret),
+                ]
+            )
     foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
     return Grid(heads, rows, name="means", foot=foot, strong=[score, *others])
 
@@ -125,21 +151,6 @@ def spent_grid(run: Run) -> Grid:
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
     return Grid(heads, rows, name="spent")
-
-
-def comparison_grid(found: Sequence[Comparison]) -> Grid:
-    """Return a row for the score of each game, if it has one, and a row for the payoff."""
-    heads = columns("game, of", "pairs, A, B, B − A, 95 % interval, p", ">")
-    rows: list[list[Value]] = []
-    for game in found:
-        label: Value = Label(game.label, "; ".join([*game.notes, *game.alone]))
-        payoff = f"payoff of {len(game.seats)} seat{'s' if len(game.seats) != 1 else ''}"
-        kinds = (("score", game.score, 1), (payoff, game.payoff, 2))
-        own = [[name, *found.written(digits, "–")] for name, found, digits in kinds if found]
-        for row in own or [["–", "0", *["–"] * 5]]:
-            rows.append([label, *row])
-            label = game.label
-    return Grid(heads, rows, strong=["B − A"])
 
 
 def player_grid(run: Run) -> Grid:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.paper import edition_of
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import PARTS, Records
+from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.run import (
     RunStopped,
     fresh,
@@ -20,6 +23,7 @@ from llm_games.benchmarks.runs.run import (
     seated_players,
     start,
 )
+from llm_games.benchmarks.runs.skill import Skill, skills
 from llm_games.benchmarks.runs.store import Store, check_free
 from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.errors import unknown
@@ -36,6 +40,19 @@ class Results:
         """What each game came to, by label."""
         with Records.open_readonly(self.path) as records:
             return {game.label: game for game in summary(records)}
+
+    @property
+    def skill(self) -> dict[str, list[Skill]]:
+        """How well each player of a game played, by label, see `Skill`; empty where unknown."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: skills(game) for game in games(records)}
+
+    @property
+    def references(self) -> dict[str, list[Reference]]:
+        """What rule players come to at each game's table, by label, see `Reference`."""
+        with Records.open_readonly(self.path) as records:
+            edition = edition_of(records.config)
+            return {game.label: references(game, edition) for game in games(records)}
 
     @property
     def scores(self) -> dict[str, list[float]]:

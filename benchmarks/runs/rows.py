@@ -15,6 +15,8 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.base import Completion
@@ -27,7 +29,13 @@ R = TypeVar("R")
 
 # -- how classes are tables ------------------------------------------------------------------------
 
-_encode = json.JSONEncoder(default=str).encode  # a ratio as "2/3"
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has for NumPy's values; a ratio is the text "2/3"."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
+
+
+_encode = json.JSONEncoder(default=_plain).encode
 
 
 def _encode_or_none(value: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.stats import MARK, Cell, estimated
 
 
@@ -26,7 +27,7 @@ class GameSummary:
     `payoff_of_a_seat` over all. `bad_replies` counts completions that were not legal moves, by
     outcome, `bad_thoughts` the same of what players think of beside their moves (such as a belief
     that does not agree with the facts), `filled_in` decisions for which the declared treatment was
-    played.
+    played. `references` are what rule players come to at this table, if these were asked for.
     """
 
     label: str
@@ -44,6 +45,7 @@ class GameSummary:
     measure: Measure | None
     measured: list[float]
     ends: tuple[float, float] | None
+    references: list[Reference] = field(default_factory=list)
 
     @property
     def cell(self) -> Cell | None:
@@ -83,13 +85,17 @@ class GameSummary:
         return self.__dict__ | {
             **{name: mean and mean.plain() for name, mean in means.items()},
             **{"measure": measure, "payoff_of": paid, "marked": self.marked},
+            "references": [reference.plain() for reference in self.references],
         }
 
 
-def summary(records: Records) -> list[GameSummary]:
-    """Summarize a run game by game, scored by its own edition."""
+def summary(records: Records, baselines: bool = False) -> list[GameSummary]:
+    """Summarize a run game by game, scored by its own edition; with `baselines`, references too."""
     edition = paper.edition_of(records.config)
-    return [_summary(game, edition) for game in games(records)]
+    found = [(game, _summary(game, edition)) for game in games(records)]
+    if baselines:
+        return [replace(own, references=references(game, edition)) for game, own in found]
+    return [own for _, own in found]
 
 
 def total(found: list[GameSummary]) -> Cell | None:

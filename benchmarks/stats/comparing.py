@@ -31,6 +31,7 @@ from llm_games.rulebook import Array
 EXACT = 12  # up to so many pairs a sign-flip test goes through all signs
 SIZED = 5  # fewest pairs that have an effect size or an e-value
 PATHS = 400_000  # simulated experiments behind the level of planned looks
+EVEN = (np.arange(2000) + 0.5) / 2000  # shares at which a spread is taken
 MOST = 100_000  # episodes beyond which none are counted
 
 
@@ -266,7 +267,7 @@ def power(
         BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0, a `rho` out of
             [-1, 1), or a `level` out of (0, 1).
     """
-    from scipy.special import nctdtr, stdtrit
+    from scipy.special import chdtri, ndtr, stdtrit
 
     _check_level(level)
     if n < 2 or games < 1:
@@ -275,8 +276,9 @@ def power(
         raise BadParameter(f"power needs sd > 0 and -1 <= rho < 1, got {sd!r} and {rho!r}")
     df = games * (n - 1)
     away = abs(difference) / (sd * math.sqrt(2 * (1 - rho))) * math.sqrt(n * games)
-    least = stdtrit(df, 1 - level / 2)
-    return float(1 - nctdtr(df, away, least) + nctdtr(df, away, -least))
+    # Normal given the spread, averaged over it: SciPy's nctdtr fails where `away` is large.
+    spread = np.sqrt(chdtri(df, EVEN) / df) * stdtrit(df, 1 - level / 2)
+    return float((ndtr(away - spread) + ndtr(-away - spread)).mean())
 
 
 def needed_episodes(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.skill import best_reply_gap
 from llm_games.benchmarks.stats import intervals, shapes
 from llm_games.benchmarks.stats.ratings import plackett_luce
 from llm_games.benchmarks.stats.reliability import pass_k, variance_parts
@@ -244,6 +245,41 @@ def races(
     return found
 
 
+def gaps(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the table of the best-reply gap's ends in sealed bids of 4 against shades of 3/4."""
+    sizes = SIZES[1:5]
+    rows = gap_rows(rng, sims, {"the best reply": 0.75, "shade .9": 0.9, "truthful": 1.0}, sizes)
+    columns = ["plays", "true gap", *map("n = {}".format, sizes), "called above 0"]
+    yield Table("Best-reply gap of 21 shades; an episode is 10 first-price auctions", columns, rows)
+
+
+def gap_rows(
+    rng: np.random.Generator, sims: int, shades: dict[str, float], sizes: Sequence[int]
+) -> list[list[str]]:
+    """Return rows of players by how they shade: their true gap, coverage, how often it is seen."""
+    rows = []
+    for name, shade in shades.items():
+        # Against uniform values of others who shade alike, 3/4 is the best reply of 4 bidders.
+        truth = float(bids(rng, shade, 20_000).mean(axis=0).max()) if shade != 0.75 else 0.0
+        held, seen = [], []
+        for n in sizes:
+            gains = bids(rng, shade, n * sims).reshape(sims, n, -1)
+            found = np.array([best_reply_gap(each)[2:4] for each in gains], float)
+            held.append(covered((found[:, 0], found[:, 1]), truth).written(2))
+            seen.append(share(float((found[:, 0] > 0).mean())))
+        rows.append([name, f"{truth:.2f}", *held, " ".join(seen)])
+    return rows
+
+
+def bids(rng: np.random.Generator, shade: float, episodes: int) -> Array:
+    """Return what 21 shades gain over one's own, ``(episodes, 21)``; values are uniform to 10."""
+    value = rng.uniform(0, 10, (episodes, 10, 1))
+    others = 0.75 * rng.uniform(0, 10, (episodes, 10, 3)).max(axis=2, keepdims=True)
+    shades = np.append(np.linspace(0.5, 1, 21), shade)
+    earned = (value * (1 - shades) * (shades * value > others)).sum(axis=1)
+    return earned[:, :-1] - earned[:, -1:]
+
+
 def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield the tables of pass^k over 8 tasks, and of the parts of a variance."""
     chances = {"all at .5": np.full(8, 0.5), "all at .9": np.full(8, 0.9)}
@@ -286,7 +322,7 @@ def split(rng: np.random.Generator, true: Sequence[float]) -> list[float]:
 
 def tables(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield all tables."""
-    for make in (scores, published, money, shares, correlations, ratings, reliabilities):
+    for make in (scores, published, money, shares, correlations, ratings, gaps, reliabilities):
         yield from make(rng, sims)
 
 

@@ -264,7 +264,8 @@ def gaffke_ends(x: Array, low: float, high: float, level: float) -> Ends:
         inner, edge = x[:, some].T @ weights[:, 1:].T, weights[:, 0]
         found[0, some] = np.quantile(inner + edge * low, tail, axis=1)
         found[1, some] = np.quantile(inner + edge * high, 1 - tail, axis=1)
-    return found[0].reshape(shape), found[1].reshape(shape)
+    first, last = np.clip(found, low, high).reshape(2, *shape)
+    return first, last
 
 
 def studentised(x: Array, level: float) -> Ends:

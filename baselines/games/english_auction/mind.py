@@ -66,6 +66,8 @@ class AuctionLog:
                 winner, price = now["name"], now["spent"] - then["spent"]
                 if now["profit"] is not None:
                     value = price + now["profit"] - then["profit"]
+        if value is None and told["sale"]:  # nobody bought it, and its value may be told
+            value = told["sale"]["value"]
         last: Said = {name: None for name in inside if name != winner}
         if winner is not None and self.latest.get(winner) != price:
             last[winner] = price
@@ -213,7 +215,7 @@ class AuctionMind(Mind):
 
     def _known(self, view: View) -> dict[str, Any]:
         """Return what all words may need."""
-        goal = self.words.say("goal", objective=view.game.objectives[view.seat])
+        goal = self.words.goal(view.game, view.seat)
         private = view.game.values == "private"
         return {"me": view.game.names()[view.seat], "private": private, "goal": goal}
 

@@ -97,7 +97,7 @@ def interim(game: Any, record: Steps) -> PerPlayer:
             found[seat] = np.nan
             continue
         so_far = np.where(floor > record["start"], floor - record["increment"], -1)
-        gain = _stay(game, seat, value[seat], replies[seat], so_far)
+        gain = _stay(game, seat, value[seat], np.maximum(replies[seat], 0), so_far)
         best = np.where(floor <= value[seat], _stay(game, seat, value[seat], floor, so_far), 0)
         lost = np.maximum(np.maximum(best, 0) - np.where(replies[seat] < 0, 0, gain), 0)
         found[seat] = np.where(record["asked"][seat], lost, 0)

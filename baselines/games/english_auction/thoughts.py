@@ -140,7 +140,7 @@ def drills(rng: np.random.Generator) -> Iterator[Sample]:
     prompts = Prompts(game.name, str(rng.choice(versions(game.name))))
     rules = {"role": "system", "content": prompts.rules(game, 0)}
     for _ in range(12):
-        offer, sale = _offer(rng, game.names(), prompts), _sum(rng, game.names(), prompts)
+        offer, sale = _offer(rng, game, prompts), _sum(rng, game, prompts)
         left = rng.choice(ITEMS, int(rng.integers(2, 16)), replace=False).tolist()
         copied = Priorities("priorities", tuple(left))
         listed = copied, f"Reply only with JSON of this form: {copied.form()}"
@@ -149,7 +149,7 @@ def drills(rng: np.random.Generator) -> Iterator[Sample]:
             yield Sample(*render(messages), script.answer(question))
 
 
-def _offer(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tuple[Question, str]:
+def _offer(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Question, str]:
     """Return a request for a bid, often with little money left; at times it says what was wrong."""
     start = int(rng.choice([1_000, 2_000, 5_000]))
     high = start * int(rng.integers(10, 30)) // 10 if rng.random() < 0.7 else None
@@ -169,11 +169,11 @@ def _offer(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tupl
         "later": [],
         "listed": False,
         "replies": [],
-        "leader": None if high is None else str(rng.choice(names)),
+        "leader": None if high is None else str(rng.choice(game.names())),
         "high": high,
         "increment": start // 10,
         "money": money,
-        "goal": said.say("goal", objective=str(rng.choice(["profit", "items"]))),
+        "goal": said.goal(game, int(rng.integers(game.players))),
         "form": replace(question, limits=False).form(),
     }
     words = "\n\n".join(filter(None, (said.say("report", **values), said.say("request", **values))))
@@ -183,8 +183,9 @@ def _offer(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tupl
     return question, words
 
 
-def _sum(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tuple[Question, str]:
+def _sum(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Question, str]:
     """Return a request for a belief after one short sale; at times it says what was wrong."""
+    names = game.names()
     me, other = rng.choice(names, 2, replace=False).tolist()
     winner, loser = (me, other) if rng.random() < 0.6 else (other, me)
     start = int(rng.choice([1_000, 2_000, 5_000]))
@@ -202,7 +203,7 @@ def _sum(rng: np.random.Generator, names: list[str], prompts: Prompts) -> tuple[
         belief=json.dumps(before),
         item=said.say("item", item=item, names=names),
         won=winner == me,
-        goal=said.say("goal", objective=str(rng.choice(["profit", "items"]))),
+        goal=said.goal(game, int(rng.integers(game.players))),
         form=question.form(),
     )
     if rng.random() < 0.4:

@@ -151,17 +151,12 @@ def _work(players: int, low: int, high: int, interval: int) -> int:
 
 @lru_cache(maxsize=32)
 def symmetric_bids(players: int, low: int, high: int, interval: int) -> SymmetricBids:
-    """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk.
-
-    Grids too large for that get the bids of independent values, see `solvable`.
-    """
+    """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk."""
     values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
     key, work = "-".join(map(str, case)), _work(*case)
     table = json.loads(TABLE.read_text())
     if key in table:
         bids = np.array(table[key], np.int64)
-    elif work > MOST_WORK:
-        bids = np.repeat(uniform_bid(values, players, low)[:, None], QUANTILES, axis=1)
     else:
         turns = min(max(600_000_000 // work, 200), 3000)
         bids = remember(f"first-price-1-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
@@ -178,8 +173,8 @@ def solvable(game: Any) -> bool:
 
 
 def equilibrium(game: Any) -> SymmetricBids | None:
-    """Return the first-price equilibrium of a game's draw of valuations; None if they are given."""
-    return symmetric_bids(*_case(game)) if game.valuations is None else None
+    """Return the first-price equilibrium of a game's draw of valuations; None if not `solvable`."""
+    return symmetric_bids(*_case(game)) if solvable(game) else None
 
 
 @lru_cache(maxsize=32)

@@ -69,7 +69,7 @@ def nearest_bids(game: Any, values: Array, bids: Array) -> Array:
 
 
 def equilibrium_bids(game: Any, values: Array) -> Array:
-    """Return the mean equilibrium bids of these valuations; as if independent where given."""
+    """Return the mean equilibrium bids of these valuations; as if independent where unsolved."""
     if game.price == "second":
         return values
     if found := equilibrium(game):
@@ -87,10 +87,11 @@ def deviation(game: Any, record: Steps) -> Measured:
 def interim(game: Any, record: Steps) -> PerPlayer:
     """Return what bids lose on average against equilibrium bids of the values one cannot see."""
     values, bids = record["valuations"], record["actions"]
+    if not solvable(game):
+        return independent_regret(values, bids, game)
     found = equilibrium(game) if game.price == "first" else truthful(game)
-    if found and solvable(game):
-        return found.interim_regret(values, bids)
-    return independent_regret(values, bids, game)
+    assert found is not None
+    return found.interim_regret(values, bids)
 
 
 def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlayer:
@@ -135,14 +136,10 @@ def rational(game: Any) -> Claim:
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
     if solvable(game):
         told = "are told" if game.tell_prior else "are not told"
-        said = "bids by an approximate symmetric Bayes-Nash equilibrium, found by fictitious play"
-        return Claim(
-            "best known", f"{said}; it assumes the law of valuations, which bidders {told}"
-        )
-    said = (
-        "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of independent"
-    )
-    return Claim("heuristic", f"{said} uniform valuations, whose law it assumes to be known")
+        said = "bids by an approximate Bayes-Nash equilibrium, found by fictitious play; it assumes"
+        return Claim("best known", f"{said} the law of valuations, which bidders {told}")
+    said = "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of"
+    return Claim("heuristic", f"{said} independent uniform valuations, whose law it assumes")
 
 
 def replies(game: Any) -> list[str]:

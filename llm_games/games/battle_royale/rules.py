@@ -14,7 +14,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
-from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 MISS = -1
 """The action of missing on purpose; shooting at a player is its seat."""
@@ -62,16 +62,19 @@ class BattleRoyale(Rulebook):
     base_hit_rate: int = param(35, "percentage with which the first player hits", low=0, high=100)
     interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)
     hit_rates: tuple[int, ...] | None = param(None, "percentages by seat", none="the two above")
-    max_shots: int | None = param(20, "shots at most", low=1, none="until one is left")
+    max_shots: int | None = param(
+        20, "shots at most", low=1, none="until one is left", hidden="announce_cap"
+    )
     announce_cap: bool = param(False, "whether the players are told `max_shots`")
     reply_keys: str = param("target", target="one key", action_target="two, the target decides")
     bad_target: str = param("rule_break", rule_break="is illegal", wasted_shot="hits nobody")
     self_target: str = param("rule_break", rule_break="nobody may aim at itself", allowed="one may")
-    target_match: str = param("exact", exact="a name or number", substring="first name it is in")
+    target_match: str = param(
+        "exact", exact="a name or number", substring="first name it is in", hidden=True
+    )
     cap_outcome: str = param("nobody", nobody="all get 0", share="the living share 1")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.hit_rates is not None:
             what = f"{self.players} integers from 0 to 100, one for each player"
             listed("hit_rates", self.hit_rates, self.players, what)
@@ -219,6 +222,10 @@ class BattleRoyale(Rulebook):
             "hit": bool(state.hit[seat]),
             "left": int(state.left[seat]),
         }
+
+    def goal(self, seat: int) -> Goal:
+        shared = self.cap_outcome == "share" and self.max_shots is not None
+        return Goal("share", "players") if shared else Goal("last", "player")
 
     def asks(self, state: BattleRoyaleState, seat: int) -> Target:
         names, itself = self.names(), self.self_target == "allowed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from llm_games.facts import Draw, Fact, exact_of, param, plain, ratio_of, rounds
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
@@ -139,16 +140,21 @@ class BeautyContest(Rounds):
     rule_breaker: str = param(
         "exclude", exclude="left out", include="counts but cannot win", void_round="nobody wins"
     )
-    number_parse: str = param("strict", strict="whole numbers only", truncate="cut towards zero")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="cut towards zero", hidden=True
+    )
     bounds_check: str = param(
         "parameters",
         words={"parameters": "`min` to `max`", "0_100": "always 0 to 100", "none": "any number"},
     )
-    distance: str = param("exact", exact="in integers", float="in doubles, as the papers' programs")
-    reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
+    distance: str = param(
+        "exact", exact="in integers", float="in doubles, as the papers' programs", hidden=True
+    )
+    reasks: bool = param(
+        True, "a language model is asked again after a broken reply; else never", hidden=True
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.prize <= 0:
             raise BadParameter(f"prize must be more than 0, got {self.prize}")
         facts.check_number("foul_fee", self.foul_fee, 0)
@@ -169,13 +175,6 @@ class BeautyContest(Rounds):
                     f"{name} must be a whole number of units of 1/{self.unit}, got "
                     f'{getattr(self, name)}; use domain="real" or more decimals'
                 )
-        largest = max(abs(Fraction(value)) for value in (self.min, self.max, 100)) * self.unit
-        if largest > self.limit:
-            raise BadParameter(
-                f"numbers up to {float(largest / self.unit):g} with {self.players} players and "
-                f"ratio {self.ratio} are too large for exact integers (at most "
-                f"{self.limit / self.unit:g}); lower max, decimals or the terms of the ratio"
-            )
 
     @property
     def unit(self) -> int:
@@ -183,9 +182,16 @@ class BeautyContest(Rounds):
         return 10**self.decimals if self.domain == "real" else 1
 
     @property
+    def largest(self) -> int:
+        """The largest distance to the target, or numerator or denominator of a prize."""
+        named = max(abs(Fraction(value)) for value in (self.min, self.max, 100)) * self.unit
+        prize = max(Fraction(self.prize).as_integer_ratio())
+        return self.players * max(math.ceil(named) * sum(self.ratio.as_integer_ratio()), prize)
+
+    @property
     def limit(self) -> int:
-        """The largest size of an action; beyond it products would not fit into 63 bits."""
-        return (2**62 - 1) // (max(self.ratio.numerator, self.ratio.denominator) * self.players)
+        """The largest size of an action up to which distances are exact."""
+        return LARGEST // (self.players * sum(self.ratio.as_integer_ratio()))
 
     def draws(self) -> Sequence[Draw]:
         if self.max_draw is None:
@@ -276,7 +282,9 @@ class BeautyContest(Rounds):
         return self.reveal if self.reveal_last != 0 else ()
 
     def terms(self) -> dict[str, Any]:
-        return super().terms() | {"shown": self.shown}
+        # Means and targets are written with the decimals of the numbers themselves, or two.
+        places = max(2, self.decimals) if self.domain == "real" else 2
+        return super().terms() | {"shown": self.shown, "places": places}
 
     def _limits(self, counted: str) -> tuple[float, float]:
         """Return the smallest and largest number shown, 0 (for none) among them."""
@@ -340,6 +348,9 @@ class BeautyContest(Rounds):
             each = zip(self.names(), last.pop("numbers"), last.pop("legal"), strict=True)
             last["all_choices"] = {name: plain(n) if ok else None for name, n, ok in each}
         return last
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="prizes minus fees" if self.foul_fee else "prizes")
 
     def asks(self, state: BeautyContestState, seat: int) -> Question:
         low, high = self.bounds()[0], int(state.limit)

@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, pla
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 _ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
 _ARENA |= {"reveal_last": 3, "reasks": False}
@@ -63,10 +63,18 @@ class BudgetAuction(Rounds):
 
     assets: Each[int] = param(1000, "money of all bidders, or of each", each=(1, 10**9))
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuations: tuple[tuple[int, ...], ...] | None = param(None, "one row", none="drawn")
-    mu: int | float = param(500, "mean of drawn valuations before they are cut, 1 to the assets")
-    sigma: int | float = param(100, "their standard deviation; beyond the assets they are redrawn")
-    value_rounding: str = param("truncate", truncate="fractions are cut", none="to `decimals`")
+    valuations: tuple[tuple[int, ...], ...] | None = param(
+        None, "one row", none="drawn", hidden=True
+    )
+    mu: int | float = param(
+        500, "mean of drawn valuations before they are cut, 1 to the assets", hidden="tell_prior"
+    )
+    sigma: int | float = param(
+        100, "their standard deviation; beyond the assets they are redrawn", hidden="tell_prior"
+    )
+    value_rounding: str = param(
+        "truncate", truncate="fractions are cut", none="to `decimals`", hidden="tell_prior"
+    )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
     entrance_fee: int | Fraction = param(0, "what breaking a rule costs", read=exact_of)
@@ -78,10 +86,11 @@ class BudgetAuction(Rounds):
     reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
     told_rational: bool = param(False, "players hear that all others are perfectly rational")
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
-    reasks: bool = param(True, "a language model is asked again after a broken reply; else never")
+    reasks: bool = param(
+        True, "a language model is asked again after a broken reply; else never", hidden=True
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
             value = getattr(self, name)
@@ -103,6 +112,11 @@ class BudgetAuction(Rounds):
     @property
     def unit(self) -> int:
         return 10**self.decimals
+
+    @property
+    def largest(self) -> int:
+        """The largest final assets."""
+        return 2 * self.worth * self.unit
 
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
         """Return everybody's assets in units."""
@@ -146,7 +160,9 @@ class BudgetAuction(Rounds):
         return self.money(state.round.shape)
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        bids = np.where(broke, MISSING, actions) if self.rule_breaker == "exclude" else actions
+        none = broke if self.rule_breaker == "exclude" else actions == MISSING
+        free = LARGEST - self.largest  # bids against the rules that rank are exact up to it
+        bids = np.where(none, MISSING, actions.clip(-free, free))
         highest = bids.max(axis=0)
         price = highest if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
         legal, winner = ~broke, (bids == highest).argmax(axis=0)  # of tied ones the lowest seat
@@ -183,7 +199,7 @@ class BudgetAuction(Rounds):
         assets = lambda s: self.money(s.round.shape) / unit
         bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
-        payoff = begun(lambda s: assets(s) + s.utility / unit)
+        payoff = begun(lambda s: (self.money(s.round.shape) + s.utility) / unit)
         now = [
             self.now,
             Fact("valuation", values, 0, worth, "own valuation of the item", said="own", now=True),
@@ -218,6 +234,9 @@ class BudgetAuction(Rounds):
             else plain(value)
             for name, value in last.items()
         }
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="gains in assets")
 
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
         return Real("bid", 0, self.of_each("assets")[seat] * self.unit, self.decimals)

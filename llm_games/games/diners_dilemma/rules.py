@@ -17,7 +17,7 @@ from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import PerPlayer, PerTable, State
+from llm_games.rulebook import Goal, PerPlayer, PerTable, State
 
 CHEAP, COSTLY = 0, 1
 
@@ -49,21 +49,17 @@ class DinersDilemma(Rounds):
     cheap_utility: int | Fraction = param(15, "its utility, in units of money", read=exact_of)
     costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
     costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
-    unknown_dish: str = param("rule_break", rule_break="any other word is", costly="it is costly")
+    unknown_dish: str = param(
+        "rule_break", rule_break="any other word is", costly="it is costly", hidden=True
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         for kind in ("price", "utility"):
             cheap, costly = getattr(self, f"cheap_{kind}"), getattr(self, f"costly_{kind}")
             if costly <= cheap:
                 raise BadParameter(
                     f"costly_{kind} must be more than cheap_{kind}, got {costly} and {cheap}"
                 )
-        if 2 * self.players * max(map(abs, self._scaled[1:])) >= 2**62:
-            raise BadParameter(
-                f"prices and utilities up to {max(self.costly_price, self.costly_utility)} with "
-                f"{self.players} players are too large or too fine for exact integers; round them"
-            )
         if not (self.dearer_alone and self.gain > 0):
             warnings.warn(
                 f"no dilemma: alone the costly dish is {'worse' if self.dearer_alone else 'best'}, "
@@ -71,6 +67,11 @@ class DinersDilemma(Rounds):
                 f"changes the own utility by {self.gain}",
                 stacklevel=3,
             )
+
+    @property
+    def largest(self) -> int:
+        """The largest difference between the bill and all utilities, in the common denominator."""
+        return 2 * self.players * max(map(abs, self._scaled))
 
     @cached_property
     def _scaled(self) -> tuple[int, ...]:
@@ -130,6 +131,9 @@ class DinersDilemma(Rounds):
 
     def terms(self) -> dict[str, Any]:
         return super().terms() | {"dearer_alone": self.dearer_alone}
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="points")
 
     def asks(self, state: DinersDilemmaState, seat: int) -> Choice:
         other = COSTLY if self.unknown_dish == "costly" else None

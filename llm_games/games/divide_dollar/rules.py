@@ -12,7 +12,7 @@ from llm_games.facts import Fact, param
 from llm_games.questions import MONEY, Integer, integer
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, PerPlayer, State
+from llm_games.rulebook import LARGEST, Goal, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,18 @@ class DivideDollar(Rounds):
 
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
+
+    @property
+    def largest(self) -> int:
+        """The largest sum of bids."""
+        return self.players * self.bounds()[1]
 
     def bounds(self) -> tuple[int, int]:
-        return (0, self.golds) if self.bid_range == "strict" else (-LARGEST, LARGEST)
+        free = LARGEST // self.players
+        return (0, self.golds) if self.bid_range == "strict" else (-free, free)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
         """Return what everybody receives for these bids, int64."""
@@ -64,6 +72,9 @@ class DivideDollar(Rounds):
             Fact("exceeded", over, 0, 1, "1 if that sum was more than there is to divide"),
             Fact("receipt", got, low, high, "own receipt of the last round, golds"),
         )
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="coins")
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()

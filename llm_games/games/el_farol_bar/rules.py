@@ -15,7 +15,7 @@ from llm_games.facts import Fact, exact_of, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import PerPlayer, State
+from llm_games.rulebook import Goal, PerPlayer, State
 
 STAY, GO = 0, 1
 
@@ -55,15 +55,22 @@ class ElFarolBar(Rounds):
         stayers_blind="only those who went learn how many did, and whether it was worth it",
         no_count="nobody learns how many, everybody whether it was worth it",
     )
-    capacity_test: str = param("exact", exact="in integers", float="goers/players in doubles")
+    capacity_test: str = param(
+        "exact", exact="in integers", float="goers/players in doubles", hidden=True
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if not self.min <= self.home <= self.max:
             raise BadParameter(
                 "utilities must satisfy min <= home <= max, "
                 f"got min={self.min}, home={self.home}, max={self.max}"
             )
+
+    @property
+    def largest(self) -> int:
+        """The largest product in `good`."""
+        exact = self.capacity_test == "exact"
+        return self.players * (max(self.ratio.as_integer_ratio()) if exact else 1)
 
     def bounds(self) -> tuple[int, int]:
         return STAY, GO
@@ -121,6 +128,9 @@ class ElFarolBar(Rounds):
     def terms(self) -> dict[str, Any]:
         capacity = sum(bool(self.good(goers)) for goers in range(1, self.players + 1))
         return super().terms() | {"capacity": capacity}
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="points")
 
     def asks(self, state: ElFarolBarState, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)

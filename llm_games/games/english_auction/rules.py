@@ -24,7 +24,7 @@ from llm_games.facts import (
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
@@ -156,22 +156,34 @@ class EnglishAuction(Rulebook):
 
     players: int = param(4, "number of bidders", low=1)
     items: Any = param("items_10", "``items_1`` to ``_26``, or (name, start, value)")
-    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names")
+    item_order: Any = param("listed", f"or one of {', '.join(ORDERS)}, or all names", hidden=True)
     budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
-    value_mean: int = param(50, "mean of private values, normal within 1 to the own budget")
-    value_sd: int = param(10, "their standard deviation, at most `value_mean`")
-    private_values: Any = param(None, "a row for each bidder", none="drawn")
-    overestimate_pct: Each[int] = param(10, "percent above the value", each=(-100, 100))
+    value_mean: int = param(
+        50, "mean of private values, normal within 1 to the own budget", hidden="tell_prior"
+    )
+    value_sd: int = param(10, "their standard deviation, at most `value_mean`", hidden="tell_prior")
+    private_values: Any = param(None, "a row for each bidder", none="drawn", hidden=True)
+    overestimate_pct: Each[int] = param(
+        10, "percent above the value", each=(-100, 100), hidden=True
+    )
     objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
-    first_bidder: int | str = param(0, "seat asked first if bidding is cyclic, or ``random``")
+    first_bidder: int | str = param(
+        0, "seat asked first if bidding is cyclic, or ``random``", hidden=True
+    )
     discount: int | None = param(None, "percent off if nobody bids", low=1, high=99, none="no cut")
-    max_discounts: int = param(3, "how often an item's start price is cut at most", low=0)
-    max_reasks: int = param(3, "how often a bidder is asked again after an illegal reply", low=0)
-    reask_limit: str = param("bounded", bounded="`max_reasks` times", unlimited="until it is legal")
+    max_discounts: int = param(
+        3, "how often an item's start price is cut at most", low=0, high=1000
+    )
+    max_reasks: int = param(
+        3, "how often a bidder is asked again after an illegal reply", low=0, hidden=True
+    )
+    reask_limit: str = param(
+        "bounded", bounded="`max_reasks` times", unlimited="until it is legal", hidden=True
+    )
     skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
     tie_rule: str = param(
         "uniform", uniform="by lot", lowest_index="lowest seat", authors="late seats likelier"
@@ -186,8 +198,7 @@ class EnglishAuction(Rulebook):
     tell_prior: bool = param(False, "bidders are told how private values are drawn")
     terse_rules: bool = param(False, "bidders hear less about withdrawing, ties and increments")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         order_of(self.catalogue, self.item_order)
         if self.first_bidder != "random":
             check_integer('first_bidder, if not "random",', self.first_bidder, 0, self.players - 1)
@@ -346,6 +357,13 @@ class EnglishAuction(Rulebook):
         late = "of tied bidders later seats are likelier to lead"
         tied = {"lowest_index": "of tied bidders the lowest seat leads", "authors": late}
         return tied.get(self.tie_rule, "")
+
+    @property
+    def largest(self) -> int:
+        """The largest product with percent, or sum over all items."""
+        prices = (max(item.start, item.value) for item in self.catalogue)
+        most = max(*prices, self._dearest, self._richest, self.increment_min)
+        return max(200, self.players, len(self.catalogue)) * most
 
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
@@ -613,6 +631,11 @@ class EnglishAuction(Rulebook):
     def item_at(self, state: EnglishAuctionState, place: Any) -> Item:
         """Return the item at a place in one table's order of sale."""
         return self.catalogue[int(state.order[place])]
+
+    def goal(self, seat: int) -> Goal:
+        if self.objectives[seat] == "items":
+            return Goal("count", "items")
+        return Goal(unit="profits", over="all items")
 
     def asks(self, state: EnglishAuctionState, seat: int) -> Bid:
         floor, budget = int(self.floor(state)), int(state.budget[seat])

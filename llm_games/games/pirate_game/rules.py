@@ -13,12 +13,22 @@ from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
-from llm_games.rulebook import Array, Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import (
+    LARGEST,
+    Array,
+    Chance,
+    Goal,
+    Outcome,
+    PerPlayer,
+    PerTable,
+    Played,
+    Rulebook,
+    State,
+    actions_of,
+)
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
-LARGEST = 2**40
-"""Where shares have no other limit: small enough that their sum stays an int64."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,9 @@ class PirateGame(Rulebook):
     proposal_check: str = param(
         "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
-    vote_parse: str = param("strict", strict="one of two words", contains="accept anywhere in it")
+    vote_parse: str = param(
+        "strict", strict="one of two words", contains="accept anywhere in it", hidden=True
+    )
 
     @property
     def seats_differ(self) -> str:
@@ -74,6 +86,11 @@ class PirateGame(Rulebook):
 
     def length(self) -> int:
         return 2 * (self.players - 1)
+
+    @property
+    def largest(self) -> int:
+        """The largest payoff if survival counts, in shares of pirates."""
+        return self.players * 2 * (self.gold + 1)
 
     def bounds(self) -> tuple[int, int]:
         return 0, self.gold
@@ -98,8 +115,9 @@ class PirateGame(Rulebook):
         return np.where(state.phase == VOTE, ACCEPT, self.gold) * living
 
     def breaks(self, state: PirateGameState, actions: Array) -> Array:
-        least = 0 if self.proposal_check == "strict" else -LARGEST
-        beyond = (actions < least) | (actions > LARGEST)
+        free = LARGEST // self.players - self.gold - 2  # all payoffs are exact up to it
+        least = 0 if self.proposal_check == "strict" else -free
+        beyond = (actions < least) | (actions > free)
         to_the_dead = (self.seats(state) < state.proposer) & (actions != 0)
         wrong_plan = (beyond | to_the_dead).any(axis=0) | (actions.sum(axis=0) != self.gold)
         wrong_vote = (actions != ACCEPT) & (actions != REJECT)
@@ -220,6 +238,11 @@ class PirateGame(Rulebook):
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
+    def goal(self, seat: int) -> Goal:
+        # Gold alone is paid; who goes overboard has none of it, so that the order is the same.
+        first = "coins, survival" if self.payoff == "gold" else "survival, coins"
+        return Goal("ordered", f"{first}, others overboard")
+
     def asks(self, state: PirateGameState, seat: int) -> Question:
         if int(state.phase) == VOTE:
             words = {"accept": ACCEPT, "reject": REJECT}
@@ -253,7 +276,7 @@ class PirateGame(Rulebook):
         if int(state.phase) == VOTE:
             return super().assemble(state, moves)
         plan = moves.get(int(state.proposer), MISSING)
-        return np.full(self.players, MISSING, np.int64) if plan == MISSING else np.array(plan)
+        return np.full(self.players, MISSING, np.int64) if plan == MISSING else actions_of(plan)
 
     def picture(self, state: PirateGameState) -> tuple[str, list[str], list[list[str]]]:
         voting, coins = int(state.phase) == VOTE, self.coins(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,7 @@ import numpy as np
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, State
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,11 @@ class PublicGoods(Rounds):
     initial_tokens: str = param("fixed", fixed="`tokens`", random="distinct, from `rand_min` on")
     rand_min: int = param(11, "lower end for ``random``, 0 to ``tokens - players + 1``")
     contribution_range: str = param("strict", strict="0 to the own", unbounded="any integer")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if self.initial_tokens == "random":
             check_integer("rand_min", self.rand_min, 0, self.tokens - self.players + 1)
 
@@ -67,9 +69,29 @@ class PublicGoods(Rounds):
         start = start if self.endowment == "reset" else start.astype(np.float64)
         return self.first(PublicGoodsState, batch, endowment=start, contributions=int, tokens=float)
 
-    def bounds(self) -> tuple[int, int]:
+    @property
+    def largest(self) -> int:
+        """The largest ``share * w`` in `pay`; wealth can grow by the ratio each round."""
+        (p, q), all_tokens = self.ratio.as_integer_ratio(), self.players * self.tokens
         if self.contribution_range == "unbounded":
-            return -LARGEST, LARGEST
+            return self._per_token * self.tokens + q * all_tokens
+        if self.endowment == "carry":
+            growth = self.rounds * math.log(max(1, self.ratio))
+            return (self.players * q + p) * all_tokens * math.ceil(math.exp(min(growth, 50)))
+        return (p + q) * all_tokens
+
+    @property
+    def _per_token(self) -> int:
+        """What a token more that all give, in all rounds that add up, can add to ``share * w``."""
+        rounds = self.rounds + 1 if self.endowment == "carry" else 1
+        return self.players * sum(self.ratio.as_integer_ratio()) * rounds
+
+    def bounds(self) -> tuple[int, int]:
+        if self.contribution_range == "unbounded":  # but as far as it is exact
+            free = (
+                LARGEST - self.ratio.denominator * self.players * self.tokens
+            ) // self._per_token
+            return -free, free
         return 0, self.tokens if self.endowment == "reset" else LARGEST
 
     @cached_property
@@ -115,6 +137,9 @@ class PublicGoods(Rounds):
             Fact("contribution", given, low, high, "seat {}, last round", True, "contributions"),
             Fact("held", held, low, most, "tokens of seat {} after it", True, "all_tokens"),
         )
+
+    def goal(self, seat: int) -> Goal:
+        return Goal("total" if self.endowment == "reset" else "final", "tokens")
 
     def asks(self, state: PublicGoodsState, seat: int) -> Integer:
         free = self.contribution_range == "unbounded"

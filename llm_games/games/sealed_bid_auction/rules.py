@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Fact, check_integer, fixed, has_law, param, ro
 from llm_games.noise import Noise
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,34 @@ class SealedBidAuction(Rounds):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuation_min: int = param(0, "smallest possible valuation", low=0)
-    valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9)
-    interval: int = param(10, "step between valuations, a divisor of their range", low=1)
-    seed: int = param(42, "round ``t`` uses ``random.Random(seed + t - 1)``", low=-(2**63))
-    valuation_draw: str = param("seeded", seeded="the same for all tables", random="of each table")
-    valuations: tuple[tuple[int, ...], ...] | None = param(None, "a row a round", none="drawn")
+    valuation_min: int = param(0, "smallest possible valuation", low=0, hidden="tell_prior")
+    valuation_max: int = param(
+        200, "largest, more than `valuation_min`", low=1, high=10**9, hidden="tell_prior"
+    )
+    interval: int = param(
+        10, "step between valuations, a divisor of their range", low=1, hidden="tell_prior"
+    )
+    seed: int = param(
+        42,
+        "round ``t`` uses ``random.Random(seed + t - 1)``",
+        low=-(2**63),
+        high=2**63,
+        hidden=True,
+    )
+    valuation_draw: str = param(
+        "seeded", seeded="the same for all tables", random="of each table", hidden=True
+    )
+    valuations: tuple[tuple[int, ...], ...] | None = param(
+        None, "a row a round", none="drawn", hidden=True
+    )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     bid_range: str = param("own_value", own_value="0 to the own valuation", unbounded="any integer")
-    tie_rng: str = param("own", own="the table's lots", shared="the generator of the valuations")
-    number_parse: str = param("strict", strict="whole numbers only", truncate="fractions are cut")
+    tie_rng: str = param(
+        "own", own="the table's lots", shared="the generator of the valuations", hidden=True
+    )
+    number_parse: str = param(
+        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+    )
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
@@ -68,8 +86,7 @@ class SealedBidAuction(Rounds):
         session = (preset or "").startswith("econ_arena") or parameters.get("assets") is not None
         return "budget_auction" if session else None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         low, high = self.valuation_min, self.valuation_max
         check_integer("valuation_max", high, low + 1, 10**9)
         if self.valuations is not None:
@@ -129,7 +146,8 @@ class SealedBidAuction(Rounds):
         return at(state.valuations, np.clip(state.round - ago, 0, self.rounds - 1))
 
     def bounds(self) -> tuple[int, int]:
-        return (0, self.valuation_max) if self.bid_range == "own_value" else (-LARGEST, LARGEST)
+        free = LARGEST - self.valuation_max  # so that what is won or lost is exact
+        return (0, self.valuation_max) if self.bid_range == "own_value" else (-free, free)
 
     @cached_property
     def same_limits(self) -> bool:
@@ -172,6 +190,9 @@ class SealedBidAuction(Rounds):
             Fact("won", lambda s: self.seats(s) == s.winner, 0, 1, "1: won last round"),
             Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
         )  # fmt: skip
+
+    def goal(self, seat: int) -> Goal:
+        return Goal(unit="profits")
 
     def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[seat])

@@ -16,7 +16,7 @@ from llm_games.arrays import Array, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, param
 from llm_games.questions import NO_BID, Action, SealedBid
-from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 
 class Resident(NamedTuple):
@@ -128,7 +128,9 @@ class WaterAllocation(Rulebook):
     supply_low: int = param(10, "smallest daily supply, units of water", low=0)
     supply_high: int = param(20, "largest one; all integers from `supply_low` are equally likely")
     supply_upper_inclusive: bool = param(True, "whether `supply_high` can occur, as in the paper")
-    supplies: tuple[int, ...] | None = param(None, "given ones, one for each day", none="drawn")
+    supplies: tuple[int, ...] | None = param(
+        None, "given ones, one for each day", none="drawn", hidden=True
+    )
     hp_start: int = param(8, "health points at the start, 1 to `hp_max`")
     hp_max: int = param(10, "most health points", low=1, high=MOST)
     hp_gain: int = param(2, "health points that a day with water brings", low=0, high=MOST)
@@ -141,11 +143,12 @@ class WaterAllocation(Rulebook):
     )
     no_bid: str = param("none", none="who does not bid takes no part", zero="who does not bids 0")
     tie_rule: str = param("lower_requirement", lower_requirement="then seat", index="lower seat")
-    reset_balance_on_death: bool = param(True, "a dead resident's money becomes 0, in records")
+    reset_balance_on_death: bool = param(
+        True, "a dead resident's money becomes 0, in records", hidden=True
+    )
     shown_dry_counter: str = param("days", days="dry days so far", next_loss="what the next costs")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         least = self.supply_low + (not self.supply_upper_inclusive)
         check_integer("supply_high", self.supply_high, least, MOST)
         check_integer("hp_start", self.hp_start, 1, self.hp_max)
@@ -248,7 +251,9 @@ class WaterAllocation(Rulebook):
         who = [resident._asdict() for resident in self.cast]
         for resident, persona in zip(who, self.personas or (), strict=False):
             resident |= persona._asdict()
-        told = {"residents": who, "supply_top": self.supply_top}
+        supplies = (self.supply_low, self.supply_top, *(self.supplies or ()))
+        # What is told of a day's water holds for given amounts, too.
+        told = {"residents": who, "supply_low": min(supplies), "supply_top": max(supplies)}
         return super().terms() | told | {"with_persona": self.personas is not None}
 
     def length(self) -> int:
@@ -447,6 +452,9 @@ class WaterAllocation(Rulebook):
             return None
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
+
+    def goal(self, seat: int) -> Goal:
+        return Goal("survive", "day")
 
     def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)

@@ -1,0 +1,202 @@
+"""Reference rows: what players that follow a rule come to at the table of a recorded game.
+
+They sit where its language models sat (and people, and policies of one's own); rule players that
+were there stay. Where none but rule players sat, a reference takes all seats. Both are played
+`EPISODES` times, offline and all at once, by chance of their own, in the game's own seatings, and
+kept on disk (`llm_games.baselines.cache`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines import deviation as theory
+from llm_games.baselines.cache import Arrays, remember
+from llm_games.baselines.players import rule_of
+from llm_games.baselines.skill import Played, play_rules
+from llm_games.benchmarks.runs import paper
+from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.errors import LLMGamesError
+from llm_games.registry import game_class, rulebook
+from llm_games.rulebook import Array, Rulebook, seated
+from llm_games.version import __version__
+
+PLAYERS = "rational", "cooperative", "random"
+EPISODES = 50
+
+
+class Reference(NamedTuple):
+    """What one rule player came to, a list of one value for each episode; empty if not defined.
+
+    `claim` says what ``rational`` is in the game; `why` says why there is nothing, if so.
+    `payoffs` are of a seat of the table, `own` of a seat that the reference took.
+    """
+
+    player: str
+    claim: str = ""
+    scores: Sequence[float] = ()
+    measured: Sequence[float] = ()
+    payoffs: Sequence[float] = ()
+    own: Sequence[float] = ()
+    regret: Sequence[float] = ()
+    why: str = ""
+
+    @property
+    def n(self) -> int:
+        """How many episodes were played."""
+        return len(self.payoffs)
+
+    @property
+    def name(self) -> str:
+        """Say who it is, and what ``rational`` is in the game."""
+        return f"{self.player} ({self.claim})" if self.claim else self.player
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values: means with their intervals, and n."""
+        cells: dict[str, Cell | None] = {
+            "score": estimated(self.scores, paper.SCORED),
+            "measured": estimated(self.measured),
+            "payoff": estimated(self.payoffs),
+            "payoff_of_own_seats": estimated(self.own),
+            "regret": estimated(self.regret),
+        }
+        means = {name: cell and cell.plain() for name, cell in cells.items()}
+        return {"player": self.player, "claim": self.claim, "n": self.n, "why": self.why} | means
+
+
+def references(game: Game, edition: str) -> list[Reference]:
+    """Return the references of a recorded game that are defined in it, worked out once."""
+    name = f"{__name__} {edition}"
+    if name not in game.found:
+        known = [player for player in PLAYERS if rule_of(player, game.name)]
+        game.found[name] = [_reference(game, player, edition) for player in known]
+    found: list[Reference] = game.found[name]
+    return found
+
+
+def _reference(game: Game, player: str, edition: str) -> Reference:
+    try:
+        claim = ""
+        if player == "rational" and theory.has(game.name, "rational"):
+            claim = theory.rational(game.rules).kind
+        table = _Table.of(game, player)
+        if type(game.rules).__module__.startswith("llm_games.games."):
+            found = remember(table.name(edition), lambda: table.played(game, edition))
+        else:  # rules of one's own may change without a version
+            found = table.played(game, edition)
+    except LLMGamesError as error:
+        return Reference(player, why=str(error))
+    columns = ("scores", "measured", "payoffs", "own", "regret")
+    values = {name: paper.known(found[name].tolist()) for name in columns}
+    return Reference(player, claim, **values)
+
+
+class _Table(NamedTuple):
+    """What is played: who sits at each place as configured, and in which seatings."""
+
+    game: str
+    params: Mapping[str, Any]
+    names: list[str]
+    own: list[int]  # places that the reference takes
+    seatings: list[list[int]]
+    given: Mapping[str, Any] | None
+    max_steps: int | None
+
+    @classmethod
+    def of(cls, game: Game, player: str) -> _Table:
+        planned = [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
+        follow = [rule_of(name.partition(":")[0], game.name) is not None for name in planned]
+        names = [
+            n if stays and not all(follow) else player
+            for n, stays in zip(planned, follow, strict=True)
+        ]
+        own = [place for place, name in enumerate(names) if not follow[place] or all(follow)]
+        usual = [list(range(len(names)))]
+        seatings = [list(s) for s in dict.fromkeys(tuple(row.seating) for row in game.rows)]
+        given, most = game.planned.get("given") or None, game.planned.get("max_steps")
+        return cls(game.name, game.params, names, own, seatings[:EPISODES] or usual, given, most)
+
+    def name(self, edition: str) -> str:
+        """Return the name under which it is kept: all that the results depend on."""
+        rules = game_class(self.game).edition
+        about = json.dumps(
+            [__version__, rules, edition, EPISODES, self], default=str, sort_keys=True
+        )
+        return f"reference_{self.game}_{sha256(about.encode()).hexdigest()[:24]}"
+
+    def played(self, game: Game, edition: str) -> Arrays:
+        """Play it; NaN for what is not defined."""
+        found: dict[str, list[float]] = {}
+        for number, seating in enumerate(self.seatings):
+            rules = rulebook(self.game, **seated(game_class(self.game), self.params, seating))
+            seeds = range(number, EPISODES, len(self.seatings))
+            who = [self.names[place] for place in seating]
+            played = play_rules(rules, who, seeds, self.given, self.max_steps)
+            mine = [seat for seat, place in enumerate(seating) if place in self.own]
+            for name, values in _results(game, rules, who, played, mine, edition).items():
+                found.setdefault(name, []).extend(values)
+        return {name: np.array(values, np.float64) for name, values in found.items()}
+
+
+class _Episode(NamedTuple):
+    """An episode as papers' measures read one; nobody in it was asked for a reply."""
+
+    rules: Rulebook
+    seats: Sequence[str]
+    records: list[dict[str, Any]]
+
+    def attempts(self) -> list[Any]:
+        return []
+
+    decisions = attempts
+
+
+def _results(
+    game: Game,
+    rules: Rulebook,
+    seats: Sequence[str],
+    played: Played,
+    own: Sequence[int],
+    edition: str,
+) -> dict[str, Sequence[float]]:
+    """Return for each table its score, what the paper's measure gives, payoffs and regret."""
+    measure = paper.measure_of(game)
+    scores, measured = list[float](), list[float]()
+    for records in _records(played):
+        score = paper.score(rules, records, edition)
+        value = measure.of(_Episode(rules, seats, records)) if measure else None  # type: ignore[arg-type]
+        scores.append(np.nan if score is None else score)
+        measured.append(np.nan if value is None else value)
+    return {
+        **{"scores": scores, "measured": measured, "payoffs": played.payoffs.mean(axis=0).tolist()},
+        **{
+            "own": played.payoffs[own].mean(axis=0).tolist(),
+            "regret": _regret(rules, played).tolist(),
+        },
+    }
+
+
+def _records(played: Played) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of each table as a file has them."""
+    for table, length in enumerate(played.lengths):
+        yield [
+            {name: np.asarray(value)[..., table].tolist() for name, value in record.items()}
+            for record in played.records[:length]
+        ]
+
+
+def _regret(rules: Rulebook, played: Played) -> Array:
+    """Return what a seat lost in hindsight in each episode, mean over seats; NaN if unknown."""
+    if not theory.has(rules.name, "deviation"):
+        return np.full(len(played.lengths), np.nan)
+    lost = np.zeros(len(played.lengths))
+    for step, record in enumerate(played.records):
+        regret = theory.deviation(rules, record).regret.mean(axis=0)
+        lost += np.where(step < played.lengths, regret, 0.0)
+    return lost

@@ -1,0 +1,240 @@
+"""How well the players of a game played, each against the field that it met.
+
+What `llm_games.baselines.skill` and the games' theories measure, player by player, of the first
+episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in several
+seats of one of them is averaged first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines import deviation as theory
+from llm_games.baselines.skill import BestReplyGap, best_reply_gap, can_replay, counterfactual
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.rounds import Rounds
+from llm_games.rulebook import Array, Rulebook
+
+MOST = 500  # seats of a game's episodes that are measured, but two episodes at least
+SHARE = 0.0, 1.0  # where distance and efficiency lie
+
+
+class Seen(NamedTuple):
+    """One episode to be measured: `steps` are its records, stacked on a last axis.
+
+    `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
+    the second, … of the game's players.
+    """
+
+    rules: Rulebook
+    seed: int
+    given: Mapping[str, Any] | None
+    names: Sequence[str]
+    places: Sequence[int]
+    steps: theory.Steps
+
+    @classmethod
+    def of(cls, episode: RecordedEpisode) -> Seen:
+        """Read an episode of a run."""
+        row, records = episode.row, episode.records
+        steps = {name: np.stack([r[name] for r in records], axis=-1) for name in records[0]}
+        places = np.argsort(row.seating).tolist()
+        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps)
+
+
+class Skill(NamedTuple):
+    """What one player of a game did, in payoffs a round, or an episode in games without rounds.
+
+    Lists have a value for each episode and are empty where a measure is not defined. `regret` is in
+    hindsight, `interim` on average over what the player could not know. `gain` is what the reply
+    that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
+    all replies would, `best`; others did as recorded. `exploitability` is what a best reply gains
+    from copies of its own mix of moves. `distance` and `efficiency` are of all at the table.
+    """
+
+    player: str
+    per: str
+    regret: list[float]
+    interim: list[float]
+    solver: str
+    gain: list[float]
+    gap: BestReplyGap | None
+    best: str
+    exploitability: float | None
+    distance: list[float]
+    efficiency: list[float]
+
+    @property
+    def gap_cell(self) -> Cell | None:
+        """Return the gap with its interval."""
+        gap = self.gap
+        if gap is None or gap.low is None or gap.high is None:
+            return gap and Cell(gap.gap, None, gap.n)
+        ends = Interval(gap.low, gap.high, "cross-fitted t", gap.n, gap.note)
+        return Cell(gap.gap, None, gap.n, ends)
+
+    def means(self) -> dict[str, Cell | None]:
+        """Return the mean and its interval of each measure that has one, None if not defined."""
+        return {
+            "regret": mean_of(self.regret),
+            "interim regret": mean_of(self.interim),
+            "solver's reply": mean_of(self.gain),
+            "best-reply gap": self.gap_cell,
+            "distance": mean_of(self.distance, SHARE),
+            "efficiency": mean_of(self.efficiency, _within(self.efficiency)),
+        }
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        means = {name: cell and cell.plain() for name, cell in self.means().items()}
+        about = {"player": self.player, "per": self.per, "solver": self.solver, "best": self.best}
+        return about | means | {"exploitability": self.exploitability}
+
+
+def _within(values: Sequence[float]) -> tuple[float, float] | None:
+    return SHARE if not values or (min(values) >= 0 and max(values) <= 1) else None
+
+
+def skills(game: Game) -> list[Skill]:
+    """Return how each player of a game did, worked out once; [] if no theory of it is known."""
+    if __name__ not in game.found:
+        known = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
+        seen = map(Seen.of, islice(game.done, max(2, MOST // len(game.seats))))
+        game.found[__name__] = measured(seen, game.seats) if known else []
+    found: list[Skill] = game.found[__name__]
+    return found
+
+
+def measured(episodes: Iterable[Seen], names: Sequence[str]) -> list[Skill]:
+    """Return how each of the players listed did in some episodes of one game, at least one."""
+    parts = [_Part.of(episode) for episode in episodes]
+    rules, players = parts[0].seen.rules, list(dict.fromkeys(names))
+    replies = list(theory.replies(rules)) if can_replay(rules) else []
+    gains = _gains(parts, replies)
+    exploited = _exploitability(parts)
+    found = []
+    for name in players:
+        seats = [[i for i, who in enumerate(part.seen.names) if who == name] for part in parts]
+        mean = _Means(parts, seats)
+        gained = np.array([g[:, s].mean(axis=1) for g, s in zip(gains, seats, strict=True)])
+        gap = best_reply_gap(gained) if replies else None
+        own = [place for place, who in enumerate(names) if who == name]
+        found.append(
+            Skill(
+                player=name,
+                per="round" if isinstance(rules, Rounds) else "episode",
+                regret=mean.of("regret"),
+                interim=mean.of("interim"),
+                solver=replies[0] if replies else "",
+                gain=gained[:, 0].tolist() if replies else [],
+                gap=gap,
+                best=replies[gap.best] if gap and gap.best is not None else "",
+                exploitability=None if exploited is None else float(exploited[own].mean()),
+                distance=_known([part.distance for part in parts]),
+                efficiency=_known([part.efficiency for part in parts]),
+            )
+        )
+    return found
+
+
+class _Part(NamedTuple):
+    """What is kept of an episode: regrets of each seat ``(players,)``, and what is of the table."""
+
+    seen: Seen
+    regret: Array
+    interim: Array
+    distance: float
+    efficiency: float
+
+    @classmethod
+    def of(cls, seen: Seen) -> _Part:
+        rules, steps = seen.rules, seen.steps
+        summed = np.mean if isinstance(rules, Rounds) else np.sum
+        found = theory.deviation(rules, steps)
+        interim = np.full(len(found.regret), np.nan)
+        if theory.has(rules.name, "interim"):
+            interim = _summed(theory.interim(rules, steps), summed)
+        share = np.nan
+        if theory.has(rules.name, "welfare"):
+            share = float(theory.welfare(rules, steps).efficiency)
+        kept = {name: steps[name] for name in KEPT if name in steps}
+        regret, far = _summed(found.regret, summed), _known(found.distance.tolist())
+        distance = float(np.mean(far)) if far else np.nan
+        return cls(seen._replace(steps=kept), regret, interim, distance, share)
+
+
+KEPT = ("actions", "valuations", "endowment", "legal", "limit")
+"""Of records, what an episode played again or its frequencies need."""
+
+
+def _summed(values: Array, summed: Any) -> Array:
+    """Return the mean or the sum over the steps where it is defined, NaN if it is in none."""
+    known = ~np.isnan(values)
+    return np.array(
+        [summed(row[has]) if has.any() else np.nan for row, has in zip(values, known, strict=True)]
+    )
+
+
+def _known(values: Sequence[float]) -> list[float]:
+    return [value for value in values if not np.isnan(value)]
+
+
+class _Means(NamedTuple):
+    """Means over a player's seats of each episode."""
+
+    parts: Sequence[_Part]
+    seats: Sequence[Sequence[int]]
+
+    def of(self, measure: str) -> list[float]:
+        pairs = zip(self.parts, self.seats, strict=True)
+        return _known([float(getattr(part, measure)[own].mean()) for part, own in pairs])
+
+
+def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
+    """Return what each reply would have gained in each seat, of each episode.
+
+    Of every episode ``(replies, players)``.
+    """
+    found = [np.empty((len(replies), part.seen.rules.players)) for part in parts]
+    if not replies:
+        return found
+    alike: dict[Any, list[int]] = {}  # episodes of the same rules are played again together
+    for number, part in enumerate(parts):
+        alike.setdefault((id(part.seen.rules), repr(part.seen.given)), []).append(number)
+    for numbers in alike.values():
+        rules, given = parts[numbers[0]].seen.rules, parts[numbers[0]].seen.given
+        pairs = [(number, seat) for number in numbers for seat in range(rules.players)]
+        moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
+        own, paid = counterfactual(
+            rules,
+            [parts[number].seen.seed for number, _ in pairs],
+            [moves[number] for number, _ in pairs],
+            [seat for _, seat in pairs],
+            replies,
+            given,
+        )
+        rounds = rules.rounds if isinstance(rules, Rounds) else 1
+        for (number, seat), gains in zip(pairs, ((paid - own) / rounds).T, strict=True):
+            found[number][:, seat] = gains
+    return found
+
+
+def _exploitability(parts: Sequence[_Part]) -> Array | None:
+    """Return it of the moves of each listed seat in all episodes, where it is defined."""
+    rules = parts[0].seen.rules
+    if not theory.has(rules.name, "exploitability"):
+        return None
+
+    def ordered(seen: Seen, name: str) -> Array:
+        values = seen.steps[name]
+        return values[list(seen.places)] if values.ndim > 1 else values
+
+    names = parts[0].seen.steps
+    steps = {n: np.concatenate([ordered(p.seen, n) for p in parts], axis=-1) for n in names}
+    return theory.exploitability(rules, steps)

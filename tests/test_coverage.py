@@ -1,0 +1,193 @@
+"""The intervals hold the true value as often as docs/statistics.md says; alarms are as rare.
+
+Small seeded slices of the simulations behind its tables. A bar leaves room for the error of the
+simulation: of 2,000 samples two standard errors are 1 point.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llm_games.benchmarks.stats import alarms, comparing, coverage, intervals, shapes, tables
+
+SIMS = 2000
+DOCUMENT = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 50])
+def test_smooth_scores(n, rng):
+    for shape in shapes.smooth():
+        found = coverage.of_shape(shape, coverage.rule, n, rng, SIMS).share
+        assert 0.92 <= found <= 0.98, shape.name
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_tied_scores(n, rng):
+    for shape in shapes.tied():
+        assert coverage.of_shape(shape, coverage.rule, n, rng, 500).share >= 0.91, shape.name
+
+
+def test_gaffke_covers_every_shape(rng):
+    for shape in (*shapes.smooth(), *shapes.tied(), *shapes.rare()):
+        for n in (2, 5):
+            assert coverage.of_shape(shape, coverage.gaffke, n, rng, 200).share >= 0.93, shape.name
+
+
+def test_only_gaffke_holds_a_collapse_that_was_not_seen(rng):
+    collapse = shapes.rare()[2]
+    assert coverage.of_shape(collapse, coverage.rule, 5, rng, SIMS).share < 0.65
+    assert coverage.of_shape(collapse, coverage.gaffke, 5, rng, 300).share > 0.95
+    assert coverage.of_shape(collapse, coverage.rule, 50, rng, SIMS).share >= 0.91
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_the_overall_of_published_models(n, rng):
+    found = []
+    for row in shapes.published():
+        columns = [shape.draw(rng, n, 300) for shape in row]
+        found.append(coverage.whole(columns, row).share)
+    assert len(found) == 13
+    assert 0.92 <= np.mean(found) <= 0.98
+
+
+def test_money(rng):
+    normal, _, _, lognormal = shapes.payoffs()
+    for n in (2, 5, 20):
+        assert 0.935 <= coverage.of_shape(normal, coverage.student, n, rng, SIMS).share <= 0.965
+    x = lognormal.draw(rng, 20, 100)
+    assert coverage.covered(coverage.one_by_one(x, intervals.money), lognormal.mean).share > 0.85
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 50])
+def test_shares(n):
+    ps = np.arange(1, 50) / 50
+    jeffreys = [found.share for found in coverage.exact_shares(ps, n, 0.5)]
+    assert 0.94 <= np.mean(jeffreys) <= 0.97
+    assert min(found.share for found in coverage.exact_shares(ps, n, 0.0)) >= 0.95
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_shares_of_seats(n, rng):
+    for p in (0.5, 0.85):
+        x = coverage.survivals(rng, p, 0.3, n, SIMS)
+        assert coverage.covered(coverage.rule(x, 0.0, 1.0), p).share >= 0.92
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_correlations(rho, rng):
+    for n in (10, 50):
+        r = coverage.spearman(rng, np.full(SIMS, rho), n)
+        ends = intervals.correlation_ends(r, n, 0.95)
+        assert 0.92 <= coverage.covered(ends, 6 / np.pi * np.arcsin(rho / 2)).share <= 0.98
+
+
+def test_differences_of_ratings(rng):
+    for seat in (0.0, 1.0):
+        assert 0.90 <= coverage.rated(rng, 0.5, seat, 20, 60).share <= 0.99
+
+
+def test_pass_k_over_tasks(rng):
+    assert coverage.passed(rng, np.full(8, 0.9), 10, 2, 500).share >= 0.91
+
+
+def test_parts_of_a_variance_have_no_bias(rng):
+    found = np.mean([coverage.split(rng, (4.0, 9.0, 16.0, 36.0)) for _ in range(3000)], axis=0)
+    assert found == pytest.approx([4, 9, 16, 36], rel=0.07)
+
+
+def test_the_ends_of_best_reply_gaps(rng):
+    players = {"the best reply": 0.75, "truthful": 1.0}
+    best, truthful = coverage.gap_rows(rng, 250, players, (5,))
+    for row in (best, truthful):
+        assert float(row[2].split()[0]) >= 0.92
+    assert float(best[3]) <= 0.06
+    assert float(truthful[3]) >= 0.5
+
+
+# -- alarms ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_one_game(n, rng):
+    null = alarms.normal_pairs(rng, n, SIMS, 0, 0.5)
+    assert (alarms.t_test([null]) <= 0.05).mean() <= 0.065
+    assert (comparing.flipped(null) <= 0.05).mean() <= 0.065
+    near = shapes.smooth()[2]
+    skewed = near.draw(rng, n, SIMS) - near.mean
+    assert (alarms.t_test([skewed]) <= 0.05).mean() <= 0.13
+
+
+def test_a_batch_of_tests_is_the_tests(rng):
+    columns = [rng.normal(size=(4, 3)), rng.normal(size=(6, 3))]
+    batch = alarms.t_test(columns)
+    alone = [comparing.welch_satterthwaite([c[:, i] for c in columns]).p for i in range(3)]
+    assert batch == pytest.approx(alone)
+    flips = comparing.flipped(comparing.strata(columns))
+    single = [comparing.stratified([c[:, i] for c in columns]) for i in range(3)]
+    assert flips == pytest.approx(single)
+
+
+def test_many_games(rng):
+    signs = np.array([1, -1] * 4)
+    for gap in (0.0, 8.0):
+        columns = [gap * s + 5 * rng.standard_normal((5, SIMS)) for s in signs]
+        assert (alarms.t_test(columns) <= 0.05).mean() <= 0.065
+        flips = comparing.flipped(comparing.strata([c[:, :200] for c in columns]))
+        assert (flips <= 0.05).mean() <= 0.09
+    null = np.array([alarms.t_test([rng.standard_normal((5, SIMS))]) for _ in range(8)])
+    held = np.array([min(comparing.holm(column)) for column in null.T.tolist()])
+    assert (held <= 0.05).mean() <= 0.065
+
+
+def test_looking_again(rng):
+    null = alarms.normal_pairs(rng, 40, SIMS, 0, 0)
+    plain, planned, e_value = map(float, alarms.looks(null))
+    assert plain > 0.2
+    assert planned <= 0.065
+    assert e_value <= 0.05
+
+
+def test_players_alike_are_rarely_told_apart(rng):
+    assert alarms.told_apart(rng, 0.0, 10, 40) <= 0.10
+    assert alarms.told_apart(rng, 1.0, 50, 10) >= 0.85
+
+
+# -- the document ----------------------------------------------------------------------------------
+
+
+def test_the_document_holds_the_tables_that_are_made():
+    rng = np.random.default_rng(1)
+    for name, make in (("alarms", alarms.levels), ("alarms", alarms.planning)):
+        part = re.search(f"<!-- {name} -->(.*)<!-- /{name} -->", DOCUMENT, re.DOTALL)[1]
+        for table in make(rng, 0):
+            assert table.markdown() in part
+
+
+def test_tables_are_put_into_a_document(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- some -->\nold\n<!-- /some -->\nafter\n", "utf-8")
+
+    def make(rng, sims):
+        return [tables.Table("Head", ["a", "b"], [["1", str(sims)]])]
+
+    monkeypatch.setattr("sys.argv", ["", "--sims", "7", "--into", str(page)])
+    tables.write("some", make, 5)
+    text = page.read_text("utf-8")
+    assert "| 1 | 7 |" in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- some -->\n")
+    assert text.endswith("<!-- /some -->\nafter\n")
+    monkeypatch.setattr("sys.argv", [""])
+    tables.write("some", make, 5)
+    assert "**Head**\n\n| a | b |\n| --- | --- |\n| 1 | 5 |" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["", "--into", str(page)])
+    with pytest.raises(SystemExit):
+        tables.write("other", make, 5)
+    assert "does not hold <!-- other -->" in capsys.readouterr().err
