@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from llm_games import __version__
+from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.alympics.metrics import living
@@ -30,6 +31,8 @@ from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
+from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
@@ -92,6 +95,10 @@ def test_json_is_all_there_is_on_stdout(llm_games, small):
     )
     assert goods["score"]["mean"] == pytest.approx(sum(goods["scores"]) / 2)
     assert len(battle["payoffs"]) == 3
+    for mean in (goods["score"], goods["payoff"], *goods["payoff_of"].values()):
+        assert mean["interval"]["low"] <= mean["mean"] <= mean["interval"]["high"]
+        assert mean["interval"]["n"] == 2
+        assert mean["interval"]["note"] == "rests on near-normal runs"
     assert found["usage"]["calls"] == 0
     assert json.loads(llm_games("resume", "a.db", "--json")[1])["games"] == found["games"]
 
@@ -102,7 +109,7 @@ def test_the_whole_benchmark_has_an_overall_score(llm_games):
     assert code == 0
     assert [game["game"] for game in found["games"]] == list(GAMES)
     mean = sum(game["scores"][0] for game in found["games"]) / 8
-    assert found["overall"] == {"mean": pytest.approx(mean), "std": None}
+    assert found["overall"] == {"mean": pytest.approx(mean), "std": None, "interval": None}
 
 
 def test_quiet_says_nothing(llm_games, small):
@@ -143,6 +150,8 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
     assert all(row["meaning"] for row in found["parameters"])
     assert all(row["name"] in out for row in found["parameters"])
+    claim = rational(rulebook(game))
+    assert f"{claim.kind}: {claim.sentence}" in found["players"]["rational"]
     json.loads(found["sample"]["a legal reply"])
 
 
@@ -256,13 +265,41 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
 
 @pytest.mark.parametrize("width", [100, 80, 60, 30])
 def test_no_table_breaks_a_number(width):
-    rows = [("gamma_bench, ratio 3/2", 6_970_593, Cell(45.25, 10.125, 5), "0 of 1000 !")]
-    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "filled in": ">"}
+    means = Cell(45.25, 10.125, 5), Cell(7.5, None, 5, Interval(-3.25, 18.75, "Student t", 5))
+    rows = [("gamma_bench, ratio 3/2", 6_970_593, *means, "0 of 1000 !")]
+    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "payoff": ".1f"}
     console = Console(file=io.StringIO(), width=width)
-    console.print(Grid(heads, rows, foot=[("all", 63_202_435, None, "")], note="[b] ±"))
+    foot = [("all", 63_202_435, None, None, "")]
+    console.print(Grid(heads | {"filled in": ">"}, rows, foot=foot, note="[b] ±"))
     out = console.file.getvalue()
-    assert all(text in out for text in ("6,970,593", "63,202,435", "45.2 ± 10.1", "[b] ±"))
+    whole = ("6,970,593", "63,202,435", "45.2 ± 10.1", "[-3.2 to 18.8]", "[b] ±")
+    assert all(text in out for text in whole)
+    assert "95 % intervals: Student t, n = 5." in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= width
+
+
+def test_what_intervals_rest_on_is_said_once():
+    def cell(method, n, note=""):
+        return Cell(1.0, None, n, Interval(0.5, 1.5, method, n, note))
+
+    usual, other = cell("logit-t", 5), cell("Gaffke", 3, "no spread in 3 runs")
+    none = Cell(2.0, None, 4, Interval(2.0, 2.0, "none", 4, "no spread in 4 runs"))
+    heads = {"game": "", "score": ".1f", "payoff": ".1%"}
+    grid = Grid(heads, [("a", usual, cell("Student t", 5)), ("b", usual, none), ("c", other, 0.5)])
+    shown = [grid.written(row)[1:] for row in grid.rows]
+    assert shown == [
+        ["1.0 [0.5 to 1.5]", "100.0% [50.0% to 150.0%]"],
+        ["1.0 [0.5 to 1.5]", "200.0% [no spread]a"],
+        ["1.0 [0.5 to 1.5]b", "50.0%"],
+    ]
+    assert grid.basis == (
+        "95 % intervals: logit-t, n = 5 (score); Student t, n = 5 (payoff); a: no spread in 4 "
+        "runs; b: Gaffke, n = 3, no spread in 3 runs."
+    )
+    _, second, third = grid.dicts()
+    ends = [second[f"payoff {part}"] for part in ("low", "high", "method", "n")]
+    assert ends == [None, None, "none", 4]
+    assert (third["score low"], third["payoff"], third["payoff n"]) == (0.5, 0.5, None)
 
 
 def dead_address():
@@ -344,7 +381,9 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     assert ["divide_dollar", "fixed:10", "10.00"] in lines
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
-    assert game["payoff_of"] == {"fixed:90": 90, "fixed:10": 10}
+    assert {name: paid["mean"] for name, paid in game["payoff_of"].items()} == {
+        "fixed:90": 90, "fixed:10": 10,
+    }  # fmt: skip
 
 
 PAPERS = """

@@ -10,14 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import llm_games
+from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.database import NotARun
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.needed import needed, needed_grids
+from llm_games.benchmarks.runs.plan import Overrides, plan_of, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.stats.comparing import holm, look_level, stratified, welch_satterthwaite
+from llm_games.benchmarks.stats.comparing import (
+    detectable,
+    holm,
+    look_level,
+    needed_episodes,
+    power,
+    stratified,
+    welch_satterthwaite,
+)
 from llm_games.errors import BadParameter, UnknownName
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False).map(lambda x: round(x, 3))
@@ -295,3 +305,40 @@ def test_on_the_command_line(llm_games, tmp_path):
     assert "Comparison" in (tmp_path / "out/report.html").read_text("utf-8")
     assert llm_games("report", "--compare", "random.db", "-o", "out")[0] == 2
     assert llm_games("report", "random.db", "--scoring", "v9", "-o", "out")[0] == 2
+
+
+def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
+    rows = needed(plan_of("gamma-bench"))
+    *games, whole = rows
+    assert [row.label for row in games] == list(published.GAMES)
+    stds = [row.cells["el_farol_bar"].std for row in published.leaderboard()]
+    bar = next(row for row in games if row.label == "el_farol_bar")
+    assert bar.sd == pytest.approx(np.sqrt(np.mean(np.square(stds))))
+    assert bar.pairs[10] == (
+        needed_episodes(10, bar.sd),
+        needed_episodes(10, bar.sd, level=0.05 / 8),
+    )
+    assert (whole.label, whole.games, whole.episodes) == ("Overall", 8, 5)
+    for row in rows:
+        assert power(row.episodes, row.found, row.sd, games=row.games) == pytest.approx(0.8)
+        for points, (one, corrected) in row.pairs.items():
+            assert 2 <= one <= corrected
+            assert detectable(one, row.sd, games=row.games) <= points
+    code, out, _ = llm_games("run", "gamma-bench", "--dry-run", "--json", "--game", "pirate_game")
+    [told] = json.loads(out)["needed"]
+    assert (code, told["label"], told["pairs"]["20"]) == (0, "pirate_game", [9, 9])
+    assert "Episodes that each side needs" in llm_games("run", "gamma-bench", "--dry-run")[1]
+
+
+def test_what_no_paper_scores_needs_nothing_known_and_one_episode_shows_nothing():
+    assert needed(plan_of("alympics")) == []
+    assert list(needed_grids([])) == []
+    [row] = needed(plan_of("gamma-bench", Overrides(games=["public_goods"], episodes=1)))
+    assert row.found is None
+
+
+def test_what_cannot_be_detected():
+    with pytest.raises(BadParameter, match="n >= 2 pairs"):
+        detectable(1, 10)
+    with pytest.raises(BadParameter, match="wanted must be between 0 and 1"):
+        detectable(5, 10, wanted=1)

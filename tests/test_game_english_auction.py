@@ -484,8 +484,8 @@ def test_each_bidder_can_have_its_own():
     assert state.profit.tolist() == [-1000, 800]
     prompts = Prompts("english_auction")
     asked = game.reset()
-    assert "win the most items" in prompts.request(View.of(game, asked, 0))
-    assert "highest total profit" in prompts.request(View.of(game, asked, 1))
+    assert "to win as many items as possible" in prompts.request(View.of(game, asked, 0))
+    assert "highest total of profits over all items" in prompts.request(View.of(game, asked, 1))
 
 
 def test_skip_broke_asks_only_who_can_pay():

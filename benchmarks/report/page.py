@@ -35,6 +35,7 @@ from llm_games.benchmarks.runs.paper import (
 from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import Reference, references
+from llm_games.benchmarks.runs.reliability import reliability
 from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
@@ -190,6 +191,13 @@ def _part(
             ]
             plots = drawn(about.sketches, about.title, at)
             sections.append({"about": about, "plots": plots, "pairs": pairs})
+
+    def reliable() -> list[Section]:
+        grids = reliability(run.games, run.edition)
+        return [Section("Reliability", grids=grids)] if grids else []
+
+    made = page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
+    sections += [{"about": page.section(about), "plots": [], "pairs": []} for about in made]
 
     def moves(game: Game) -> Sequence[Sketch]:
         if not game.played:

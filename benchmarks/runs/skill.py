@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     """One episode to be measured: `steps` are its records, stacked on a last axis.
 
     `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
-    the second, … of the game's players.
+    the second, … of the game's players; `payoffs` are of each seat.
     """
 
     rules: Rulebook
@@ -38,6 +38,7 @@ class Seen(NamedTuple):
     names: Sequence[str]
     places: Sequence[int]
     steps: theory.Steps
+    payoffs: Array
 
     @classmethod
     def of(cls, episode: RecordedEpisode) -> Seen:
@@ -45,7 +46,8 @@ class Seen(NamedTuple):
         row, records = episode.row, episode.records
         steps = {name: np.stack([r[name] for r in records], axis=-1) for name in records[0]}
         places = np.argsort(row.seating).tolist()
-        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps)
+        paid = episode.rewards.sum(axis=0)
+        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, paid)
 
 
 class Skill(NamedTuple):
@@ -111,12 +113,20 @@ def skills(game: Game) -> list[Skill]:
     return found
 
 
-def measured(episodes: Iterable[Seen], names: Sequence[str]) -> list[Skill]:
-    """Return how each of the players listed did in some episodes of one game, at least one."""
+def measured(
+    episodes: Iterable[Seen], names: Sequence[str], whom: Sequence[str] = ()
+) -> list[Skill]:
+    """Return how players did in some episodes of one game, at least one, of those listed in it.
+
+    `whom`: only these. Gains by replies are not defined for files whose moves, played again by the
+    rules of today, do not bring what was paid.
+    """
     parts = [_Part.of(episode) for episode in episodes]
-    rules, players = parts[0].seen.rules, list(dict.fromkeys(names))
+    rules, players = parts[0].seen.rules, whom or list(dict.fromkeys(names))
     replies = list(theory.replies(rules)) if can_replay(rules) else []
-    gains = _gains(parts, replies)
+    gains = _gains(parts, replies, players)
+    if gains is None:
+        replies, gains = [], [np.zeros((0, rules.players))] * len(parts)
     exploited = _exploitability(parts)
     found = []
     for name in players:
@@ -196,12 +206,14 @@ class _Means(NamedTuple):
         return _known([float(getattr(part, measure)[own].mean()) for part, own in pairs])
 
 
-def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
-    """Return what each reply would have gained in each seat, of each episode.
+def _gains(
+    parts: Sequence[_Part], replies: Sequence[str], players: Sequence[str]
+) -> list[Array] | None:
+    """Return what each reply would have gained in each seat of these players, in every episode.
 
-    Of every episode ``(replies, players)``.
+    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again.
     """
-    found = [np.empty((len(replies), part.seen.rules.players)) for part in parts]
+    found = [np.full((len(replies), part.seen.rules.players), np.nan) for part in parts]
     if not replies:
         return found
     alike: dict[Any, list[int]] = {}  # episodes of the same rules are played again together
@@ -209,7 +221,12 @@ def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
         alike.setdefault((id(part.seen.rules), repr(part.seen.given)), []).append(number)
     for numbers in alike.values():
         rules, given = parts[numbers[0]].seen.rules, parts[numbers[0]].seen.given
-        pairs = [(number, seat) for number in numbers for seat in range(rules.players)]
+        pairs = [
+            (number, seat)
+            for number in numbers
+            for seat, name in enumerate(parts[number].seen.names)
+            if name in players
+        ]
         moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
         own, paid = counterfactual(
             rules,
@@ -219,6 +236,9 @@ def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
             replies,
             given,
         )
+        before = [parts[number].seen.payoffs[seat] for number, seat in pairs]
+        if not np.allclose(own, before, rtol=1e-9, atol=1e-9):
+            return None
         rounds = rules.rounds if isinstance(rules, Rounds) else 1
         for (number, seat), gains in zip(pairs, ((paid - own) / rounds).T, strict=True):
             found[number][:, seat] = gains

@@ -335,7 +335,9 @@ PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
     lambda run: [*_varied(run), *modes.sections(run), *_against(run)],
-    scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES),
+    scoring=Scoring(
+        GAMES, EDITIONS, score_episode, overall, counted, board, SCORES, published.spreads
+    ),
     drawn=drawn,
     actions=ACTIONS,
 )
