@@ -798,9 +798,7 @@ if __name__ == "__main__":
     size = WHOLE
     for check in CHECKS:
         tried = {name: check(name) for name in NAMES}
-        print(
-            check.__name__,
-            sum(count for count, _ in tried.values()),
-            {n: c for n, (c, _) in tried.items()},
-        )
-        print(*(line for _, found in tried.values() for line in found), sep="\n", end="")
+        counts = {name: count for name, (count, _) in tried.items()}
+        print(f"{check.__name__}: {sum(counts.values())} of {counts}")
+        for _, found in tried.values():
+            print("".join(f"{line}\n" for line in found), end="")
