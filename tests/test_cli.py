@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from llm_games import __version__
+from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.alympics.metrics import living
@@ -30,6 +31,8 @@ from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
+from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
@@ -65,7 +68,8 @@ def test_a_run_from_start_to_report(llm_games, small, tmp_path, monkeypatch):
     [db] = tmp_path.glob("*.db")
     assert re.fullmatch(r"small-\d{8}-\d{6}\.db", db.name)
     assert "Small: random in all seats" in out
-    assert re.search(r"public_goods +\d+\.\d ± \d+\.\d +2 done", out)
+    assert re.search(r"public_goods +\d+\.\d \[\d+\.\d to \d+\.\d\] +2 done", out)
+    assert "rests on near-normal runs" in out.replace("\n", " ")
     assert db.name in out
     page = tmp_path / "pages" / "report.html"
     assert page.read_text().startswith("<!")
@@ -92,6 +96,10 @@ def test_json_is_all_there_is_on_stdout(llm_games, small):
     )
     assert goods["score"]["mean"] == pytest.approx(sum(goods["scores"]) / 2)
     assert len(battle["payoffs"]) == 3
+    for mean in (goods["score"], goods["payoff"], *goods["payoff_of"].values()):
+        assert mean["interval"]["low"] <= mean["mean"] <= mean["interval"]["high"]
+        assert mean["interval"]["n"] == 2
+        assert mean["interval"]["note"] == "rests on near-normal runs"
     assert found["usage"]["calls"] == 0
     assert json.loads(llm_games("resume", "a.db", "--json")[1])["games"] == found["games"]
 
@@ -102,7 +110,7 @@ def test_the_whole_benchmark_has_an_overall_score(llm_games):
     assert code == 0
     assert [game["game"] for game in found["games"]] == list(GAMES)
     mean = sum(game["scores"][0] for game in found["games"]) / 8
-    assert found["overall"] == {"mean": pytest.approx(mean), "std": None}
+    assert found["overall"] == {"mean": pytest.approx(mean), "std": None, "interval": None}
 
 
 def test_quiet_says_nothing(llm_games, small):
@@ -143,7 +151,26 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
     assert all(row["meaning"] for row in found["parameters"])
     assert all(row["name"] in out for row in found["parameters"])
+    claim = rational(rulebook(game))
+    assert f"{claim.kind}: {claim.sentence}" in found["players"]["rational"]
     json.loads(found["sample"]["a legal reply"])
+
+
+def test_a_seat_that_is_worth_something_is_said(llm_games, tmp_path):
+    why = "the lowest seat left proposes"
+    assert why in llm_games("show", "pirate_game")[1].replace("\n", " ")
+    assert json.loads(llm_games("show", "pirate_game", "--json")[1])["seats"].startswith(why)
+    assert "not worth the same" not in llm_games("show", "public_goods")[1]
+    (tmp_path / "p.toml").write_text("""
+        episodes = 3
+        [[games]]
+        game = "pirate_game"
+        params = {players = 3}
+        seats = ["random", "rational", "rational"]
+    """)
+    assert why not in llm_games("run", "p.toml", "--db", "even.db")[2]
+    assert f"pirate_game: {why}" in llm_games("run", "p.toml", "--db", "x.db", "--episodes", 2)[2]
+    assert why in llm_games("run", "p.toml", "--dry-run", "--episodes", 2)[1]
 
 
 def test_help_and_version(llm_games):
@@ -173,7 +200,7 @@ def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "12 []\n"
+    assert done.stdout == "13 []\n"
 
 
 def test_any_setting_can_be_set(llm_games):
@@ -256,13 +283,41 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
 
 @pytest.mark.parametrize("width", [100, 80, 60, 30])
 def test_no_table_breaks_a_number(width):
-    rows = [("gamma_bench, ratio 3/2", 6_970_593, Cell(45.25, 10.125, 5), "0 of 1000 !")]
-    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "filled in": ">"}
+    means = Cell(45.25, 10.125, 5), Cell(7.5, None, 5, Interval(-3.25, 18.75, "Student t", 5))
+    rows = [("gamma_bench, ratio 3/2", 6_970_593, *means, "0 of 1000 !")]
+    heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "payoff": ".1f"}
     console = Console(file=io.StringIO(), width=width)
-    console.print(Grid(heads, rows, foot=[("all", 63_202_435, None, "")], note="[b] ±"))
+    foot = [("all", 63_202_435, None, None, "")]
+    console.print(Grid(heads | {"filled in": ">"}, rows, foot=foot, note="[b] ±"))
     out = console.file.getvalue()
-    assert all(text in out for text in ("6,970,593", "63,202,435", "45.2 ± 10.1", "[b] ±"))
+    whole = ("6,970,593", "63,202,435", "45.2 ± 10.1", "[-3.2 to 18.8]", "[b] ±")
+    assert all(text in out for text in whole)
+    assert "95 % intervals: Student t, n = 5." in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= width
+
+
+def test_what_intervals_rest_on_is_said_once():
+    def cell(method, n, note=""):
+        return Cell(1.0, None, n, Interval(0.5, 1.5, method, n, note))
+
+    usual, other = cell("logit-t", 5), cell("Gaffke", 3, "no spread in 3 runs")
+    none = Cell(2.0, None, 4, Interval(2.0, 2.0, "none", 4, "no spread in 4 runs"))
+    heads = {"game": "", "score": ".1f", "payoff": ".1%"}
+    grid = Grid(heads, [("a", usual, cell("Student t", 5)), ("b", usual, none), ("c", other, 0.5)])
+    shown = [grid.written(row)[1:] for row in grid.rows]
+    assert shown == [
+        ["1.0 [0.5 to 1.5]", "100.0% [50.0% to 150.0%]"],
+        ["1.0 [0.5 to 1.5]", "200.0% [no spread]a"],
+        ["1.0 [0.5 to 1.5]b", "50.0%"],
+    ]
+    assert grid.basis == (
+        "95 % intervals: logit-t, n = 5 (score); Student t, n = 5 (payoff); a: no spread in 4 "
+        "runs; b: Gaffke, n = 3, no spread in 3 runs."
+    )
+    _, second, third = grid.dicts()
+    ends = [second[f"payoff {part}"] for part in ("low", "high", "method", "n")]
+    assert ends == [None, None, "none", 4]
+    assert (third["score low"], third["payoff"], third["payoff n"]) == (0.5, 0.5, None)
 
 
 def dead_address():
@@ -340,11 +395,13 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     code, out, _ = llm_games("run", "two.toml", "--db", "two.db")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
-    assert ["divide_dollar", "fixed:90", "90.00"] in lines
-    assert ["divide_dollar", "fixed:10", "10.00"] in lines
+    assert ["divide_dollar", "fixed:90", "90.00", "[no", "spread]"] in lines
+    assert ["divide_dollar", "fixed:10", "10.00", "[no", "spread]"] in lines
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
-    assert game["payoff_of"] == {"fixed:90": 90, "fixed:10": 10}
+    assert {name: paid["mean"] for name, paid in game["payoff_of"].items()} == {
+        "fixed:90": 90, "fixed:10": 10,
+    }  # fmt: skip
 
 
 PAPERS = """
@@ -376,14 +433,18 @@ def test_what_papers_judge_by_is_the_same_in_all_outputs(llm_games, tmp_path, mo
     ]  # fmt: skip
     with Records.open_readonly("a.db") as records:
         run = read(records, "corrected")
-        page = {row["game"].text: row for row in score_grid(run, ["public_goods"], []).dicts()}
+        page = {row["game"]: row for row in score_grid(run, ["public_goods"], None, {}).dicts()}
         alive = [sum(living(episode.records)) for episode in run.games[0].done]
     for game in found[:3]:
-        name, mean, std = (game["measure"][key] for key in ("name", "mean", "std"))
-        assert page[game["label"]][name] == (mean, std, 2)
-        digits = 1 if name == "survivors" else 3
-        [line] = [line for line in out.splitlines() if line.startswith(game["label"])]
-        assert f"{mean:.{digits}f} ± {std:.{digits}f}" in line
+        name, mean, interval = (game["measure"][key] for key in ("name", "mean", "interval"))
+        digits, few = (1, True) if name == "survivors" else (3, False)
+        assert (page[game["label"]][name], interval is None) == (mean, few)
+        line = next(line for line in out.splitlines() if line.startswith(game["label"]))
+        assert f" {mean:.{digits}f} " in line
+        if interval:
+            ends = [page[game["label"]][f"{name} {key}"] for key in ("low", "high", "method", "n")]
+            assert ends == [interval[key] for key in ("low", "high", "method", "n")]
+            assert f"{mean:.{digits}f} [{interval['low']:.{digits}f} to " in line
     assert found[0]["measured"] == alive
     assert found[1]["measure"]["mean"] > 0
     assert "Failed bids: corrected failure rate" in out.replace("\n", " ")

@@ -10,14 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import llm_games
+from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.database import NotARun
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.needed import needed, needed_grids
+from llm_games.benchmarks.runs.plan import Overrides, plan_of, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.stats.comparing import holm, look_level, stratified, welch_satterthwaite
+from llm_games.benchmarks.stats.comparing import (
+    detectable,
+    holm,
+    look_level,
+    needed_episodes,
+    paired_t,
+    power,
+    stratified,
+    welch_satterthwaite,
+)
 from llm_games.errors import BadParameter, UnknownName
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False).map(lambda x: round(x, 3))
@@ -230,6 +241,31 @@ def test_runs_that_share_nothing(tmp_path, settings, says):
     assert "the seed and the order of A" in str(caught.value)
 
 
+def test_a_guest_is_compared_with_who_sat_there_among_copies(tmp_path):
+    seats = ["default", "rational", "rational"]
+    game = {"game": BATTLE[0], "params": BATTLE[1], "seats": seats}
+    guest, copies, other = (
+        llm_games.run(
+            {"games": [game], "episodes": 3}, tmp_path / f"{seat[:6]}.db", seats=[seat]
+        ).path
+        for seat in ("random", "rational", "fixed:strongest")
+    )
+    runs = []
+    for path in (guest, copies, other):
+        with Records.open_readonly(path) as records:
+            [found] = games(records)
+            runs.append([(e.row.seating, e.rewards.sum(axis=0).tolist()) for e in found.done])
+    assert [seating[0] for seating, _ in runs[1]] == [0, 0, 0]  # copies do not rotate
+    sat = [seating.index(0) for seating, _ in runs[0]]
+    assert sorted(sat) == [0, 1, 2]
+    for pair, b in (((guest, copies), 1), ((guest, other), 2)):
+        [found] = compare(*pair).games
+        assert (found.payoffs.pairs, found.alone) == (3, [])
+        for side, i in (("a", 0), ("b", b)):
+            paid = [total[seat] for seat, (_, total) in zip(sat, runs[i], strict=True)]
+            assert getattr(found.payoffs, side) == pytest.approx(np.mean(paid))
+
+
 def test_planned_looks(tmp_path):
     game = [{"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}]
     raw = {"games": game, "episodes": 3, "looks": [3, 5]}
@@ -241,6 +277,8 @@ def test_planned_looks(tmp_path):
     assert (found.looks, found.level) == ([3, 5], look_level([3, 5]))
     assert found.significant(found.games[0].scores) is (found.games[0].scores.p <= found.level)
     assert found.notes == []
+    change = list(found.games[0].changes["scores"].values())
+    assert found.games[0].scores.interval == paired_t(change, 1 - found.level).interval
     for path in (a, b):
         resumed(path, 5)
     found = compare(a, b)
@@ -295,3 +333,40 @@ def test_on_the_command_line(llm_games, tmp_path):
     assert "Comparison" in (tmp_path / "out/report.html").read_text("utf-8")
     assert llm_games("report", "--compare", "random.db", "-o", "out")[0] == 2
     assert llm_games("report", "random.db", "--scoring", "v9", "-o", "out")[0] == 2
+
+
+def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
+    rows = needed(plan_of("gamma-bench"))
+    *games, whole = rows
+    assert [row.label for row in games] == list(published.GAMES)
+    stds = [row.cells["el_farol_bar"].std for row in published.leaderboard()]
+    bar = next(row for row in games if row.label == "el_farol_bar")
+    assert bar.sd == pytest.approx(np.sqrt(np.mean(np.square(stds))))
+    assert bar.pairs[10] == (
+        needed_episodes(10, bar.sd),
+        needed_episodes(10, bar.sd, level=0.05 / 8),
+    )
+    assert (whole.label, whole.games, whole.episodes) == ("Overall", 8, 5)
+    for row in rows:
+        assert power(row.episodes, row.found, row.sd, games=row.games) == pytest.approx(0.8)
+        for points, (one, corrected) in row.pairs.items():
+            assert 2 <= one <= corrected
+            assert detectable(one, row.sd, games=row.games) <= points
+    code, out, _ = llm_games("run", "gamma-bench", "--dry-run", "--json", "--game", "pirate_game")
+    [told] = json.loads(out)["needed"]
+    assert (code, told["label"], told["pairs"]["20"]) == (0, "pirate_game", [9, 9])
+    assert "Episodes that each side needs" in llm_games("run", "gamma-bench", "--dry-run")[1]
+
+
+def test_what_no_paper_scores_needs_nothing_known_and_one_episode_shows_nothing():
+    assert needed(plan_of("alympics")) == []
+    assert list(needed_grids([])) == []
+    [row] = needed(plan_of("gamma-bench", Overrides(games=["public_goods"], episodes=1)))
+    assert row.found is None
+
+
+def test_what_cannot_be_detected():
+    with pytest.raises(BadParameter, match="n >= 2 pairs"):
+        detectable(1, 10)
+    with pytest.raises(BadParameter, match="wanted must be between 0 and 1"):
+        detectable(5, 10, wanted=1)

@@ -9,8 +9,7 @@ import pytest
 import llm_games
 from llm_games.baselines.players import Kind, llm_player, make_player
 from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import compare as comparing
-from llm_games.benchmarks.runs import reader, stats
+from llm_games.benchmarks.runs import reader
 from llm_games.benchmarks.runs import store as module
 from llm_games.benchmarks.runs.compare import compare, difference
 from llm_games.benchmarks.runs.config import parse
@@ -19,6 +18,7 @@ from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.benchmarks.runs.summary import summary
+from llm_games.benchmarks.stats import comparing, intervals
 from llm_games.registry import rulebook
 from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -86,7 +86,7 @@ def peak(do, *arguments):
 def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
     """What is kept of an episode is its row and some numbers, and nothing of its steps."""
     monkeypatch.setattr(reader, "KEPT", 100)
-    for where in (stats, comparing):  # draws take memory for themselves
+    for where in (intervals, comparing):  # draws take memory for themselves
         monkeypatch.setattr(where, "DRAWS", 10)
     few, many = (played(str(n), "random", episodes=n, rounds=20) for n in (10, 30))
 
@@ -120,7 +120,7 @@ def test_a_page_is_the_same_whether_episodes_are_kept_or_read_again(played, monk
 def test_many_runs_are_thinned_in_a_plot(played, monkeypatch, tmp_path):
     monkeypatch.setattr("llm_games.benchmarks.report.canvas.MOST", 3)
     text = build([played("a", "random", episodes=8)], tmp_path).read_text()
-    assert "thin lines: 3 of the 8 runs, band: ± 1 standard deviation over all" in text
+    assert "thin lines: 3 of the 8 runs, band: 95 % interval of the mean at each point" in text
     assert "a dot for 3 of the 8 runs" in text
 
 
@@ -128,12 +128,12 @@ def test_draws_in_blocks_are_those_drawn_at_once(monkeypatch):
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 40))
     at_once = difference(a, b)
-    monkeypatch.setattr(stats, "TOGETHER", 999)
+    monkeypatch.setattr(comparing, "TOGETHER", 999)
     assert difference(a, b) == at_once
 
 
 def test_many_pairs_take_little_memory(monkeypatch):
-    for where in (stats, comparing):
+    for where in (intervals, comparing):
         monkeypatch.setattr(where, "DRAWS", 200)
     a, b = np.random.default_rng(3).normal(size=(2, 50_000))
     assert peak(difference, a, b) < 100e6  # at once: 8 bytes for each of 10 million draws, twice

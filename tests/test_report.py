@@ -11,7 +11,7 @@ import pytest
 from playing import legal_actions
 
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report import build
+from llm_games.benchmarks.report import build, canvas
 from llm_games.benchmarks.report.export import Files
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.database import NotARun
@@ -19,6 +19,7 @@ from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Store
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
@@ -120,6 +121,8 @@ def test_a_whole_run_is_one_page_that_loads_nothing(tmp_path):
     shown = Text(html)
     assert all(re.fullmatch(r"(figures|tables)/[^/:]+", link) for link in shown.loads)
     assert html.count("<svg") == 8 * 3 + 2 + 1
+    assert "Rational here is an equilibrium: gives nothing" in shown.text
+    assert "the law of valuations, though the prompt does not tell it" in shown.text
     for word in ("Eight games", "Gemini-1.5-Pro", "16 of 16 done", "Overall", "(14)", *GAMES):
         assert word in shown.text
     assert "not an LLM" not in shown.text
@@ -160,8 +163,56 @@ def test_an_unfinished_run_shows_what_there_is(tmp_path, game):
 def test_a_single_episode_has_no_spread(tmp_path):
     path = write_run(tmp_path / "run.db", ["diners_dilemma"], "tiny", episodes=1)
     text = Text(page(path)).text
-    assert re.search(r"diners_dilemma ! 1 of 1 \d+\.\d – ", text)
+    assert re.search(r"diners_dilemma ! 1 of 1 \d+\.\d \d+\.\d \d+\.\d% ", text)
     assert "thin lines" not in text
+    assert "band" not in text
+    own = rows_of(tmp_path / "tables/means.csv")[0]
+    assert (own["score, corrected n"], own["score, corrected low"]) == ("", "")
+
+
+LOGIT, GAFFKE = r"\(score, corrected, published\); Student t", "Gaffke, n = 5, no spread in 5 runs"
+
+
+@pytest.mark.parametrize(
+    ("game", "seats", "episodes", "said"),
+    [
+        ("public_goods", "random", 2, r"2 of 2 \d+\.\d ± \d+\.\d \d+\.\d to \d+\.\d "),
+        ("public_goods", "random", 2, "logit-t, n = 2, rests on near-normal runs"),
+        ("public_goods", "random", 5, f"95 % intervals: logit-t, n = 5 {LOGIT}"),
+        ("diners_dilemma", "fixed:cheap", 5, rf"0\.0 ± 0\.0 0\.0 to 5\d\.\d .*{GAFFKE}"),
+        ("diners_dilemma", "fixed:cheap", 5, r"100\.00 no spread"),
+    ],
+)
+def test_means_say_what_their_intervals_rest_on(tmp_path, game, seats, episodes, said):
+    raw = {"games": [{"game": game}], "episodes": episodes, "seats": [seats]}
+    plan = resolve(parse(raw, "test"), "test", Overrides())
+    path = tmp_path / "run.db"
+    play_run(lambda: start(plan, path), plan, players(plan))
+    text = Text(page(path)).text
+    assert re.search(said, text)
+    near = ", which rests on near-normal runs" if episodes < 4 else ""
+    band = f"interval of the mean at each point (Student t, n = {episodes} runs{near})"
+    assert text.count(band) == 2
+    row = rows_of(tmp_path / "tables/means.csv")[0]
+    scores = [float(one["corrected"]) for one in rows_of(tmp_path / "tables/scores.csv")]
+    found = intervals.score(scores)
+    assert row["score, corrected method"] == found.method
+    assert row["score, corrected n"] == str(episodes)
+    ends = [float(row[f"score, corrected {end}"]) for end in ("low", "high")]
+    assert ends == pytest.approx(found[:2])
+    assert found.low <= float(row["score, corrected"]) <= found.high
+
+
+def test_bands_are_intervals_at_each_point():
+    table = np.array([[1.0, 2.0, np.nan, np.nan], [3.0, 2.0, 5.0, np.nan], [4.0, 2.0, 9.0, 7.0]])
+    first, equal, two, one = canvas.points(table)
+    assert first.interval[:2] == pytest.approx(intervals.money([1, 3, 4])[:2])
+    assert first.interval[2:4] == ("Student t", 3)
+    assert (equal.interval.method, equal.interval.note) == ("none", "no spread in 3 runs")
+    assert two.interval[:2] == pytest.approx(intervals.money([5, 9])[:2])
+    assert (one.mean, one.runs, one.interval) == (7.0, 1, None)
+    low, high = canvas.band(table)
+    assert np.isnan([low[3], high[3]]).all()
 
 
 def test_a_run_that_has_not_begun(tmp_path):
@@ -357,4 +408,6 @@ def test_players_are_followed_to_their_seats(tmp_path):
     rows = [row for row in rows_of(tmp_path / "tables/rounds.csv") if row["player"] == "fixed:3"]
     assert len(rows) == 4 * 20
     assert {row["value"] for row in rows} == {"3.0"}
-    assert re.search(r"moved fixed:3 mean contribution( \d+\.\d){5}", text)
+    assert re.search(r"moved fixed:3 mean contribution( \d+\.\d [\d.]+ to [\d.]+){5}", text)
+    payoffs = {row["player"]: row for row in rows_of(tmp_path / "tables/payoffs.csv")}
+    assert [payoffs[name]["payoff n"] for name in ("random", "fixed:3")] == ["4", "4"]

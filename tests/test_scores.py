@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from llm_games.benchmarks.papers.gamma_bench import published, scores
 from llm_games.benchmarks.papers.gamma_bench.scores import Shot
 from llm_games.benchmarks.runs import stats
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.battle_royale.rules import BattleRoyale
 from llm_games.games.beauty_contest.rules import BeautyContest
@@ -359,12 +360,22 @@ def test_overall_of_incomplete_tables():
     assert stats.cell([3.0]) == (3.0, None, 1, None)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(83.55, "83.6"), (27.65, "27.6"), (96.95, "97.0"), (None, "–"), (0.0, "0.0")],
-)
-def test_shown(value, text):
-    assert stats.shown(value) == text
+def test_overall_has_the_interval_of_independent_games():
+    got = scores.overall(T1_TO_T5).interval
+    assert (got.method, got.n) == ("Welch-Satterthwaite", 5)
+    assert got == intervals.overall(list(T1_TO_T5.values()))
+    assert scores.overall({name: runs[:1] for name, runs in T1_TO_T5.items()}).interval is None
+    uneven = scores.overall({**T1_TO_T5, "pirate_game": [70.0, 80.0]})
+    assert (uneven.std, uneven.interval.n) == (None, 2)
+
+
+def test_means_have_the_interval_of_their_kind():
+    assert stats.estimated([]) is None
+    assert stats.estimated([3.0]) == (3.0, None, 1, None)
+    within, beyond = stats.estimated([50, 60], (0, 100)), stats.estimated([50, 160], (0, 100))
+    assert (within.interval.method, beyond.interval.method) == ("logit-t", "Student t")
+    assert stats.estimated([1.0, 2.0], least=3).interval is None
+    assert stats.mean_of([1.0, 2.0]).std is None
 
 
 def test_filled_in_marks_only_beyond_five_percent():

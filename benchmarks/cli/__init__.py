@@ -36,7 +36,16 @@ app = typer.Typer(
     rich_markup_mode=None,  # with panels, help takes twice as long
 )
 
-_runs = (run.run, run.resume, look.report, look.compare, look.replay, look.watch, look.export)
+_runs = (
+    run.run,
+    run.resume,
+    look.report,
+    look.compare,
+    look.reliability,
+    look.replay,
+    look.watch,
+    look.export,
+)
 for _command in (*_runs, look.rate, games.play, games.list_all, games.show, games.serve_tiny):
     _short, _name = str(_command.__doc__).partition("\n")[0], _command.__name__
     app.command(_name.removesuffix("_all").replace("_", "-"), short_help=_short)(_command)

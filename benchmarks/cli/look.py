@@ -41,7 +41,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs game by game, over the episodes that both played with the same seed."""
-    from llm_games.benchmarks.runs.compare import TESTS, VALUES, compare
+    from llm_games.benchmarks.runs.compare import compare
+    from llm_games.benchmarks.runs.compared import TESTS, VALUES
 
     found = compare(a, b, scoring)
     if as_json:
@@ -54,6 +55,49 @@ def compare(
     for game in found.games:
         for note in (*game.notes, *game.alone):
             terminal.print(f"{game.label}: {note}", **PLAIN)
+
+
+def reliability(
+    db: Database,
+    success: Annotated[
+        str | None,
+        value(
+            "WHAT", "what an episode must come to, as 'score >= 80'; else as the run's file says"
+        ),
+    ] = None,
+    k: Annotated[
+        int | None, value("K", "how many runs must all succeed; by default several", "-k")
+    ] = None,
+    game: Annotated[
+        list[str] | None, value("GAME", "only this game of the run; can be repeated")
+    ] = None,
+    scoring: Scoring = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how reliable players are: pass^k over the games, and where the variance comes from."""
+    from llm_games.benchmarks.runs.paper import edition_of
+    from llm_games.benchmarks.runs.reader import games
+    from llm_games.benchmarks.runs.records import Records
+    from llm_games.benchmarks.runs.reliability import reliability
+    from llm_games.errors import BadParameter, unknown
+
+    with Records.open_readonly(db) as records:
+        found = {one.label: one for one in games(records)}
+        for name in game or ():
+            if name not in found:
+                raise unknown("game of this run", name, found)
+        chosen = [found[name] for name in game] if game else list(found.values())
+        grids = reliability(chosen, scoring or edition_of(records.config), success, k)
+    if not grids:
+        raise BadParameter(
+            f"{db} says nothing of reliability: give --success, such as --success 'score >= 80', "
+            "and play 5 episodes or more to see where the variance comes from"
+        )
+    if as_json:
+        print(json.dumps({grid.name or "none": list(grid.dicts()) for grid in grids}))
+        return
+    for grid in grids:
+        console().print(grid)
 
 
 def replay(db: Database, as_json: AsJson = False) -> None:

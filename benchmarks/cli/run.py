@@ -205,6 +205,7 @@ def _costs(context: Context) -> dict[str, Any]:
 def _dry_run(plan: RunPlan, as_json: bool) -> None:
     from llm_games.benchmarks.cli.tables import budget_lines, estimate_table
     from llm_games.benchmarks.runs.estimate import estimate, fits
+    from llm_games.benchmarks.runs.needed import needed, needed_grids
     from llm_games.benchmarks.runs.plan import players
     from llm_games.wrappers.clients.stack import layers
     from llm_games.wrappers.llm_policy import LLMPolicy
@@ -217,6 +218,7 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
         told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
         told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
         told["budget"] = dict(fits(budget, rows))
+        told["needed"] = [row.plain() for row in needed(plan)]
         print(json.dumps(told, default=str))  # money is exact, in words
         return
     terminal = console()
@@ -228,6 +230,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     served = {client.name for client in asked if hasattr(client, "base_url")}
     if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
+    for grid in needed_grids(needed(plan)):
+        terminal.print(grid)
     for line in _uneven(plan):
         terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
@@ -338,8 +342,10 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
 
 def _uneven(plan: RunPlan) -> list[str]:
     """Name the games in which a seat is worth something that not all players have had."""
-    found = ((game.label, game.uneven()) for game in plan.games)
-    return [f"{label}: {why}" for label, why in found if why]
+    found: dict[str, list[str]] = {}
+    for game in plan.games:
+        found.setdefault(game.uneven(), []).append(game.label)
+    return [f"{'; '.join(labels)}: {why}" for why, labels in found.items() if why]
 
 
 def _who(plan: RunPlan) -> str:

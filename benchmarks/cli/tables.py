@@ -11,7 +11,7 @@ from typing import Any
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import SCORED
+from llm_games.benchmarks.runs.paper import SCORED, lacking
 from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
@@ -59,20 +59,16 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[Grid]:
     """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs."""
     yield _summary(games, overall)
-    payoffs = [
-        (game.label, name, _short(payoff))
-        for game in games
-        if len(game.payoff_of) > 1
-        for name, payoff in [*game.paid.items(), *_instead(game)]
-    ]
+    payoffs: list[tuple[str, str, Cell | None]] = []
+    aside = []
+    for game in games:
+        payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
+        own = [(f"  {one.name}", estimated(one.own)) for one in game.references if game.paid]
+        aside += range(len(payoffs), len(payoffs) + len(own))
+        payoffs += [("", name, _short(payoff)) for name, payoff in own]
     if payoffs:
-        yield Grid(columns("game, player", "payoff"), payoffs)
-
-
-def _instead(game: GameSummary) -> Iterator[tuple[str, Cell | None]]:
-    """Yield the payoffs of references in the seats that they took."""
-    for reference in game.references:
-        yield f"{reference.player}, reference", estimated(reference.own)
+        heads = columns("game, player", "payoff of a seat")
+        yield Grid(heads, payoffs, beside=aside)
 
 
 def _short(found: Cell | None) -> Cell | None:
@@ -84,9 +80,10 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     measures = {game.measure.name: game.measure for game in games if game.measure}
     judged = {"score": ".1f"} if any(game.scores for game in games) or not measures else {}
     judged |= {name: measure.form for name, measure in measures.items()}
-    heads = {"game": ""} | judged | {"episodes": ">", "payoff of a seat": ".1f"}
-    heads |= dict.fromkeys(("bad replies", "filled in"), ">")
+    heads = {"game": ""} | judged
+    heads |= dict.fromkeys(("episodes", "bad replies", "filled in"), ">")
     lines: list[list[Any]] = []
+    aside = []
     for game in games:
         values = {"score": game.cell} | ({game.measure.name: game.judged} if game.measure else {})
         lines.append(
@@ -94,13 +91,14 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
                 game.label,
                 *(_short(values.get(name)) for name in judged),
                 ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
-                _short(game.payoff),
                 str(sum(game.bad_replies.values())),
                 f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
             ]
         )
         for reference in game.references:
-            own = estimated(reference.measured, game.ends)
+            aside.append(len(lines))
+            least = game.measure.least if game.measure else 2
+            own = estimated(reference.measured, game.ends, least)
             judged_by = {"score": estimated(reference.scores, SCORED)}
             judged_by |= {game.measure.name: own} if game.measure else {}
             lines.append(
@@ -108,7 +106,6 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
                     f"  {reference.name}",
                     *(_short(judged_by.get(name)) for name in judged),
                     f"{reference.n} offline",
-                    _short(estimated(reference.payoffs)),
                     *["", ""],
                 ]
             )
@@ -122,9 +119,13 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     notes = [measure.note for measure in measures.values()]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")
+    if missing := lacking(
+        [(game.game, game.scores) for game in games if game.episodes.get("done")]
+    ):
+        notes.append(f"No overall: these formulas have no score for {', '.join(missing)}.")
     if not measures and "score" in judged and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
-    return Grid(heads, lines, foot=foot, note="\n".join(notes))
+    return Grid(heads, lines, foot=foot, note="\n".join(notes), beside=aside)
 
 
 def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:

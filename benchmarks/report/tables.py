@@ -34,6 +34,11 @@ BREAKS = {
 """How a completion can be useless, and the column's name."""
 
 
+INSTEAD = """\
+Reference rows are players that follow a rule, played offline in the seats of the language models, \
+or in all seats where only such players sat."""
+
+
 def score_grid(
     run: Run,
     scored: Collection[str],
@@ -56,6 +61,7 @@ def score_grid(
     others = {measure.name: measure.form for measure in measures.values()}
     heads |= others | {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
     rows: list[list[Value]] = []
+    aside = []
     for game in run.games:
         own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
@@ -73,11 +79,11 @@ def score_grid(
         ]
         rows.append(row)
         for reference in references.get(game.label, ()):
-            judged = (
-                {measure.name: estimated(reference.measured, measure.ends(game.rules))}
-                if measure
-                else {}
-            )
+            aside.append(len(rows))
+            judged = {}
+            if measure:
+                ends, least = measure.ends(game.rules), measure.least
+                judged = {measure.name: mean_of(reference.measured, ends, least)}
             rows.append(
                 [
                     Label(
@@ -92,7 +98,9 @@ def score_grid(
                 ]
             )
     foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
-    return Grid(heads, rows, name="means", foot=foot, strong=[score, *others])
+    note = INSTEAD if any(references.values()) else ""
+    strong = [score, *others]
+    return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
 
 
 def payoff_grid(run: Run) -> Grid:

@@ -209,6 +209,7 @@ class GameSettings(Settings):
     max_steps: Count | None = None  # stops an episode that has no end; such an episode is void
     order: Order | None = None  # who sits where in each episode, see `PlannedGame.seating`
     series: bool = False  # one episode after another; players recall what they noted down before
+    success: Text | None = None  # what an episode must come to, such as "score >= 80"
 
     @field_validator("seats", mode="before")
     @classmethod
@@ -218,6 +219,16 @@ class GameSettings(Settings):
         if value is not None and not isinstance(value, list):
             raise ValueError('it should be a list of players, such as ["tiny"], or one for all')
         return value and [{"player": s} if isinstance(s, str) else s for s in value]
+
+    @field_validator("success")
+    @classmethod
+    def _success(cls, value: str | None) -> str | None:
+        from llm_games.benchmarks.runs.success import Success
+
+        try:
+            return value and str(Success.of(value))
+        except LLMGamesError as error:
+            raise ValueError(str(error)) from None
 
 
 class Config(Settings):
@@ -231,6 +242,7 @@ class Config(Settings):
     order: Order | None = None  # of games that do not say otherwise; None: see `plan.order_of`
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
+    success: Text | None = None  # of games that do not say otherwise, see `Success`
     looks: list[Count] = []  # numbers of episodes at which it is planned to compare, see `compare`
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
@@ -243,6 +255,7 @@ class Config(Settings):
     games: list[GameSettings] = Field(min_length=1)
 
     _tables = field_validator("seats", mode="before")(GameSettings._tables.__func__)  # type: ignore[attr-defined]
+    _success = field_validator("success")(GameSettings._success.__func__)  # type: ignore[attr-defined]
 
     @field_validator("looks")
     @classmethod

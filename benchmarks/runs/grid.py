@@ -51,7 +51,7 @@ class Grid:
     shown with it; what most intervals of a column rest on is said below the table once, what others
     rest on beside a letter. Without a `title`, its heading on a page, it is a file only; without a
     `name` it has no CSV file. `own` are numbers of rows that are highlighted, besides those whose
-    source is `OWN`; `strong` names of columns.
+    source is `OWN`, `beside` of rows that others are only compared with; `strong` names of columns.
     """
 
     columns: Mapping[str, str]
@@ -61,6 +61,7 @@ class Grid:
     note: str = ""
     foot: Sequence[Sequence[Any]] = ()
     own: Collection[int] = ()
+    beside: Collection[int] = ()
     strong: Collection[str] = ()
 
     def dicts(self) -> Iterator[dict[str, Value]]:
@@ -102,24 +103,25 @@ class Grid:
             else:
                 kind = _rests_on(interval)
                 mark = "" if kind == self._usual[name] else self._letters[kind]
-                ends = (
-                    interval.ends(_digits(form) or 0) if interval.method != "none" else "no spread"
-                )
-                yield written(value, form), ends, mark
+                yield written(value, form), _ends(interval, form), mark
 
     @cached_property
-    def _intervals(self) -> list[tuple[str, Interval]]:
-        """The intervals of all cells, with their columns."""
-        rows = (zip(self.columns, row, strict=True) for row in (*self.rows, *self.foot))
-        cells = [(name, value) for row in rows for name, value in row if isinstance(value, Cell)]
-        return [(name, value.interval) for name, value in cells if value.interval]
+    def _intervals(self) -> list[tuple[str, Interval, bool]]:
+        """The intervals of all cells, with their columns and whether they stand beside others."""
+        return [
+            (name, value.interval, number in self.beside)
+            for number, row in enumerate((*self.rows, *self.foot))
+            for name, value in zip(self.columns, row, strict=True)
+            if isinstance(value, Cell) and value.interval
+        ]
 
     @cached_property
     def _usual(self) -> dict[str, str]:
-        """What most intervals of a column rest on, by column."""
+        """What most intervals of a column rest on, by column; rows beside others count little."""
         found: dict[str, Counter[str]] = {}
-        for name, interval in self._intervals:
-            found.setdefault(name, Counter())[_rests_on(interval)] += 1
+        for name, interval, beside in self._intervals:
+            weight = 1 if beside else len(self._intervals)
+            found.setdefault(name, Counter())[_rests_on(interval)] += weight
         return {name: kinds.most_common(1)[0][0] for name, kinds in found.items()}
 
     @cached_property
@@ -127,7 +129,7 @@ class Grid:
         """What other intervals rest on, with the letter that says so."""
         others = dict.fromkeys(
             kind
-            for name, interval in self._intervals
+            for name, interval, _ in self._intervals
             if (kind := _rests_on(interval)) != self._usual[name]
         )
         letters = (a + b for a in ("", *ascii_lowercase) for b in ascii_lowercase)

@@ -61,6 +61,7 @@ class Scoring(NamedTuple):
     steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
     `counted` the scores of those games of a run that are played by the benchmark's settings,
     `board` the part of a page that sets runs beside the published results. None: there is none.
+    `spreads` gives by game the standard deviation of one run's score that published runs have.
     """
 
     games: tuple[str, ...]
@@ -70,6 +71,7 @@ class Scoring(NamedTuple):
     counted: Callable[[Run, str], Mapping[str, Sequence[float]]]
     board: Callable[[Sequence[Run]], Section | None]
     note: str
+    spreads: Callable[[], Mapping[str, float]] = dict
 
 
 class Measure(NamedTuple):
@@ -217,6 +219,13 @@ def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:
     names = sorted(name for name, _ in scores)
     fits = (found for found in scorings() if sorted(found.games) == names)
     return next((found.overall(dict(scores)) for found in fits), None)
+
+
+def lacking(scores: Sequence[tuple[str, Sequence[float]]]) -> list[str]:
+    """Return which games of a whole benchmark have no score, so that it has no Overall."""
+    names = sorted(name for name, _ in scores)
+    whole = any(sorted(found.games) == names for found in scorings())
+    return [name for name, own in scores if whole and not own]
 
 
 def action(game: str) -> str:

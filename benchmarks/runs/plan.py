@@ -83,7 +83,7 @@ class PlannedGame(Settings):
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
     `chance` ("", in older records: not written down). `prolonged`: how many episodes it had each
-    time that some were added.
+    time that some were added. `success`: what an episode must come to, see `Success`.
     """
 
     label: str
@@ -98,6 +98,7 @@ class PlannedGame(Settings):
     given: dict[str, Any] = Field(default_factory=dict)
     chance: str = ""
     prolonged: list[int] = Field(default_factory=list)
+    success: str | None = None
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
@@ -127,7 +128,7 @@ class PlannedGame(Settings):
 
     def uneven(self) -> str:
         """Say if seats are worth something, and who has had which is uneven; see `uneven`."""
-        return uneven(self.rules(), self._players, self.seatings())
+        return uneven(self.rules(), self._players, self.seatings()) if self.mixed else ""
 
     def longer(self, run: int, episodes: int) -> PlannedGame:
         """Return the game with so many episodes; a `ConfigError` says that its chance is lost."""
@@ -454,6 +455,7 @@ def _game(
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
         chance=chance,
+        success=game.success or file.success,
         **game.model_dump(include={"max_steps", "series", "given"}),
     )
     order = game.order or file.order or ("rotate" if planned.mixed else "fixed")

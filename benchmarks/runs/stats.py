@@ -72,8 +72,3 @@ def mean_of(
 def filled_in(broken: int, decisions: int) -> Fraction:
     """Return the share of decisions that the rules filled in; beyond `MARK` a game is marked."""
     return Fraction(broken, decisions) if decisions else Fraction(0)
-
-
-def shown(value: float | None, digits: int = 1) -> str:
-    """Write a number for a table, rounded half to even after scaling; a missing one as a dash."""
-    return "–" if value is None else f"{np.round(value, digits):.{digits}f}"

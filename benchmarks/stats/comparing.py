@@ -316,6 +316,25 @@ def needed_episodes(
     return high
 
 
+def detectable(
+    n: int, sd: float, rho: float = 0.0, games: int = 1, level: float = 0.05, wanted: float = 0.8
+) -> float:
+    """Return the smallest difference that `n` pairs in each game show with the `wanted` power.
+
+    Raises:
+        BadParameter: a `wanted` out of (0, 1), or what `power` raises.
+    """
+    _check_level(wanted, "wanted")
+    low, high = 0.0, sd
+    while power(n, high, sd, rho, games, level) < wanted:
+        low, high = high, 2 * high
+    while high - low > EQUAL * sd:
+        middle = (low + high) / 2
+        enough = power(n, middle, sd, rho, games, level) >= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
 # -- checks ----------------------------------------------------------------------------------------
 
 

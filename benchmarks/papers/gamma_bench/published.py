@@ -6,6 +6,7 @@ answers never counted, and some cells rest on runs that are not independent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from fractions import Fraction
@@ -57,6 +58,13 @@ def leaderboard(edition: str = "published") -> tuple[Listed, ...]:
             found.append((row["model"], own.pop("overall"), own))
     found.sort(key=lambda one: -one[1].mean)  # in the order of v7 where these are equal
     return tuple(Listed(rank, *one) for rank, one in enumerate(found, start=1))
+
+
+@cache
+def spreads() -> dict[str, float]:
+    """Return by game the standard deviation of one run's score, pooled over the 13 models."""
+    found = {game: [row.cells[game].std or 0.0 for row in leaderboard()] for game in GAMES}
+    return {game: math.sqrt(sum(s * s for s in stds) / len(stds)) for game, stds in found.items()}
 
 
 @cache
