@@ -77,7 +77,7 @@ def score(
         return None
     *ends, equal = score_ends(runs, low, high, level)
     if equal:
-        return gaffke(runs, low, high, level)
+        return Interval(*_floats(ends), "Gaffke", n, _equal(runs, high - low))
     return Interval(*_floats(ends), "logit-t", n, _few(n))
 
 
@@ -92,8 +92,8 @@ def gaffke(
     n = len(runs)
     if n == 1:
         return None
-    note = "" if np.ptp(runs) > EQUAL * (high - low) else f"no spread in {n} runs"
-    return Interval(*_floats(gaffke_ends(runs, low, high, level)), "Gaffke", n, note)
+    ends = _floats(gaffke_ends(runs, low, high, level))
+    return Interval(*ends, "Gaffke", n, _equal(runs, high - low))
 
 
 def money(
@@ -354,6 +354,10 @@ def _check_level(level: float) -> None:
 
 def _no_spread(value: float, n: int) -> Interval:
     return Interval(value, value, "none", n, f"no spread in {n} runs")
+
+
+def _equal(runs: Array, size: float) -> str:
+    return "" if np.ptp(runs) > EQUAL * size else f"no spread in {len(runs)} runs"
 
 
 def _few(n: int) -> str:
