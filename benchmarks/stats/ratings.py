@@ -62,7 +62,7 @@ class Ratings:
         mean = float(contrast @ self.skills)
         if self.games == 1:
             return mean, None
-        error = math.sqrt(max(0.0, contrast @ self.covariance @ contrast))
+        error = math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
         half = float(ndtri((1 + level) / 2)) * error
         note = f"fewer than {SETTLED} games" if self.games < SETTLED else ""
         return mean, Interval(mean - half, mean + half, "Plackett-Luce", self.games, note)
