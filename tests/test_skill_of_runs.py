@@ -10,12 +10,12 @@ from llm_games.baselines import cache
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import references
 from llm_games.benchmarks.runs.skill import Seen, measured
-from llm_games.benchmarks.stats.skill import known, players
+from llm_games.benchmarks.stats.skill import known
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 
 SMALL = {
-    "english_auction": {"items": "items_2"},
+    "english_auction": {"items": "items_1", "players": 3},
     "battle_royale": {"players": 4},
     "beauty_contest": {"players": 4, "max": 20},
     "sealed_bid_auction": {"players": 4, "rounds": 8, "valuation_draw": "random"},
@@ -35,20 +35,17 @@ def run(folder, game, seats, **more):
 def test_players_known_to_differ_are_told_apart(name):
     """Among some others, a player that draws its moves gives more away than another one."""
     game = rulebook(name, **SMALL.get(name, {}))
-    rows = list(known(game, range(6), ["random", "rational"]))
-    assert {row.player for row in rows} == {*players(game)}
-    apart = []
-    for field in ("random", "rational"):
-        found = {row.player: row.skill for row in rows if row.field == field}
-        drawn, solved = found["random"], found["rational"]
-        if drawn.interim:  # it holds no luck
-            apart += [np.mean(drawn.interim) > 5 * np.mean(solved.interim)]
-            assert min(drawn.interim) > max(solved.interim)
-        elif drawn.gap is None:  # regret is by decision
-            apart += [np.mean(drawn.regret) > 0 == max(solved.regret)]
-        else:
-            apart += [drawn.gap.low > min(skill.gap.high for skill in found.values())]
-    assert any(apart)
+    assert any(told_apart(list(known(game, range(6), [field]))) for field in ("random", "rational"))
+
+
+def told_apart(rows):
+    found = {row.player: row.skill for row in rows}
+    drawn, solved = found["random"], found["rational"]
+    if drawn.interim:  # it holds no luck
+        return min(drawn.interim) > max(solved.interim) < np.mean(drawn.interim) / 5
+    if drawn.gap is None:  # regret is by decision
+        return np.mean(drawn.regret) > 0 == max(solved.regret)
+    return drawn.gap.low > min(skill.gap.high for skill in found.values())
 
 
 def test_at_a_mixed_equilibrium_all_are_equal_and_away_from_it_they_are_not():
@@ -144,10 +141,10 @@ def test_references_take_the_models_seats(tmp_path):
 
 @pytest.mark.parametrize("name", ROOMS)
 def test_every_game_has_references(name, tmp_path):
-    if name == "water_allocation":
-        pytest.skip("its rational player is worked out for seconds")
     found = run(tmp_path, name, ["random"]).references[name]
-    assert [reference.player for reference in found] == ["rational", "cooperative", "random"]
+    players = [reference.player for reference in found]
+    assert players == ["rational", "cooperative", "random"][-len(found) :]
+    assert len(found) == 3 - (name == "water_allocation")  # see `few_references`
     assert not [reference.why for reference in found if reference.why]
     assert {reference.n for reference in found} == {2}
 

@@ -54,7 +54,7 @@ def known(game: Rulebook, seeds: Sequence[int], fields: Sequence[str] = FIELDS) 
             names = [player if seat in own else field for seat in range(game.players)]
             played = play_rules(game, names, seeds)
             labels = ["player" if seat in own else "others" for seat in range(game.players)]
-            found = measured(seen(game, played, seeds, labels), labels, ["player"])
+            found = measured(seen(game, played, seeds, labels), labels, ["player"], respond=False)
             yield Known(field, player, float(played.payoffs[own].mean()), found[0])
 
 
