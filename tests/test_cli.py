@@ -68,7 +68,8 @@ def test_a_run_from_start_to_report(llm_games, small, tmp_path, monkeypatch):
     [db] = tmp_path.glob("*.db")
     assert re.fullmatch(r"small-\d{8}-\d{6}\.db", db.name)
     assert "Small: random in all seats" in out
-    assert re.search(r"public_goods +\d+\.\d ± \d+\.\d +2 done", out)
+    assert re.search(r"public_goods +\d+\.\d \[\d+\.\d to \d+\.\d\] +2 done", out)
+    assert "rests on near-normal runs" in out.replace("\n", " ")
     assert db.name in out
     page = tmp_path / "pages" / "report.html"
     assert page.read_text().startswith("<!")
@@ -155,6 +156,23 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     json.loads(found["sample"]["a legal reply"])
 
 
+def test_a_seat_that_is_worth_something_is_said(llm_games, tmp_path):
+    why = "the lowest seat left proposes"
+    assert why in llm_games("show", "pirate_game")[1].replace("\n", " ")
+    assert json.loads(llm_games("show", "pirate_game", "--json")[1])["seats"].startswith(why)
+    assert "not worth the same" not in llm_games("show", "public_goods")[1]
+    (tmp_path / "p.toml").write_text("""
+        episodes = 3
+        [[games]]
+        game = "pirate_game"
+        params = {players = 3}
+        seats = ["random", "rational", "rational"]
+    """)
+    assert why not in llm_games("run", "p.toml", "--db", "even.db")[2]
+    assert f"pirate_game: {why}" in llm_games("run", "p.toml", "--db", "x.db", "--episodes", 2)[2]
+    assert why in llm_games("run", "p.toml", "--dry-run", "--episodes", 2)[1]
+
+
 def test_help_and_version(llm_games):
     code, out, _ = llm_games("--help")
     assert (code, "130" in out, "resume" in out) == (0, True, True)
@@ -182,7 +200,7 @@ def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "12 []\n"
+    assert done.stdout == "13 []\n"
 
 
 def test_any_setting_can_be_set(llm_games):
@@ -377,8 +395,8 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     code, out, _ = llm_games("run", "two.toml", "--db", "two.db")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
-    assert ["divide_dollar", "fixed:90", "90.00"] in lines
-    assert ["divide_dollar", "fixed:10", "10.00"] in lines
+    assert ["divide_dollar", "fixed:90", "90.00", "[no", "spread]"] in lines
+    assert ["divide_dollar", "fixed:10", "10.00", "[no", "spread]"] in lines
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
     assert {name: paid["mean"] for name, paid in game["payoff_of"].items()} == {
@@ -415,14 +433,18 @@ def test_what_papers_judge_by_is_the_same_in_all_outputs(llm_games, tmp_path, mo
     ]  # fmt: skip
     with Records.open_readonly("a.db") as records:
         run = read(records, "corrected")
-        page = {row["game"].text: row for row in score_grid(run, ["public_goods"], []).dicts()}
+        page = {row["game"]: row for row in score_grid(run, ["public_goods"], None, {}).dicts()}
         alive = [sum(living(episode.records)) for episode in run.games[0].done]
     for game in found[:3]:
-        name, mean, std = (game["measure"][key] for key in ("name", "mean", "std"))
-        assert page[game["label"]][name] == (mean, std, 2)
-        digits = 1 if name == "survivors" else 3
-        [line] = [line for line in out.splitlines() if line.startswith(game["label"])]
-        assert f"{mean:.{digits}f} ± {std:.{digits}f}" in line
+        name, mean, interval = (game["measure"][key] for key in ("name", "mean", "interval"))
+        digits, few = (1, True) if name == "survivors" else (3, False)
+        assert (page[game["label"]][name], interval is None) == (mean, few)
+        line = next(line for line in out.splitlines() if line.startswith(game["label"]))
+        assert f" {mean:.{digits}f} " in line
+        if interval:
+            ends = [page[game["label"]][f"{name} {key}"] for key in ("low", "high", "method", "n")]
+            assert ends == [interval[key] for key in ("low", "high", "method", "n")]
+            assert f"{mean:.{digits}f} [{interval['low']:.{digits}f} to " in line
     assert found[0]["measured"] == alive
     assert found[1]["measure"]["mean"] > 0
     assert "Failed bids: corrected failure rate" in out.replace("\n", " ")

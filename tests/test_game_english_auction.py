@@ -665,7 +665,7 @@ def test_true_values_of_unsold_items_are_told_if_all_are():
     state, _ = game.step(game.reset(), np.full(2, W))
     view = View.of(game, state, 0)
     assert Prompts("english_auction").report(view) == "Widget A: not sold. True value: 2000."
-    assert view.number("sale_value") * game.scale == 2000
+    assert view.number("sale_value") * game.scales[view.seat] == 2000
 
 
 def test_what_is_not_told():

@@ -214,6 +214,7 @@ def test_candidate_replies():
     assert constants(0, 3) == ["fixed:0", "fixed:1", "fixed:2", "fixed:3"]
     assert constants(-100, 250, 100, 3) == ["fixed:-1.00", "fixed:0.75", "fixed:2.50"]
     assert replies(rulebook("el_farol_bar"))[:2] == ("rational", "best_response")
+    assert "rational" not in replies(rulebook("battle_royale", players=13, interval=5))
     for name in ROOMS:
         for preset in (None, *rulebook(name).presets):
             game = rulebook(name, preset=preset)

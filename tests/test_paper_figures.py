@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from test_report import Text, rows_of
+from matplotlib.figure import Figure
 
+from llm_games.benchmarks.papers.econ_arena import page as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
 from llm_games.benchmarks.papers.econ_arena.pooled import pooled, pools
-from llm_games.benchmarks.papers.gamma_bench import modes, published
+from llm_games.benchmarks.papers.gamma_bench import modes, page, published
 from llm_games.benchmarks.papers.gamma_bench.page import board, settings
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.paper import lacking
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
@@ -26,10 +26,6 @@ def played(path, source, **overrides):
     plan = resolve(parse(raw, "test"), "test", given)
     play_run(lambda: start(plan, path), plan, players(plan))
     return path
-
-
-def page(*paths):
-    return Text(build(paths, paths[0].parent).read_text("utf-8")).text
 
 
 # -- γ-Bench, version 2 ----------------------------------------------------------------------------
@@ -122,18 +118,36 @@ def test_a_run_of_the_auction():
     }
 
 
-def test_figures_3_and_7_have_both_settings(tmp_path):
-    bar = played(tmp_path / "bar.db", "gamma-bench/explicit", seats=["random"], episodes=2)
-    price = played(tmp_path / "price.db", "gamma-bench/second_price", seats=["truthful"])
-    text = page(bar, price)
-    assert "Explicit and implicit bar (v2, Figure 3)" in text
-    assert "First and second price (v2, Figure 7)" in text
-    assert "Settings" not in text  # of Table 8, which these are not
-    rows = rows_of(tmp_path / "tables/gamma_bench_bar.csv")
-    assert [(row["mode"], row["runs"]) for row in rows] == [("implicit", "2"), ("explicit", "2")]
-    first, second = rows_of(tmp_path / "tables/gamma_bench_price.csv")
-    assert [float(row["bid to value"]) for row in (first, second)] == [1, 1]
-    assert (first["S6, v2"], second["S6, v2"], first["S6, corrected"]) == ("", "100.0", "0.0")
+def drawn(sketch):
+    """Draw a figure; return what explains it and its labels."""
+    axes = Figure().add_subplot()
+    return sketch.draw(axes), axes.get_legend_handles_labels()[1]
+
+
+def test_figure_3_has_both_bars(tmp_path):
+    path = played(tmp_path / "bar.db", "gamma-bench/explicit", seats=["random"], episodes=2)
+    with Records.open_readonly(path) as records:
+        [section] = page.PAPER.sections(read(records, "corrected"))  # and no Table 8
+        assert section.title == "Explicit and implicit bar (v2, Figure 3)"
+        rows = [*section.grids[0].dicts()]
+        said, labels = drawn(section.sketches[0])
+    assert [(row["mode"], row["runs"]) for row in rows] == [("implicit", 2), ("explicit", 2)]
+    assert all(0 < row["went"] < 1 for row in rows)
+    assert rows[0]["went n"] == 2
+    assert labels == ["implicit", "explicit", "capacity 6"]
+    assert "6.07 on average" in said
+
+
+def test_figure_7_has_both_prices(tmp_path):
+    path = played(tmp_path / "price.db", "gamma-bench/second_price", seats=["truthful"], episodes=1)
+    with Records.open_readonly(path) as records:
+        [section] = page.PAPER.sections(read(records, "corrected"))
+        assert section.title == "First and second price (v2, Figure 7)"
+        first, second = section.grids[0].dicts()
+        _, labels = drawn(section.sketches[0])
+    assert [row["bid to value"] for row in (first, second)] == [1, 1]
+    assert (first["S6, v2"], second["S6, v2"], first["S6, corrected"]) == (None, 100, 0)
+    assert labels == ["first price", "second price", "own valuation"]
 
 
 # -- Economics Arena, Figures 1 and 2 --------------------------------------------------------------
@@ -188,12 +202,13 @@ def test_sessions_with_a_history_and_other_players_are_no_pool(tmp_path):
 
 
 def test_pooled_payoffs_are_on_the_page(tmp_path):
-    text = page(played(tmp_path / "run.db", GROUPS))
-    assert "All groups, payoffs: beauty contest, melee" in text
-    assert "Mean over the 12 sessions of 3 groups" in text
-    rows = rows_of(tmp_path / "tables/econ_arena_pooled.csv")
-    assert [(row["game"], row["player"]) for row in rows[:2]] == [
-        ("beauty contest", "rational"),
-        ("beauty contest", "cooperative"),
-    ]
-    assert {row["payoff n"] for row in rows} == {"12"}
+    with Records.open_readonly(played(tmp_path / "run.db", GROUPS)) as records:
+        [section] = econ_arena.sections(read(records, "corrected"))
+        [grid] = [grid for grid in section.grids if grid.name == "econ_arena_pooled"]
+        figures = {sketch.title: sketch for sketch in section.sketches}
+        said, labels = drawn(figures["All groups, payoffs: beauty contest, melee"])
+    rows = [*grid.dicts()]
+    assert [row["player"] for row in rows] == [*GROUPS["seats"], *GROUPS["seats"]]
+    assert {(row["groups"], row["sessions"], row["payoff n"]) for row in rows} == {(3, 12, 12)}
+    assert "Mean over the 12 sessions of 3 groups, and its 95 % interval (" in said
+    assert labels == ["equilibrium"]

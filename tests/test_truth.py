@@ -7,13 +7,14 @@ import dataclasses
 import json
 import re
 import warnings
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from playing import NAMES, SETTINGS, legal_actions, sampled
+from playing import NAMES, SETTINGS, equal, legal_actions, sampled
 
 import llm_games
 from llm_games import rooms
@@ -28,7 +29,19 @@ from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.seats import play
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
-STATES = 6  # of a game that is played
+
+
+class Size(NamedTuple):
+    """How much of a game is tried: states, seats that are asked, places of an array, seeds."""
+
+    states: int
+    seats: int
+    places: int
+    seeds: int
+
+
+QUICK, WHOLE = Size(2, 1, 2, 2), Size(6, 10, 8, 6)
+size = QUICK
 # Where a parameter matters, beside the settings of all tests.
 PRIVATE = {"players": 2, "items": "items_2", "values": "private", "budgets": 100}
 MORE = [
@@ -67,7 +80,10 @@ WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
 def settings(name):
-    return [more for game, more in SETTINGS + MORE if game == name]
+    """Return the settings of a game, with all its presets where all is tried."""
+    presets = rules(name).presets if size is WHOLE else {}
+    own = [more for game, more in SETTINGS + MORE if game == name]
+    return own + [{"preset": preset} for preset in presets]
 
 
 def rules(name, **more):
@@ -81,20 +97,22 @@ def prompts(name):
     return [Prompts(name, version) for version in VERSIONS]
 
 
-def played(game, seed=5, most=STATES):
-    """Return states of a game of random legal moves: the first ones, and the last."""
+def played(game, seed=5, most=0):
+    """Return some states of a game of random legal moves, the first and the last among them."""
     rng, state, states = np.random.default_rng(seed), game.reset(seed), []
     while not state.over:
-        if len(states) < most:
-            states.append(state)
+        states.append(state)
         state, _ = game.step(state, legal_actions(game, state, rng))
-    return [*states, state]
+    # The first ones and some later ones, so that what comes of moves is among them.
+    step = max(1, len(states) // (most or size.states) // 2)
+    return [*states[::step][: most or size.states], state]
 
 
 def views(game, state):
-    """Return the views of those who are asked; of all at the end."""
+    """Return the views of some who are asked; at the end, of any."""
     sight = Sight(game, state)
-    return [sight.view(seat) for seat in (sight.asked or range(game.players))]
+    seats = sight.asked or list(range(game.players))
+    return [sight.view(seat) for seat in seats[:: -(-len(seats) // size.seats)]]
 
 
 def said(wording, view):
@@ -103,7 +121,7 @@ def said(wording, view):
 
 def follows(changed, wording, game, states):
     """Tell whether a wording says something else of these states with other parameters."""
-    seats = range(game.players)
+    seats = range(game.players)[: size.seats]
     if changed.players != game.players or any(
         wording.rules(changed, seat) != wording.rules(game, seat) for seat in seats
     ):
@@ -113,6 +131,17 @@ def follows(changed, wording, game, states):
         for state in states
         for v in views(game, state)
     )
+
+
+def plays(changed, game, states):
+    """Tell whether the same legal moves bring something else with other parameters."""
+    rng = np.random.default_rng(1)
+    for state in states[:-1]:
+        moves = legal_actions(game, state, rng)
+        (one, paid), (two, due) = game.step(state, moves), changed.step(state, moves)
+        if not equal(one, two) or not np.array_equal(paid.rewards, due.rewards):
+            return True
+    return False
 
 
 def others(parameter, value):
@@ -130,13 +159,15 @@ def others(parameter, value):
     return {}
 
 
-def changes(name):
-    """Yield each change of one parameter in each setting where it is possible."""
+def changes(name, enough=lambda f, change, game: False):
+    """Yield each change of one parameter in each setting where it is possible, until enough."""
     for more in settings(name):
         game = rules(name, **more)
         states = played(game)
         for f in dataclasses.fields(game):
             for change, value in others(f, getattr(game, f.name)).items():
+                if enough(f, change, game):
+                    continue
                 try:
                     changed = rules(name, **(more | {f.name: value}))
                 except BadParameter:
@@ -152,10 +183,16 @@ def told(f, game):
 
 def parameters(name):
     """Check that what is told is said in every wording, and what is hidden in no way at all."""
-    found, heard, tried, count = [], {}, {}, 0
-    for f, change, more, game, changed, states in changes(name):
+    found, heard, tried, count = [], {}, Counter(), 0
+
+    def enough(f, change, game):
+        said = all(((f.name, change), version) in heard for version in VERSIONS)
+        return size is QUICK and (said if told(f, game) else tried[f.name, change, None] > 1)
+
+    for f, change, more, game, changed, states in changes(name, enough):
         key = f.name, change
         if not told(f, game):
+            tried[*key, None] += 1
             for wording in prompts(name):
                 count += 1
                 if follows(changed, wording, game, states):
@@ -166,13 +203,17 @@ def parameters(name):
                     found.append(f"numbers tell the hidden {key} in {more}")
             continue
         for wording in prompts(name):
-            tried[key, wording.version] = more
-            if (key, wording.version) not in heard:
-                count += 1
+            tried[key, wording.version] += 1
+            count += 1
+            if (key, wording.version) not in heard or size is WHOLE:
                 if follows(changed, wording, game, states):
                     heard[key, wording.version] = more
-    silent = sorted(f"{version} never tells {key}" for key, version in tried.keys() - heard.keys())
-    missed = {f.name for f in dataclasses.fields(game)} - {key[0] for key, _ in tried}
+                elif plays(changed, game, states):
+                    found.append(f"{wording.version} is silent on {key}, which matters in {more}")
+    silent = sorted(
+        f"{at[1]} never tells {at[0]}" for at in tried.keys() - heard.keys() if len(at) == 2
+    )
+    missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
 
@@ -199,6 +240,8 @@ def auctioned(game, state):
         and not (state.profit[state.won == 0] != 0).any()
         and (state.withdrawn == (state.last_reply == -1)).all()
         and (game.values == "private" or (state.values == state.values[0]).all())
+        and (state.last_reply >= -2).all()
+        and state.starts[item] == game.item_at(state, item).start
         and (state.discounts > 0 or state.starts[item] == state.start)
     )
 
@@ -248,7 +291,7 @@ def facts(name):
                 if field not in drawn and unborn(array, states[0].arrays()[field]):
                     continue
                 places = list(np.ndindex(np.shape(array)))
-                for place in places[:: max(1, len(places) // 8)]:
+                for place in places[:: -(-len(places) // size.places)]:
                     for value in altered(np.asarray(array), place):
                         other = state.replace(**{field: value})
                         if not possible(game, other):
@@ -263,15 +306,9 @@ def facts(name):
                             for version, a, b in zip(VERSIONS, words, told, strict=True):
                                 if (a != b) != (not np.array_equal(row, new)):
                                     which = "words" if a != b else "numbers"
-                                    found[f"{version}: only {which} follow {field} in {more}"] = (
-                                        seat,
-                                        place,
-                                        array[place] if np.ndim(array) else array,
-                                        value[place] if np.ndim(value) else value,
-                                        a,
-                                        b,
-                                    )
-    return count, [f"{k} {v}" for k, v in found.items()]
+                                    what = f"{version}: only {which} follow {field} in {more}"
+                                    found[what] = f"{place} -> {value}: {a} / {b}"
+    return count, [f"{what}: {how}" for what, how in sorted(found.items())]
 
 
 def digits(text):
@@ -281,7 +318,10 @@ def digits(text):
 
 def literal(source):
     """Return the numbers that a template holds itself."""
-    strings = lambda code: " ".join(re.findall(r"\"[^\"]*\"|'[^']*'", code[0]))
+
+    def strings(code):
+        return " ".join(re.findall(r"\"[^\"]*\"|'[^']*'", code[0]))
+
     return set(digits(re.sub(r"\{[{%#].*?[}%#]\}", strings, source, flags=re.DOTALL)))
 
 
@@ -303,7 +343,10 @@ def written(value):
 
 def sums(source, values):
     """Return what a template adds up, such as ``{{ shots + 1 }}``."""
-    value = lambda name: int(name) if name.isdigit() else values[name]
+
+    def value(name):
+        return int(name) if name.isdigit() else values[name]
+
     pairs = re.findall(r"\{\{ (\w+) \+ (\w+) \}\}", source)
     return [value(a) + value(b) for a, b in pairs if values.get(a) is not None]
 
@@ -372,7 +415,8 @@ def secrets(name):
             before = heard(game, state)
             for field, array in state.arrays().items():
                 may = SECRETS.get((name, field))
-                for place in list(np.ndindex(np.shape(array))) if may else ():
+                places = list(np.ndindex(np.shape(array))) if may else []
+                for place in places[:: -(-len(places) // size.places**2) or 1]:
                     value = next(altered(np.asarray(array), place))
                     after = heard(game, state.replace(**{field: value}))
                     for seat in before.keys() & after.keys():
@@ -401,7 +445,7 @@ def secrets(name):
     return count, sorted(found)
 
 
-OTHERS = r"\b(?:goals?|aim|want(?! most)|wish|try to|maximi[sz]e|objective)\b"
+OTHERS = r"\b(?:goals?|aim(?! one)|want(?! most)|wish|try to|maximi[sz]e|objective)\b"
 
 
 def stakes(name):
@@ -482,9 +526,7 @@ def prizes(game, steps):
         k = len(won)
         prize = {"split": Fraction(game.prize) / max(k, 1), "exclusive": game.prize * (k == 1)}
         prize = (prize | {"amplified": k * game.prize}).get(game.prize_rule, game.prize)
-        yield [
-            (prize if i in won else 0) - game.foul_fee * (not ok) for i, ok in enumerate(legal)
-        ]
+        yield [(prize if i in won else 0) - game.foul_fee * (not ok) for i, ok in enumerate(legal)]
 
 
 def sealed(game, steps):
@@ -499,7 +541,9 @@ def sealed(game, steps):
 def assets(game, steps):
     for step in steps:
         values, legal = step.record["valuations"].tolist(), [not bad for bad in step.broke]
-        bids = [b if ok else -1 for b, ok in zip(step.record["actions"].tolist(), legal, strict=True)]
+        bids = [
+            b if ok else -1 for b, ok in zip(step.record["actions"].tolist(), legal, strict=True)
+        ]
         winner, ranked = bids.index(max(bids)), sorted(bids)
         price = max(0, ranked[-1 if game.price == "first" else -2])
         sold = sum(legal) >= game.min_valid_bids
@@ -550,7 +594,10 @@ def chests(game, steps):
 
 def points(game, steps):
     out, plan = chests(game, steps)
-    score = lambda coins: game.gold + 1 + coins + Fraction(out, game.players)
+
+    def score(coins):
+        return game.gold + 1 + coins + Fraction(out, game.players)
+
     return [score(coins) if seat >= out else 0 for seat, coins in enumerate(plan)]
 
 
@@ -589,7 +636,10 @@ PAID = [  # parameters that change what is paid
     ("battle_royale", {"players": 4, "cap_outcome": "share", "max_shots": 3}),
     ("battle_royale", {"players": 3, "max_shots": None}),
     *(
-        ("beauty_contest", {"players": 4, "rounds": 6, "max": 5, "prize": "7/3", "prize_rule": rule})
+        (
+            "beauty_contest",
+            {"players": 4, "rounds": 6, "max": 5, "prize": "7/3", "prize_rule": rule},
+        )
         for rule in ("each_winner", "split", "exclusive", "independent", "amplified")
     ),
     ("beauty_contest", {"players": 4, "max": 5, "foul_fee": "1/2", "tie_rule": "first_number"}),
@@ -597,7 +647,10 @@ PAID = [  # parameters that change what is paid
     ("budget_auction", {"players": 3, "min_valid_bids": 1, "entrance_fee": "1/2", "rounds": 4}),
     ("diners_dilemma", {"players": 3, "cheap_price": "1/3"}),
     ("el_farol_bar", {"players": 4, "home": "1/3", "max": "2/3", "min": "-1/3"}),
-    ("english_auction", {"players": 3, "items": "items_4", "objective": ("items", "profit", "items")}),
+    (
+        "english_auction",
+        {"players": 3, "items": "items_4", "objective": ("items", "profit", "items")},
+    ),
     ("pirate_game", {"players": 5, "gold": 3, "payoff": "lexicographic"}),
     ("public_goods", {"players": 3, "ratio": "7/3", "rounds": 4}),
     ("public_goods", {"players": 3, "ratio": "7/3", "rounds": 4, "endowment": "carry"}),
@@ -618,7 +671,7 @@ def goals(name):
     found, count = set(), 0
     for more in settings(name) + [more for game, more in PAID if game == name]:
         game = rules(name, **more)
-        for seed in range(6):
+        for seed in range(size.seeds):
             rng, state, steps, paid = np.random.default_rng(seed), game.reset(seed), [], 0
             while not state.over:
                 moves = legal_actions(game, state, rng)
@@ -651,7 +704,10 @@ ONES = [  # settings in which one of a thing comes up
     ("public_goods", {"players": 2, "rounds": 4, "tokens": 2, "endowment": "carry"}),
     ("sealed_bid_auction", {"players": 2, "rounds": 1, "valuation_max": 1, "interval": 1}),
     ("water_allocation", {"players": 1, "residents": (("Z", 1, 1),), "days": 1, "supply_low": 1}),
-    ("water_allocation", {"players": 2, "hp_start": 1, "hp_max": 1, "hp_gain": 1, "supply_high": 10}),
+    (
+        "water_allocation",
+        {"players": 2, "hp_start": 1, "hp_max": 1, "hp_gain": 1, "supply_high": 10},
+    ),
 ]
 THINGS = "accepts bidders coins days decimals items members players points residents rounds shots "
 THINGS += "times tokens units"
@@ -663,7 +719,7 @@ def nouns(name):
     for more in [more for game, more in ONES if game == name]:
         game = rules(name, **more)
         for wording in prompts(name):
-            for state in played(game, most=20):
+            for state in played(game, most=8):
                 for view in views(game, state):
                     text = wording.text(view)
                     count += 1
@@ -722,15 +778,22 @@ def test_a_planning_bidder_has_one_goal(strategy, objective):
 
 CHECKS = (parameters, facts, numbers, secrets, stakes, goals, nouns)
 
-if __name__ == "__main__":
-    import sys
-    import time
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_what_is_said_is_so(check, name):
+    count, found = check(name)
+    assert not found, "\n".join(found[:5])
+    assert count or (check is secrets and not any(game == name for game, _ in SECRETS))
+
+
+if __name__ == "__main__":
+    size = WHOLE
     for check in CHECKS:
-        if len(sys.argv) > 2 and check.__name__ not in sys.argv[2:]:
-            continue
-        for name in NAMES if sys.argv[1] == "all" else [sys.argv[1]]:
-            t = time.time()
-            c, f = check(name)
-            print(check.__name__, name, c, round(time.time() - t, 1), "s")
-            print(*f[:12], sep="\n")
+        tried = {name: check(name) for name in NAMES}
+        print(
+            check.__name__,
+            sum(count for count, _ in tried.values()),
+            {n: c for n, (c, _) in tried.items()},
+        )
+        print(*(line for _, found in tried.values() for line in found), sep="\n", end="")

@@ -103,10 +103,7 @@ class Grid:
             else:
                 kind = _rests_on(interval)
                 mark = "" if kind == self._usual[name] else self._letters[kind]
-                ends = (
-                    interval.ends(_digits(form) or 0) if interval.method != "none" else "no spread"
-                )
-                yield written(value, form), ends, mark
+                yield written(value, form), _ends(interval, form), mark
 
     @cached_property
     def _intervals(self) -> list[tuple[str, Interval, bool]]:

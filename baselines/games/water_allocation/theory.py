@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
@@ -409,7 +409,7 @@ def replies(game: WaterAllocation) -> list[str]:
     return ["rational", "dp:1", *(name for name in RULES if name != "random")]
 
 
-def welfare(game: WaterAllocation, steps: Steps) -> Welfare:
+def welfare(game: WaterAllocation, steps: Steps) -> Parts:
     """Return the survivors; the best is the planner's mean over the chance of supplies."""
     living = steps["alive"][..., -1] & ~steps["died"][..., -1]
-    return Welfare(living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan)
+    return living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan
