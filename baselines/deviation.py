@@ -24,6 +24,7 @@ Steps = Mapping[str, Array]
 Measured = tuple[PerPlayer, PerTable]  # regret and distance of one step
 ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
 """What the player ``rational`` can be, each with its article."""
+Parts = tuple[Any, Any, Any, Any, Any]  # of a `Welfare`, also as plain numbers
 REQUIRED = ("deviation", "rational", "replies")
 OPTIONAL = ("interim", "exploitability", "welfare", "response_gap")
 MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn

@@ -174,7 +174,7 @@ def mind_of(game: str) -> type[Mind]:
 SERVER: dict[str, Any] = {"max_wait": 600, "max_in_flight": 64}
 """Layers around clients of servers."""
 PLAYERS: dict[str, Kind] = {
-    "rational": Kind("plays an equilibrium"),
+    "rational": Kind("plays an equilibrium, or what comes closest; see llm-games show"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),
     "level_k": Kind(
         "thinks some steps ahead of players who act at random",

@@ -15,7 +15,7 @@ from hypothesis import settings
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.runs import references
+from llm_games.benchmarks.runs import references, skill
 
 # A machine that is busy with something else is no error. The same examples everywhere, so that what
 # is red is red for all; others come with --hypothesis-profile=explore.
@@ -40,8 +40,19 @@ def unprinted_figures(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_references(monkeypatch):
-    """Play few episodes for the rows of references, which all reports have."""
+    """Play few episodes for rows of references, and solve no game for seconds for a report."""
     monkeypatch.setattr(references, "EPISODES", 2)
+    solved = {("rational", "water_allocation")}
+    rule_of, candidates = references.rule_of, skill.candidates
+    monkeypatch.setattr(
+        references, "rule_of", lambda *kind: None if kind in solved else rule_of(*kind)
+    )
+    monkeypatch.setattr(
+        skill,
+        "candidates",
+        lambda rules: [] if rules.name == "water_allocation" else candidates(rules),
+    )
+    monkeypatch.setattr(skill, "response_gaps", lambda parts: None)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from llm_games import __version__
+from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.papers.alympics.metrics import living
@@ -31,6 +32,7 @@ from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
 from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
@@ -149,7 +151,26 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
     assert all(row["meaning"] for row in found["parameters"])
     assert all(row["name"] in out for row in found["parameters"])
+    claim = rational(rulebook(game))
+    assert f"{claim.kind}: {claim.sentence}" in found["players"]["rational"]
     json.loads(found["sample"]["a legal reply"])
+
+
+def test_a_seat_that_is_worth_something_is_said(llm_games, tmp_path):
+    why = "the lowest seat left proposes"
+    assert why in llm_games("show", "pirate_game")[1].replace("\n", " ")
+    assert json.loads(llm_games("show", "pirate_game", "--json")[1])["seats"].startswith(why)
+    assert "not worth the same" not in llm_games("show", "public_goods")[1]
+    (tmp_path / "p.toml").write_text("""
+        episodes = 3
+        [[games]]
+        game = "pirate_game"
+        params = {players = 3}
+        seats = ["random", "rational", "rational"]
+    """)
+    assert why not in llm_games("run", "p.toml", "--db", "even.db")[2]
+    assert f"pirate_game: {why}" in llm_games("run", "p.toml", "--db", "x.db", "--episodes", 2)[2]
+    assert why in llm_games("run", "p.toml", "--dry-run", "--episodes", 2)[1]
 
 
 def test_help_and_version(llm_games):

@@ -24,6 +24,7 @@ from llm_games.benchmarks.stats.comparing import (
     holm,
     look_level,
     needed_episodes,
+    paired_t,
     power,
     stratified,
     welch_satterthwaite,
@@ -240,6 +241,31 @@ def test_runs_that_share_nothing(tmp_path, settings, says):
     assert "the seed and the order of A" in str(caught.value)
 
 
+def test_a_guest_is_compared_with_who_sat_there_among_copies(tmp_path):
+    seats = ["default", "rational", "rational"]
+    game = {"game": BATTLE[0], "params": BATTLE[1], "seats": seats}
+    guest, copies, other = (
+        llm_games.run(
+            {"games": [game], "episodes": 3}, tmp_path / f"{seat[:6]}.db", seats=[seat]
+        ).path
+        for seat in ("random", "rational", "fixed:strongest")
+    )
+    runs = []
+    for path in (guest, copies, other):
+        with Records.open_readonly(path) as records:
+            [found] = games(records)
+            runs.append([(e.row.seating, e.rewards.sum(axis=0).tolist()) for e in found.done])
+    assert [seating[0] for seating, _ in runs[1]] == [0, 0, 0]  # copies do not rotate
+    sat = [seating.index(0) for seating, _ in runs[0]]
+    assert sorted(sat) == [0, 1, 2]
+    for pair, b in (((guest, copies), 1), ((guest, other), 2)):
+        [found] = compare(*pair).games
+        assert (found.payoffs.pairs, found.alone) == (3, [])
+        for side, i in (("a", 0), ("b", b)):
+            paid = [total[seat] for seat, (_, total) in zip(sat, runs[i], strict=True)]
+            assert getattr(found.payoffs, side) == pytest.approx(np.mean(paid))
+
+
 def test_planned_looks(tmp_path):
     game = [{"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}]
     raw = {"games": game, "episodes": 3, "looks": [3, 5]}
@@ -251,6 +277,8 @@ def test_planned_looks(tmp_path):
     assert (found.looks, found.level) == ([3, 5], look_level([3, 5]))
     assert found.significant(found.games[0].scores) is (found.games[0].scores.p <= found.level)
     assert found.notes == []
+    change = list(found.games[0].changes["scores"].values())
+    assert found.games[0].scores.interval == paired_t(change, 1 - found.level).interval
     for path in (a, b):
         resumed(path, 5)
     found = compare(a, b)

@@ -72,6 +72,9 @@ def plan_of(text, overrides=None, folder=None):
         ("order = 'latin'\n" + GOODS, "order = 'latin': it should be 'fixed', 'rotate' or"),
         (GOODS + "order = 'turn'", "games[0].order = 'turn': it should be 'fixed', 'rotate' or"),
         (GOODS + "chance = ''", "games[0].chance = ''"),
+        ("looks = [5, 5]\n" + GOODS, "looks = [5, 5]: looks are rising numbers of episodes"),
+        ("looks = [1, 5]\n" + GOODS, "looks = [1, 5]: looks are rising numbers of episodes"),
+        ("looks = ['x']\n" + GOODS, "looks[0] = 'x': it should be a valid integer"),
         (
             '[[games]]\ngame = "battle_royale"\nparams = {max_shots = "none"}',
             "may never end with these parameters; set max_steps",

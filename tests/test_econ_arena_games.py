@@ -274,7 +274,8 @@ def test_a_scripted_session():
     )
     assert prompts.request(view) == (
         "Round 2 of 2. The item is worth 40 to you, and your assets are 100. How much do you bid? "
-        "Your goal is the highest payoff; to win the item is no goal in itself.\n"
+        "Your goal is the highest total of gains in assets over all rounds. "
+        "To win the item does not matter in itself.\n"
         'Answer only with JSON of this form: {"bid": <a number from 0 to 100>}'
     )
     caption, _, rows = game.picture(state)

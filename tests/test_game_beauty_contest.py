@@ -342,8 +342,8 @@ def test_golden_playthrough():
     )
     assert prompts.report(first) == ""
     assert prompts.request(first) == (
-        "Round 1 of 2. Which number do you choose? Your goal is to win as much as you can by "
-        "being closest to 2/3 times the average.\n"
+        "Round 1 of 2. Which number do you choose? Your goal is the highest total of prizes "
+        "over all rounds. Be closest to 2/3 times the average.\n"
         'Answer only with JSON of this form: {"chosen_number": <a whole number from 0 to 100>}'
     )
     state, _ = game.step(state, np.array(CASES["plain"][1]))
@@ -353,7 +353,7 @@ def test_golden_playthrough():
     )
     state, outcome = game.step(state, np.array(TWO))
     assert prompts.report(View.of(game, state, 9)) == (
-        "Result of round 2:\nThe average was 13.5.\nThe target was 9.\n"
+        "Result of round 2:\nThe average was 13.50.\nThe target was 9.\n"
         "Winning number: 8 and 10.\nYou chose 18 and did not win."
     )
     assert state.over

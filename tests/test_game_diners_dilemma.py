@@ -173,11 +173,11 @@ def test_golden_playthrough():
         "You cannot see what the others order.\n"
         "The costly dish costs 20 and is worth 20 to you. The cheap dish costs 10 and is worth 15 "
         "to you.\n"
-        "The bill is split equally: each of the 7 players pays the same share. Your satisfaction "
-        "is what your dish is worth minus your share.\n"
+        "The bill is split equally: each of the 7 players pays the same share. Your satisfaction, "
+        "in points, is what your dish is worth minus your share.\n"
         "If you paid for your dish alone, the costly dish would not be worth its higher price.\n\n"
-        "Round 1 of 2. Which dish do you order? Your goal is to be as satisfied as possible with "
-        "your dish after paying your share of the bill.\n"
+        "Round 1 of 2. Which dish do you order? Your goal is the highest total of points over "
+        "all rounds.\n"
         'Answer only with JSON of this form: {"chosen_dish": <"costly" or "cheap">}'
     )
     state, _ = game.step(state, np.array([1, 0, 0, 0, 0, 0, 0]))

@@ -117,8 +117,8 @@ def test_golden_playthrough():
         "of them. You cannot see the bids of the others.\n"
         "If all 3 bids add up to at most 100, every player receives what it bid, and coins that "
         "are left are lost. If they add up to more than 100, all players receive 0.\n\n"
-        "Round 1 of 2. How many coins do you bid? Your goal is to receive as much as you can "
-        "without pushing the sum of all bids above 100.\n"
+        "Round 1 of 2. How many coins do you bid? Your goal is the highest total of coins over "
+        "all rounds. Nobody receives any if the sum of all bids is above 100.\n"
         'Answer only with JSON of this form: {"bid_amount": <a whole number from 0 to 100>}'
     )
     state, _ = game.step(state, np.array([20, 30, 50]))

@@ -201,8 +201,8 @@ def test_golden_playthrough():
         "fun than staying."
     )
     assert prompts.request(View.of(game, state, 3)) == (
-        "Round 1 of 2. Do you go or stay? Your goal is to have as much fun as possible: go if you "
-        "expect at most 40% of all players to go.\n"
+        "Round 1 of 2. Do you go or stay? Your goal is the highest total of points over all "
+        "rounds. Go if you expect at most 40% of all players to go.\n"
         'Answer only with JSON of this form: {"decision": <"go" or "stay">}'
     )
     state, _ = game.step(state, np.array([1, 0, 0, 1, 0]))

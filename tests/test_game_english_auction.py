@@ -484,8 +484,8 @@ def test_each_bidder_can_have_its_own():
     assert state.profit.tolist() == [-1000, 800]
     prompts = Prompts("english_auction")
     asked = game.reset()
-    assert "win the most items" in prompts.request(View.of(game, asked, 0))
-    assert "highest total profit" in prompts.request(View.of(game, asked, 1))
+    assert "to win as many items as possible" in prompts.request(View.of(game, asked, 0))
+    assert "highest total of profits over all items" in prompts.request(View.of(game, asked, 1))
 
 
 def test_skip_broke_asks_only_who_can_pay():
@@ -665,7 +665,7 @@ def test_true_values_of_unsold_items_are_told_if_all_are():
     state, _ = game.step(game.reset(), np.full(2, W))
     view = View.of(game, state, 0)
     assert Prompts("english_auction").report(view) == "Widget A: not sold. True value: 2000."
-    assert view.number("sale_value") * game.scale == 2000
+    assert view.number("sale_value") * game.scales[view.seat] == 2000
 
 
 def test_what_is_not_told():

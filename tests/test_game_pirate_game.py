@@ -408,14 +408,14 @@ def test_a_scripted_game():
     )
     assert prompts.request(View.of(rules, state, 1)) == (
         "Round 2. You are pirate 2 and propose. How many coins does each pirate from 2 to 4 get? "
-        "The shares must add up to 100. Your goals in order: survive, more coins, more others "
-        "overboard.\nAnswer only with JSON of this form: "
+        "The shares must add up to 100. Your goals, the most important first: coins, survival, "
+        "others overboard.\nAnswer only with JSON of this form: "
         '{"proposal": {"2": <coins>, "3": <coins>, "4": <coins>}}'
     )
     state, _ = rules.step(state, np.array([0, 98, 1, 1]))
     assert prompts.request(View.of(rules, state, 3)) == (
         "Round 2. Pirate 2 proposes 2: 98, 3: 1, 4: 1. You are pirate 4 and get 1. Do you accept "
-        "or reject? Your goals in order: survive, more coins, more others overboard.\n"
+        "or reject? Your goals, the most important first: coins, survival, others overboard.\n"
         'Answer only with JSON of this form: {"decision": <"accept" or "reject">}'
     )
     assert rules.picture(state) == (
@@ -431,7 +431,7 @@ def test_a_scripted_game():
     passed, _ = rules.step(state, np.array([MISSING, MISSING, 1, 0]))
     assert prompts.report(View.of(rules, passed, 3)) == (
         "Round 2: pirate 2 proposed 2: 98, 3: 1, 4: 1. 2 of 3 votes accepted. Your vote: reject. "
-        "The plan passed. You get 1 coins."
+        "The plan passed. You get 1 coin."
     )
     state, _ = rules.step(state, np.array([MISSING, MISSING, 0, 0]))
     state, outcomes = play(rules, [("0 100", "AR")], state)

@@ -131,9 +131,11 @@ def test_golden_playthrough():
         "In each round, all players decide at the same time how many of their tokens to put into "
         "a common pot. The others cannot see your choice while they make theirs.\n"
         "The pot is multiplied by 2 and shared out equally among all 3 players, whatever each of "
-        "them put in. Tokens you do not put in stay yours.\n\n"
-        "Round 1 of 2. You have 20 tokens. How many do you put into the pot? Your goal is to hold "
-        "as many tokens as possible at the end.\n"
+        "them put in. Tokens you do not put in stay yours.\n"
+        "The tokens you have after a round are put aside and added to your total. The next round "
+        "starts afresh.\n\n"
+        "Round 1 of 2. You have 20 tokens. How many do you put into the pot? Your goal is the "
+        "highest total of tokens over all rounds.\n"
         'Answer only with JSON of this form: {"tokens_contributed": <a whole number from 0 to 20>}'
     )
     state, _ = game.step(state, np.array([7, 3, 0]))

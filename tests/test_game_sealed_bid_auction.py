@@ -282,7 +282,7 @@ def test_a_scripted_game():
     assert prompts.report(View.of(rules, state, 0)) == ""
     assert prompts.request(View.of(rules, state, 1)) == (
         "Round 1 of 2. The item is worth 30 to you. How much do you bid? Your goal is the highest "
-        "total profit over all rounds.\nAnswer only with JSON of this form: "
+        "total of profits over all rounds.\nAnswer only with JSON of this form: "
         '{"bid": <a whole number from 0 to 30>}'
     )
     state, _ = rules.step(state, np.array([180, 30, 70]))

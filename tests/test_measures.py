@@ -138,6 +138,35 @@ def test_a_measure_that_a_game_does_not_have_is_refused(measure):
         call(rulebook(without[0]), {})
 
 
+@pytest.mark.parametrize("name", [name for name in ROOMS if has(name, "welfare")])
+def test_measures_of_a_batch_equal_a_loop(name):
+    game = rulebook(name, **({"days": 3} if name == "water_allocation" else {"players": 4}))
+    rng, state, records = np.random.default_rng(4), game.reset(4, (5,)), []
+    for _ in range(3):
+        state, outcome = game.step(state, rng.integers(*game.legal(state), endpoint=True))
+        records.append(outcome.record)
+    steps = stacked(records)
+    whole = welfare(game, steps)
+    for i in range(5):
+        table = {key: value[..., i, :] for key, value in steps.items()}
+        assert [*map(float, welfare(game, table))] == pytest.approx(
+            [float(part[i]) for part in whole], nan_ok=True
+        )
+    if has(name, "exploitability"):  # all tables are one sample of the seat's play
+        pooled = {key: value.reshape(len(value), -1) for key, value in steps.items()
+                  if value.ndim == 3}  # fmt: skip
+        assert exploitability(game, steps) == pytest.approx(exploitability(game, pooled))
+
+
+def test_equilibrium_play_has_no_distance():
+    for name in ("sealed_bid_auction", "budget_auction", "public_goods", "diners_dilemma",
+                 "divide_dollar", "beauty_contest"):  # fmt: skip
+        for price in ("first", "second") if name.endswith("auction") else (None,):
+            game = rulebook(name, **({"price": price} if price else {}))
+            steps, _ = steps_of(game, ["rational"] * game.players)
+            assert deviation(game, steps).distance.max() == pytest.approx(0, abs=1e-4), name
+
+
 # -- what is said of players -----------------------------------------------------------------------
 
 
@@ -185,6 +214,7 @@ def test_candidate_replies():
     assert constants(0, 3) == ["fixed:0", "fixed:1", "fixed:2", "fixed:3"]
     assert constants(-100, 250, 100, 3) == ["fixed:-1.00", "fixed:0.75", "fixed:2.50"]
     assert replies(rulebook("el_farol_bar"))[:2] == ("rational", "best_response")
+    assert "rational" not in replies(rulebook("battle_royale", players=13, interval=5))
     for name in ROOMS:
         for preset in (None, *rulebook(name).presets):
             game = rulebook(name, preset=preset)
@@ -262,6 +292,20 @@ def test_known_mixed_equilibria_cannot_be_exploited():
     assert dollar.gain_on_copies(np.array([10]), 10, 100) == 0
     assert dollar.gain_on_copies(np.array([9]), 10, 100) == 10
     assert dollar.gain_on_copies(np.array([50]), 10, 100) == 0  # nobody alone can repair it
+
+
+@pytest.mark.filterwarnings("ignore:\\s*An even number")
+def test_symmetric_equilibria_of_two_by_nashpy_cannot_be_exploited():
+    nashpy = pytest.importorskip("nashpy")
+    bids = np.arange(5)
+    paid = dollar.receipts(np.stack(np.meshgrid(bids, bids, indexing="ij")), 4)
+    mixed = 0
+    for own, other in nashpy.Game(*paid).support_enumeration():
+        if np.allclose(own, other):
+            moves = np.repeat(bids, np.rint(own * 12).astype(int))
+            assert dollar.gain_on_copies(moves, 2, 4) == pytest.approx(0, abs=1e-9)
+            mixed += own.max() < 1
+    assert mixed
 
 
 def test_wide_ranges_are_searched_at_best_replies():
@@ -456,13 +500,13 @@ def test_nobody_gains_on_a_best_response_but_on_others():
     field = water.play(SMALL, [best, water.RULES["zero"], water.even], 400, 3)
     again = water.best_response(SMALL, field, 0)
     field = water.play(SMALL, [again, water.RULES["zero"], water.even], 400, 4)
-    gains = water.regret(SMALL, field)
+    gains = np.stack([water.regret(SMALL, field, seat) for seat in range(3)])
     error = gains.std(axis=1) / np.sqrt(gains.shape[1])
     assert (gains.mean(axis=1) >= -2 * error - 0.01).all()
     assert gains[0].mean() <= 0.03
     assert gains[1].mean() > 0.2
-    assert np.array_equal(water.regret(SMALL, field), gains)
-    assert (water.regret(SMALL, even).mean(axis=1) >= -0.03).all()
+    assert np.array_equal(water.regret(SMALL, field, 1), gains[1])
+    assert water.regret(SMALL, even, 2).mean() >= -0.03
 
 
 @pytest.mark.usefixtures("_own_cache")

@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
-from test_report import Text, rows_of
+from matplotlib.figure import Figure
 
+from llm_games.benchmarks.papers.econ_arena import page as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
 from llm_games.benchmarks.papers.econ_arena.pooled import pooled, pools
-from llm_games.benchmarks.papers.gamma_bench import modes, published
-from llm_games.benchmarks.papers.gamma_bench.page import settings
+from llm_games.benchmarks.papers.gamma_bench import modes, page, published
+from llm_games.benchmarks.papers.gamma_bench.page import board, settings
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.paper import lacking
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.reader import games
+from llm_games.benchmarks.runs.reader import games, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.registry import rulebook
@@ -27,10 +28,6 @@ def played(path, source, **overrides):
     return path
 
 
-def page(*paths, scoring=None):
-    return Text(build(paths, paths[0].parent, scoring).read_text("utf-8")).text
-
-
 # -- γ-Bench, version 2 ----------------------------------------------------------------------------
 
 
@@ -41,28 +38,55 @@ def test_only_the_auction_of_v2_is_another():
         assert old["sealed_bid_auction"].price == "second"
 
 
-def test_v2_has_an_overall_of_its_own(tmp_path):
-    v2 = played(tmp_path / "v2.db", "gamma-bench/v2", seats=["random"], episodes=1)
-    text = page(v2)
-    assert "score, v2" in text
-    assert "Beside the published leaderboard arXiv v2" in text
-    assert "this package has no numbers of that version" in text
-    assert "8 games" not in text  # not one of them is missing
-    scored = {row["game"]: row for row in rows_of(tmp_path / "tables/scores.csv")}
-    assert all(row["v2"] for row in scored.values())
-    assert not scored["sealed_bid_auction"]["corrected"]
-    assert "of 8 games" in page(v2, scoring="published")
+def boards(path, edition):
+    """Return the tables that set a run beside published ones, each by its title."""
+    with Records.open_readonly(path) as records:
+        found = board([read(records, edition)])
+        return {grid.title: grid for grid in found.grids}
 
 
-def test_an_edition_stands_beside_its_own_version(tmp_path):
-    """All eight games by v4: twelve models, and this one among them."""
-    path = played(tmp_path / "run.db", "gamma-bench", seats=["rational"], episodes=1)
-    text = page(path, scoring="v4")
-    assert "arXiv v4" in text
-    for one in published.leaderboard("v4"):
-        assert f"{one.rank} {one.model} {one.overall.mean:.1f} ± {one.overall.std:.1f}" in text
-    assert "GPT-4o-0806" not in text
-    assert "arXiv v7" in page(path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run of all eight games at the benchmark's settings, and one at those of v2."""
+    folder = tmp_path_factory.mktemp("whole")
+    names = {"vanilla": "gamma-bench", "v2": "gamma-bench/v2"}
+    return {
+        key: played(folder / f"{key}.db", name, seats=["random"], episodes=1)
+        for key, name in names.items()
+    }
+
+
+def test_v2_has_an_overall_of_its_own(whole):
+    [(title, grid)] = boards(whole["v2"], "v2").items()
+    [row] = grid.dicts()
+    assert title == "arXiv v2"
+    assert "this package has no numbers of that version" in grid.note
+    assert 0 < row["Overall"] < 100
+    assert row["rank"] == ""
+    cells = [row[name.replace("_", " ")] for name in GAMES]
+    assert row["Overall"] == pytest.approx(np.mean(cells))
+    for key, edition in (("v2", "corrected"), ("vanilla", "v2")):  # each with the other's auction
+        [grid] = boards(whole[key], edition).values()
+        assert [grid.rows[number][2] for number in grid.own] == [None]
+
+
+def test_what_keeps_a_benchmark_from_its_overall_is_said():
+    scores = [(name, [] if name == "sealed_bid_auction" else [50.0]) for name in GAMES]
+    assert lacking(scores) == ["sealed_bid_auction"]
+    assert lacking(scores[:5]) == []  # no whole benchmark
+
+
+@pytest.mark.parametrize(
+    ("edition", "version", "models"), [("v4", "v4", 12), ("corrected", "v7", 13)]
+)
+def test_an_edition_stands_beside_its_own_version(whole, edition, version, models):
+    [(title, grid)] = boards(whole["vanilla"], edition).items()
+    rows = [*grid.dicts()]
+    assert (title, len(rows)) == (f"arXiv {version}", models + 1)
+    assert f"2403.11807{version}" in grid.note
+    printed = [row["Overall"] for number, row in enumerate(rows) if number not in grid.own]
+    listed = published.leaderboard("v4" if edition == "v4" else "published")
+    assert printed == [one.overall.mean for one in listed]
 
 
 BAR = [
@@ -94,18 +118,36 @@ def test_a_run_of_the_auction():
     }
 
 
-def test_figures_3_and_7_have_both_settings(tmp_path):
-    bar = played(tmp_path / "bar.db", "gamma-bench/explicit", seats=["random"], episodes=2)
-    price = played(tmp_path / "price.db", "gamma-bench/second_price", seats=["truthful"])
-    text = page(bar, price)
-    assert "Explicit and implicit bar (v2, Figure 3)" in text
-    assert "First and second price (v2, Figure 7)" in text
-    assert "Settings" not in text  # of Table 8, which these are not
-    rows = rows_of(tmp_path / "tables/gamma_bench_bar.csv")
-    assert [(row["mode"], row["runs"]) for row in rows] == [("implicit", "2"), ("explicit", "2")]
-    first, second = rows_of(tmp_path / "tables/gamma_bench_price.csv")
-    assert [float(row["bid to value"]) for row in (first, second)] == [1, 1]
-    assert (first["S6, v2"], second["S6, v2"], first["S6, corrected"]) == ("", "100.0", "0.0")
+def drawn(sketch):
+    """Draw a figure; return what explains it and its labels."""
+    axes = Figure().add_subplot()
+    return sketch.draw(axes), axes.get_legend_handles_labels()[1]
+
+
+def test_figure_3_has_both_bars(tmp_path):
+    path = played(tmp_path / "bar.db", "gamma-bench/explicit", seats=["random"], episodes=2)
+    with Records.open_readonly(path) as records:
+        [section] = page.PAPER.sections(read(records, "corrected"))  # and no Table 8
+        assert section.title == "Explicit and implicit bar (v2, Figure 3)"
+        rows = [*section.grids[0].dicts()]
+        said, labels = drawn(section.sketches[0])
+    assert [(row["mode"], row["runs"]) for row in rows] == [("implicit", 2), ("explicit", 2)]
+    assert all(0 < row["went"] < 1 for row in rows)
+    assert rows[0]["went n"] == 2
+    assert labels == ["implicit", "explicit", "capacity 6"]
+    assert "6.07 on average" in said
+
+
+def test_figure_7_has_both_prices(tmp_path):
+    path = played(tmp_path / "price.db", "gamma-bench/second_price", seats=["truthful"], episodes=1)
+    with Records.open_readonly(path) as records:
+        [section] = page.PAPER.sections(read(records, "corrected"))
+        assert section.title == "First and second price (v2, Figure 7)"
+        first, second = section.grids[0].dicts()
+        _, labels = drawn(section.sketches[0])
+    assert [row["bid to value"] for row in (first, second)] == [1, 1]
+    assert (first["S6, v2"], second["S6, v2"], first["S6, corrected"]) == (None, 100, 0)
+    assert labels == ["first price", "second price", "own valuation"]
 
 
 # -- Economics Arena, Figures 1 and 2 --------------------------------------------------------------
@@ -135,17 +177,19 @@ def test_groups_are_pooled_session_by_session(tmp_path, common, n):
         contest, auction = pools([(game.name, "melee", game) for game in found])
         assert [len(pool.games) for pool in (contest, auction)] == [3, 3]
         for pool in (contest, auction):
-            turns = [player_runs(session)[0] for game in pool.games for session in game.done]
-            for seat, one in enumerate(pooled(pool)):
-                payoffs = [float(run[seat].payoff) for run in turns]
-                assert one.sessions == len(payoffs) == 12
-                assert one.payoff.mean == pytest.approx(np.mean(payoffs))
+            sessions = [session for game in pool.games for session in game.done]
+            for one in pooled(pool):
+                seats = [session.seats.index(one.player) for session in sessions]
+                runs = [player_runs(e)[0][seat] for e, seat in zip(sessions, seats, strict=True)]
+                assert one.sessions == len(runs) == 12
+                assert one.payoff.mean == pytest.approx(np.mean([float(r.payoff) for r in runs]))
                 assert one.payoff.interval.n == n
-        assert pooled(contest)[0].gain is None
-        assert sum(one.payoff.mean for one in pooled(contest)) == pytest.approx(1)
-        assert pooled(contest)[0].deviation.mean == 0  # it names 0
-        gains = [float(run[2].asset_ratio) - 1 for run in turns]
-        assert pooled(auction)[2].gain.mean == pytest.approx(np.mean(gains))
+                if pool is auction:
+                    gains = [float(run.asset_ratio) - 1 for run in runs]
+                    assert one.gain.mean == pytest.approx(np.mean(gains))
+        found = pooled(contest)
+        assert sum(one.payoff.mean for one in found) == pytest.approx(1)
+        assert (found[0].gain, found[0].deviation.mean) == (None, 0)  # the rational one names 0
 
 
 def test_sessions_with_a_history_and_other_players_are_no_pool(tmp_path):
@@ -158,12 +202,13 @@ def test_sessions_with_a_history_and_other_players_are_no_pool(tmp_path):
 
 
 def test_pooled_payoffs_are_on_the_page(tmp_path):
-    text = page(played(tmp_path / "run.db", GROUPS))
-    assert "All groups, payoffs: beauty contest, melee" in text
-    assert "Mean over the 12 sessions of 3 groups" in text
-    rows = rows_of(tmp_path / "tables/econ_arena_pooled.csv")
-    assert [(row["game"], row["player"]) for row in rows[:2]] == [
-        ("beauty contest", "rational"),
-        ("beauty contest", "cooperative"),
-    ]
-    assert {row["payoff n"] for row in rows} == {"12"}
+    with Records.open_readonly(played(tmp_path / "run.db", GROUPS)) as records:
+        [section] = econ_arena.sections(read(records, "corrected"))
+        [grid] = [grid for grid in section.grids if grid.name == "econ_arena_pooled"]
+        figures = {sketch.title: sketch for sketch in section.sketches}
+        said, labels = drawn(figures["All groups, payoffs: beauty contest, melee"])
+    rows = [*grid.dicts()]
+    assert [row["player"] for row in rows] == [*GROUPS["seats"], *GROUPS["seats"]]
+    assert {(row["groups"], row["sessions"], row["payoff n"]) for row in rows} == {(3, 12, 12)}
+    assert "Mean over the 12 sessions of 3 groups, and its 95 % interval (" in said
+    assert labels == ["equilibrium"]

@@ -85,8 +85,11 @@ def test_scoring_can_be_chosen():
     assert planned("gamma-bench", scoring="v4").scoring == "v4"
 
 
+PLANNERS = {"auc-arena/vanilla", "auc-arena/planning", "auc-arena/learning"}  # need models
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GAMMA)
+@pytest.mark.parametrize("name", sorted({*FILES} - PLANNERS))
 def test_every_file_runs(name, tmp_path):
     plan = played(name, tmp_path / "run.db", seats=["random"], episodes=1)
     with Records.open_readonly(tmp_path / "run.db") as records:

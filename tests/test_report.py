@@ -121,6 +121,8 @@ def test_a_whole_run_is_one_page_that_loads_nothing(tmp_path):
     shown = Text(html)
     assert all(re.fullmatch(r"(figures|tables)/[^/:]+", link) for link in shown.loads)
     assert html.count("<svg") == 8 * 3 + 2 + 1
+    assert "Rational here is an equilibrium: gives nothing" in shown.text
+    assert "the law of valuations, though the prompt does not tell it" in shown.text
     for word in ("Eight games", "Gemini-1.5-Pro", "16 of 16 done", "Overall", "(14)", *GAMES):
         assert word in shown.text
     assert "not an LLM" not in shown.text

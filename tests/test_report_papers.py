@@ -42,7 +42,10 @@ def table(folder, name):
 def test_alympics_stands_beside_its_table(tmp_path):
     shown = played(tmp_path, [ALYMPICS | {"label": "low"}])
     assert re.search(r"low this run 2 [\d.]+ ", shown.text)
-    assert "setting 1 published 10 0.10 0.10 0.50 0.70 0.40 1.8 0.300 0.831 185.7 0" in shown.text
+    ends = r"( [\d.]+ to [\d.]+)?( \w)? "  # our own intervals of its ten games
+    rates = ["0.10", "0.10", "0.50", "0.70", "0.40"]
+    row = ["published 10", *rates, "1.8", "0.300", "0.831", "185.7", "0"]
+    assert re.search("setting 1 " + ends.join(map(re.escape, row)), shown.text)
     assert "γ-Bench scores" not in shown.text
     assert "leaderboard" not in shown.text
     assert not re.search(r"\bnan\b", shown.text)
@@ -171,8 +174,9 @@ def test_auc_arena_stands_beside_its_table(tmp_path):
     shown = auctions(tmp_path)
     assert "GPT-4 published – 0.1570 0.1717 0.6221 0.3797" in shown.text
     assert re.search(r"planner this run adaptive( -?\d\.\d{4}\*?){4}", shown.text)
-    share = r"0\.\d{3} 0\.\d{3} to 0\.\d{3} "
-    assert re.search(rf"two kinds planner adaptive 4 ({share}){{3}}100\.0% ", shown.text)
+    rates = [r"0\.000", r"0\.250", r"0\.000", r"1\.000", r"1\.000"]  # failed, and mentioned
+    ends = r" \d\.\d{3} to \d\.\d{3}( \w)? "
+    assert re.search(f"two kinds planner adaptive 4 {ends.join(rates)}{ends}0 0 0", shown.text)
     assert not re.search(r"\bnan\b", shown.text)
     assert "γ-Bench scores" not in shown.text
     titles = ("Failure rates", "Profit", "Plans and acts", "Money left", "Winning prices")

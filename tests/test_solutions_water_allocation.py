@@ -288,8 +288,8 @@ def test_the_planner(supply, keep, survivors):
 @pytest.mark.slow
 def test_regret_and_prices():
     field = play(LOW, [even] * 5, 1000)
-    found = solution.regret(LOW, field).mean(axis=1)
-    assert found.min() > 0.15  # even bidders could do much better
+    found = [solution.regret(LOW, field, seat).mean() for seat in (1, 3)]
+    assert min(found) > 0.15  # even bidders could do much better
     assert efficiency(LOW, field) == pytest.approx(1.96 / 3, abs=0.03)
     assert price_ratio(LOW, field) > 1.2
 
@@ -299,7 +299,7 @@ def test_a_best_responder_has_no_regret():
     """The chance that its response expects, .78, is far below what it lives through, .87."""
     best = response(LOW, 4, 1)
     field = play(LOW, [*[even] * 4, best], 1000, 5)
-    gains = solution.regret(LOW, field)[4]
+    gains = solution.regret(LOW, field, 4)
     assert abs(gains.mean()) < 0.01 + 2 * gains.std() / np.sqrt(len(gains))
     assert best.value < field.survived[4].mean()
 

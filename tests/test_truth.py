@@ -4,22 +4,44 @@ Each check counts what it tried; ``python tests/test_truth.py`` prints the count
 """
 
 import dataclasses
+import json
 import re
 import warnings
+from collections import Counter
 from fractions import Fraction
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-from playing import NAMES, SETTINGS, legal_actions
+import pytest
+from playing import NAMES, SETTINGS, equal, legal_actions, sampled
 
 import llm_games
 from llm_games import rooms
+from llm_games.baselines.players import make_player, mind_of
 from llm_games.errors import BadParameter
+from llm_games.questions import MISSING, Bid
 from llm_games.view import Sight, View
 from llm_games.words import Prompts, exact, number, percent
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.mind import Planning
+from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.seats import play
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
-STATES = 6  # of a game that is played
+
+
+class Size(NamedTuple):
+    """How much of a game is tried: states, seats that are asked, places of an array, seeds."""
+
+    states: int
+    seats: int
+    places: int
+    seeds: int
+
+
+QUICK, WHOLE = Size(2, 1, 2, 2), Size(6, 10, 8, 6)
+size = QUICK
 # Where a parameter matters, beside the settings of all tests.
 PRIVATE = {"players": 2, "items": "items_2", "values": "private", "budgets": 100}
 MORE = [
@@ -58,7 +80,10 @@ WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
 def settings(name):
-    return [more for game, more in SETTINGS + MORE if game == name]
+    """Return the settings of a game, with all its presets where all is tried."""
+    presets = rules(name).presets if size is WHOLE else {}
+    own = [more for game, more in SETTINGS + MORE if game == name]
+    return own + [{"preset": preset} for preset in presets]
 
 
 def rules(name, **more):
@@ -72,20 +97,22 @@ def prompts(name):
     return [Prompts(name, version) for version in VERSIONS]
 
 
-def played(game, seed=5, most=STATES):
-    """Return states of a game of random legal moves: the first ones, and the last."""
+def played(game, seed=5, most=0):
+    """Return some states of a game of random legal moves, the first and the last among them."""
     rng, state, states = np.random.default_rng(seed), game.reset(seed), []
     while not state.over:
-        if len(states) < most:
-            states.append(state)
+        states.append(state)
         state, _ = game.step(state, legal_actions(game, state, rng))
-    return [*states, state]
+    # The first ones and some later ones, so that what comes of moves is among them.
+    step = max(1, len(states) // (most or size.states) // 2)
+    return [*states[::step][: most or size.states], state]
 
 
 def views(game, state):
-    """Return the views of those who are asked; of all at the end."""
+    """Return the views of some who are asked; at the end, of any."""
     sight = Sight(game, state)
-    return [sight.view(seat) for seat in (sight.asked or range(game.players))]
+    seats = sight.asked or list(range(game.players))
+    return [sight.view(seat) for seat in seats[:: -(-len(seats) // size.seats)]]
 
 
 def said(wording, view):
@@ -94,7 +121,7 @@ def said(wording, view):
 
 def follows(changed, wording, game, states):
     """Tell whether a wording says something else of these states with other parameters."""
-    seats = range(game.players)
+    seats = range(game.players)[: size.seats]
     if changed.players != game.players or any(
         wording.rules(changed, seat) != wording.rules(game, seat) for seat in seats
     ):
@@ -104,6 +131,17 @@ def follows(changed, wording, game, states):
         for state in states
         for v in views(game, state)
     )
+
+
+def plays(changed, game, states):
+    """Tell whether the same legal moves bring something else with other parameters."""
+    rng = np.random.default_rng(1)
+    for state in states[:-1]:
+        moves = legal_actions(game, state, rng)
+        (one, paid), (two, due) = game.step(state, moves), changed.step(state, moves)
+        if not equal(one, two) or not np.array_equal(paid.rewards, due.rewards):
+            return True
+    return False
 
 
 def others(parameter, value):
@@ -121,13 +159,15 @@ def others(parameter, value):
     return {}
 
 
-def changes(name):
-    """Yield each change of one parameter in each setting where it is possible."""
+def changes(name, enough=lambda f, change, game: False):
+    """Yield each change of one parameter in each setting where it is possible, until enough."""
     for more in settings(name):
         game = rules(name, **more)
         states = played(game)
         for f in dataclasses.fields(game):
             for change, value in others(f, getattr(game, f.name)).items():
+                if enough(f, change, game):
+                    continue
                 try:
                     changed = rules(name, **(more | {f.name: value}))
                 except BadParameter:
@@ -143,10 +183,16 @@ def told(f, game):
 
 def parameters(name):
     """Check that what is told is said in every wording, and what is hidden in no way at all."""
-    found, heard, tried, count = [], {}, {}, 0
-    for f, change, more, game, changed, states in changes(name):
+    found, heard, tried, count = [], {}, Counter(), 0
+
+    def enough(f, change, game):
+        said = all(((f.name, change), version) in heard for version in VERSIONS)
+        return size is QUICK and (said if told(f, game) else tried[f.name, change, None] > 1)
+
+    for f, change, more, game, changed, states in changes(name, enough):
         key = f.name, change
         if not told(f, game):
+            tried[*key, None] += 1
             for wording in prompts(name):
                 count += 1
                 if follows(changed, wording, game, states):
@@ -157,13 +203,17 @@ def parameters(name):
                     found.append(f"numbers tell the hidden {key} in {more}")
             continue
         for wording in prompts(name):
-            tried[key, wording.version] = more
-            if (key, wording.version) not in heard:
-                count += 1
+            tried[key, wording.version] += 1
+            count += 1
+            if (key, wording.version) not in heard or size is WHOLE:
                 if follows(changed, wording, game, states):
                     heard[key, wording.version] = more
-    silent = sorted(f"{version} never tells {key}" for key, version in tried.keys() - heard.keys())
-    missed = {f.name for f in dataclasses.fields(game)} - {key[0] for key, _ in tried}
+                elif plays(changed, game, states):
+                    found.append(f"{wording.version} is silent on {key}, which matters in {more}")
+    silent = sorted(
+        f"{at[1]} never tells {at[0]}" for at in tried.keys() - heard.keys() if len(at) == 2
+    )
+    missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
 
@@ -190,6 +240,8 @@ def auctioned(game, state):
         and not (state.profit[state.won == 0] != 0).any()
         and (state.withdrawn == (state.last_reply == -1)).all()
         and (game.values == "private" or (state.values == state.values[0]).all())
+        and (state.last_reply >= -2).all()
+        and state.starts[item] == game.item_at(state, item).start
         and (state.discounts > 0 or state.starts[item] == state.start)
     )
 
@@ -239,7 +291,7 @@ def facts(name):
                 if field not in drawn and unborn(array, states[0].arrays()[field]):
                     continue
                 places = list(np.ndindex(np.shape(array)))
-                for place in places[:: max(1, len(places) // 8)]:
+                for place in places[:: -(-len(places) // size.places)]:
                     for value in altered(np.asarray(array), place):
                         other = state.replace(**{field: value})
                         if not possible(game, other):
@@ -254,15 +306,9 @@ def facts(name):
                             for version, a, b in zip(VERSIONS, words, told, strict=True):
                                 if (a != b) != (not np.array_equal(row, new)):
                                     which = "words" if a != b else "numbers"
-                                    found[f"{version}: only {which} follow {field} in {more}"] = (
-                                        seat,
-                                        place,
-                                        array[place] if np.ndim(array) else array,
-                                        value[place] if np.ndim(value) else value,
-                                        a,
-                                        b,
-                                    )
-    return count, [f"{k} {v}" for k, v in found.items()]
+                                    what = f"{version}: only {which} follow {field} in {more}"
+                                    found[what] = f"{place} -> {value}: {a} / {b}"
+    return count, [f"{what}: {how}" for what, how in sorted(found.items())]
 
 
 def digits(text):
@@ -272,7 +318,10 @@ def digits(text):
 
 def literal(source):
     """Return the numbers that a template holds itself."""
-    strings = lambda code: " ".join(re.findall(r"\"[^\"]*\"|'[^']*'", code[0]))
+
+    def strings(code):
+        return " ".join(re.findall(r"\"[^\"]*\"|'[^']*'", code[0]))
+
     return set(digits(re.sub(r"\{[{%#].*?[}%#]\}", strings, source, flags=re.DOTALL)))
 
 
@@ -294,7 +343,10 @@ def written(value):
 
 def sums(source, values):
     """Return what a template adds up, such as ``{{ shots + 1 }}``."""
-    value = lambda name: int(name) if name.isdigit() else values[name]
+
+    def value(name):
+        return int(name) if name.isdigit() else values[name]
+
     pairs = re.findall(r"\{\{ (\w+) \+ (\w+) \}\}", source)
     return [value(a) + value(b) for a, b in pairs if values.get(a) is not None]
 
@@ -331,17 +383,417 @@ def numbers(name):
     return count, sorted(found)
 
 
-CHECKS = (parameters, facts, numbers)
+# What of a state each seat may know, by game and field; of other fields the facts decide.
+SECRETS = {
+    ("battle_royale", "rolls"): lambda game, state, place, seat: False,
+    ("budget_auction", "valuations"): lambda game, state, place, seat: (
+        place == (seat,) or (game.shown == "bids_and_private" and state.round > 0)
+    ),
+    ("english_auction", "lots"): lambda game, state, place, seat: False,
+    ("english_auction", "estimates"): lambda game, state, place, seat: place[0] == seat,
+    ("english_auction", "first"): lambda game, state, place, seat: False,
+    ("english_auction", "values"): lambda game, state, place, seat: (
+        place[1] == state.item - 1
+        and game.announces
+        and (state.sold_to[place[1]] >= 0 or game.announces_unsold)
+    ),
+    ("public_goods", "endowment"): lambda game, state, place, seat: place == (seat,),
+    ("sealed_bid_auction", "lots"): lambda game, state, place, seat: False,
+    ("sealed_bid_auction", "valuations"): lambda game, state, place, seat: (
+        place[0] <= state.round and place[1] == seat
+    ),
+    ("water_allocation", "supplies"): lambda game, state, place, seat: place[0] <= state.round,
+}
+
+
+def secrets(name):
+    """Check that what a seat may not know changes neither its words nor its numbers."""
+    found, count = set(), 0
+    for more in settings(name):
+        game = rules(name, **more)
+        for state in played(game):
+            before = heard(game, state)
+            for field, array in state.arrays().items():
+                may = SECRETS.get((name, field))
+                places = list(np.ndindex(np.shape(array))) if may else []
+                for place in places[:: -(-len(places) // size.places**2) or 1]:
+                    value = next(altered(np.asarray(array), place))
+                    after = heard(game, state.replace(**{field: value}))
+                    for seat in before.keys() & after.keys():
+                        (row, words), (new, told) = before[seat], after[seat]
+                        if not may(game, state, place, seat):
+                            count += 1
+                            if words != told or not np.array_equal(row, new):
+                                found.add(f"{field}{place} is heard by seat {seat} in {more}")
+        for f in dataclasses.fields(game):
+            if not f.metadata["each"] or game.players == 1:
+                continue
+            low, *_ = f.metadata["each"]
+            values = list(game.of_each(f.name))
+            other = "items" if isinstance(low, str) else values[-1] * 2 or 20
+            changed = rules(name, **(more | {f.name: (*values[:-1], other)}))
+            one, two = (g.reset(3) for g in (game, changed))
+            before, after = heard(game, one), heard(changed, two)
+            for seat in set(range(game.players - 1)) & before.keys() & after.keys():
+                (row, words), (new, told) = before[seat], after[seat]
+                rule = [[w.rules(g, seat) for w in prompts(name)] for g in (game, changed)]
+                count += 1
+                if words != told or rule[0] != rule[1]:
+                    found.add(f"seat {seat} reads of another's {f.name} in {more}")
+                if not np.array_equal(row, new):
+                    found.add(f"seat {seat} has numbers of another's {f.name} in {more}")
+    return count, sorted(found)
+
+
+OTHERS = r"\b(?:goals?|aim(?! one)|want(?! most)|wish|try to|maximi[sz]e|objective)\b"
+
+
+def stakes(name):
+    """Check that the goal is one sentence in all wordings, and that there is no other goal."""
+    found, count = set(), 0
+    for more in settings(name):
+        game = rules(name, **more)
+        for wording in prompts(name):
+            for state in played(game):
+                for view in views(game, state):
+                    if view.question is None:
+                        continue
+                    count += 1
+                    goal, request = wording.goal(game, view.seat), wording.request(view)
+                    text = f"{wording.rules(game, view.seat)}\n{wording.report(view)}\n{request}"
+                    if request.count(goal) != 1:
+                        found.add(f"{wording.version} asks without the goal: {request}")
+                    for other in re.findall(OTHERS, text.replace(goal, ""), re.IGNORECASE):
+                        found.add(f"{wording.version} has another goal, {other!r}, in {more}")
+    return count, sorted(found)
+
+
+# -- what the goals name, counted from what happened, with exact fractions -------------------------
+def pots(game, steps):
+    """Yield for each round what everybody has in a game of public goods when it begins and ends."""
+    for step in steps:
+        given = [int(c) for c in step.record["actions"]]
+        share = game.ratio * sum(given) / game.players
+        have = [Fraction(float(e)) for e in step.record["endowment"]]
+        yield have, [e - c + share for e, c in zip(have, given, strict=True)]
+
+
+def held(game, steps):
+    have = next(pots(game, steps))[0]
+    for step in steps:  # what is left over is what there is to begin with
+        given = [int(c) for c in step.record["actions"]]
+        share = game.ratio * sum(given) / game.players
+        have = [h - c + share for h, c in zip(have, given, strict=True)]
+    return have
+
+
+def summed(each):
+    """Return what adds up what everybody gets in each round."""
+    return lambda game, steps: [sum(column) for column in zip(*each(game, steps), strict=True)]
+
+
+def coins(game, steps):
+    for bids in (step.record["actions"].tolist() for step in steps):
+        yield [bid * (sum(bids) <= game.golds) for bid in bids]
+
+
+def nights(game, steps):
+    for went in (step.record["actions"].tolist() for step in steps):
+        full = sum(went) > game.ratio * game.players
+        yield [(game.min if full else game.max) if go else game.home for go in went]
+
+
+def dinners(game, steps):
+    for costly in (step.record["actions"].tolist() for step in steps):
+        prices = [game.costly_price if c else game.cheap_price for c in costly]
+        tastes = [game.costly_utility if c else game.cheap_utility for c in costly]
+        yield [taste - Fraction(sum(prices)) / game.players for taste in tastes]
+
+
+def prizes(game, steps):
+    for step in steps:
+        legal = [not bad for bad in step.broke]
+        chosen = [Fraction(int(x), game.unit) for x in step.record["actions"]]
+        counted = [x for x, ok in zip(chosen, legal, strict=True) if ok]
+        if not counted or (game.rule_breaker == "void_round" and not all(legal)):
+            won = []
+        else:
+            target = game.ratio * sum(counted) / len(counted)
+            best = min(abs(x - target) for x in counted)
+            near = [i for i, x in enumerate(chosen) if legal[i] and abs(x - target) == best]
+            first = game.tie_rule == "first_number"
+            won = [i for i in near if not first or chosen[i] == chosen[near[0]]]
+        k = len(won)
+        prize = {"split": Fraction(game.prize) / max(k, 1), "exclusive": game.prize * (k == 1)}
+        prize = (prize | {"amplified": k * game.prize}).get(game.prize_rule, game.prize)
+        yield [(prize if i in won else 0) - game.foul_fee * (not ok) for i, ok in enumerate(legal)]
+
+
+def sealed(game, steps):
+    for step in steps:
+        bids, values = step.record["actions"].tolist(), step.record["valuations"].tolist()
+        winner, ranked = int(step.record["winner"]), sorted(bids)
+        assert bids[winner] == max(bids)
+        price = ranked[-1 if game.price == "first" else -2]
+        yield [(v - price) * (i == winner) for i, v in enumerate(values)]
+
+
+def assets(game, steps):
+    for step in steps:
+        values, legal = step.record["valuations"].tolist(), [not bad for bad in step.broke]
+        bids = [
+            b if ok else -1 for b, ok in zip(step.record["actions"].tolist(), legal, strict=True)
+        ]
+        winner, ranked = bids.index(max(bids)), sorted(bids)
+        price = max(0, ranked[-1 if game.price == "first" else -2])
+        sold = sum(legal) >= game.min_valid_bids
+        yield [
+            Fraction(v - price, game.unit)
+            if sold and i == winner
+            else Fraction(-game.entrance_fee * (not legal[i]))
+            for i, v in enumerate(values)
+        ]
+
+
+def auction(what):
+    """Return what each bidder gets of the items it bought, in the last state."""
+
+    def count(game, steps):
+        state = steps[-1].after
+        lots = list(enumerate(zip(state.sold_to.tolist(), state.price.tolist(), strict=True)))
+        return [
+            sum(what(int(state.values[seat, k]), price) for k, (to, price) in lots if to == seat)
+            for seat in range(game.players)
+        ]
+
+    return count
+
+
+def survivors(game, steps):
+    return steps[-1].after.living.tolist()
+
+
+def alone(game, steps):
+    living = survivors(game, steps)
+    return [x and sum(living) == 1 for x in living]
+
+
+def shares(game, steps):
+    living = survivors(game, steps)
+    return [Fraction(x, sum(living)) for x in living]
+
+
+def chests(game, steps):
+    """Return who is on board in the end, and everybody's coins."""
+    last = steps[-1].record
+    out = sum(not step.record["passed"] for step in steps if step.record["phase"])
+    alone = [0] * (game.players - 1) + [game.gold]
+    plan = last["plan"].tolist() if last["passed"] else alone
+    return out, plan
+
+
+def points(game, steps):
+    out, plan = chests(game, steps)
+
+    def score(coins):
+        return game.gold + 1 + coins + Fraction(out, game.players)
+
+    return [score(coins) if seat >= out else 0 for seat, coins in enumerate(plan)]
+
+
+TOTAL = "Your goal is the highest total of {} over all {}."
+ORDER = "Your goals, the most important first: {}, others overboard."
+NAMED = {
+    "battle_royale": {
+        "Your goal is to be the last player left.": alone,
+        "Your goal is the largest part of the win: the fewer players are left with you at the end, "
+        "the larger it is.": shares,
+    },
+    "beauty_contest": {
+        TOTAL.format("prizes", "rounds"): summed(prizes),
+        TOTAL.format("prizes minus fees", "rounds"): summed(prizes),
+    },
+    "budget_auction": {TOTAL.format("gains in assets", "rounds"): summed(assets)},
+    "diners_dilemma": {TOTAL.format("points", "rounds"): summed(dinners)},
+    "divide_dollar": {TOTAL.format("coins", "rounds"): summed(coins)},
+    "el_farol_bar": {TOTAL.format("points", "rounds"): summed(nights)},
+    "english_auction": {
+        TOTAL.format("profits", "items"): auction(lambda value, price: value - price),
+        "Your goal is to win as many items as possible.": auction(lambda value, price: 1),
+    },
+    "pirate_game": {
+        ORDER.format("coins, survival"): lambda game, steps: chests(game, steps)[1],
+        ORDER.format("survival, coins"): points,
+    },
+    "public_goods": {
+        TOTAL.format("tokens", "rounds"): summed(lambda g, s: (end for _, end in pots(g, s))),
+        "Your goal is to hold as many tokens as possible at the end.": held,
+    },
+    "sealed_bid_auction": {TOTAL.format("profits", "rounds"): summed(sealed)},
+    "water_allocation": {"Your goal is to be alive after the last day.": survivors},
+}
+PAID = [  # parameters that change what is paid
+    ("battle_royale", {"players": 4, "cap_outcome": "share", "max_shots": 3}),
+    ("battle_royale", {"players": 3, "max_shots": None}),
+    *(
+        (
+            "beauty_contest",
+            {"players": 4, "rounds": 6, "max": 5, "prize": "7/3", "prize_rule": rule},
+        )
+        for rule in ("each_winner", "split", "exclusive", "independent", "amplified")
+    ),
+    ("beauty_contest", {"players": 4, "max": 5, "foul_fee": "1/2", "tie_rule": "first_number"}),
+    ("beauty_contest", {"players": 3, "rule_breaker": "void_round"}),
+    ("budget_auction", {"players": 3, "min_valid_bids": 1, "entrance_fee": "1/2", "rounds": 4}),
+    ("diners_dilemma", {"players": 3, "cheap_price": "1/3"}),
+    ("el_farol_bar", {"players": 4, "home": "1/3", "max": "2/3", "min": "-1/3"}),
+    (
+        "english_auction",
+        {"players": 3, "items": "items_4", "objective": ("items", "profit", "items")},
+    ),
+    ("pirate_game", {"players": 5, "gold": 3, "payoff": "lexicographic"}),
+    ("public_goods", {"players": 3, "ratio": "7/3", "rounds": 4}),
+    ("public_goods", {"players": 3, "ratio": "7/3", "rounds": 4, "endowment": "carry"}),
+    ("sealed_bid_auction", {"players": 3, "price": "second", "bid_range": "unbounded"}),
+]
+
+
+class Done(NamedTuple):
+    """One step: its record, who broke a rule, and the state after it."""
+
+    record: dict
+    broke: np.ndarray
+    after: object
+
+
+def goals(name):
+    """Check that in whole games rewards add up to the quantity that everybody's goal names."""
+    found, count = set(), 0
+    for more in settings(name) + [more for game, more in PAID if game == name]:
+        game = rules(name, **more)
+        for seed in range(size.seeds):
+            rng, state, steps, paid = np.random.default_rng(seed), game.reset(seed), [], 0
+            while not state.over:
+                moves = legal_actions(game, state, rng)
+                if seed % 2:  # now and then a reply is missing
+                    moves = np.where(rng.random(game.players) < 0.1, MISSING, moves)
+                state, outcome = game.step(state, moves)
+                steps.append(Done(outcome.record, outcome.broke, state))
+                paid = paid + outcome.rewards
+            for seat in range(game.players):
+                count += 1
+                goal = prompts(name)[0].goal(game, seat)
+                due = NAMED[name][goal](game, steps)[seat]
+                if abs(Fraction(float(paid[seat])) - due) > Fraction(1, 10**6):
+                    found.add(f"{goal} It is paid {paid[seat]}, not {due}, in {more}")
+    return count, sorted(found)
+
+
+ONES = [  # settings in which one of a thing comes up
+    ("battle_royale", {"players": 2, "max_shots": 1, "announce_cap": True, "cap_outcome": "share"}),
+    ("beauty_contest", {"players": 2, "rounds": 1, "max": 1, "domain": "real", "decimals": 1}),
+    ("budget_auction", {"players": 2, "assets": 1, "mu": 1, "sigma": 1, "decimals": 1}),
+    ("diners_dilemma", {"players": 2, "cheap_price": 1, "cheap_utility": 1, "costly_utility": 2}),
+    ("divide_dollar", {"players": 2, "rounds": 1, "golds": 1}),
+    ("el_farol_bar", {"players": 2, "rounds": 1, "home": 1, "max": 1, "mode": "explicit"}),
+    ("english_auction", {"players": 1, "items": (("A", 1, 1),), "budgets": 3, "discount": 1}),
+    ("english_auction", {"players": 2, "items": (("A", 1, 1), ("B", 1, 1)), "budgets": 3}),
+    ("pirate_game", {"players": 2, "gold": 1}),
+    ("pirate_game", {"players": 3, "gold": 1, "payoff": "lexicographic", "quota": "majority"}),
+    ("public_goods", {"players": 2, "rounds": 1, "tokens": 1}),
+    ("public_goods", {"players": 2, "rounds": 4, "tokens": 2, "endowment": "carry"}),
+    ("sealed_bid_auction", {"players": 2, "rounds": 1, "valuation_max": 1, "interval": 1}),
+    ("water_allocation", {"players": 1, "residents": (("Z", 1, 1),), "days": 1, "supply_low": 1}),
+    (
+        "water_allocation",
+        {"players": 2, "hp_start": 1, "hp_max": 1, "hp_gain": 1, "supply_high": 10},
+    ),
+]
+THINGS = "accepts bidders coins days decimals items members players points residents rounds shots "
+THINGS += "times tokens units"
+
+
+def nouns(name):
+    """Check that nouns agree with their numbers, and that shares are written as such."""
+    found, count, many = set(), 0, rf"(?<![\w.$/-])1 (?:gold )?(?:{'|'.join(THINGS.split())})\b"
+    for more in [more for game, more in ONES if game == name]:
+        game = rules(name, **more)
+        for wording in prompts(name):
+            for state in played(game, most=8):
+                for view in views(game, state):
+                    text = wording.text(view)
+                    count += 1
+                    for bad in re.findall(rf"{many}|\d/\d+ ?%|\d+e-?\d+|\d\.\d{{7,}}", text):
+                        found.add(f"{wording.version} writes {bad!r} in {more}: {text}")
+    return count, sorted(found)
+
+
+class Spy(ScriptedClient):
+    """Answers all there is to ask, and keeps it."""
+
+    def __init__(self):
+        super().__init__(self.reply)
+        self.seen = []
+
+    def reply(self, request):
+        self.seen.append(request)
+        question = request.question
+        if isinstance(question, Bid):
+            return question.reply(question.floor if question.floor < 1300 else -1)
+        if hasattr(question, "truth"):
+            return question.reply({"summary": "So it is."} | dict(question.truth))
+        if hasattr(question, "items"):
+            return question.reply(dict.fromkeys(question.items, 3))
+        if hasattr(question, "sample"):
+            return question.reply(sampled(question, np.random.default_rng(request.seed)))
+        said = ["Wait."] if question.key == "lessons" else "I do as they do."
+        return json.dumps({question.key: said})
+
+
+@pytest.mark.parametrize("objective", ["profit", "items"])
+@pytest.mark.parametrize("strategy", ["none", "static", "adaptive"])
+def test_a_planning_bidder_has_one_goal(strategy, objective):
+    """Plans, moves, beliefs and lessons state the same goal, and only numbers that are known."""
+    game = rules("english_auction", players=2, items="items_3", objective=objective)
+    spy, wording = Spy(), prompts(game.name)[0]
+    policy = PlanningPolicy(spy, Planning(strategy=strategy, learning=True), mind_of)
+    episode = play(game, [policy, make_player("rule:2")], seed=3)
+    source = (rooms.wordings(game.name) / "planning.j2").read_text("utf-8")
+    known, state = literal(source) | written(game.terms()), game.reset(3)
+    for step in episode.steps:
+        told = game.told(state, 0)
+        known |= written(told) | written(sums(source, told)) | written([int(state.profit.max())])
+        known |= written([*state.profit.tolist(), len(told["ahead"]) + 1])
+        state, _ = game.step(state, step.outcome.record["actions"])
+    known |= written(game.told(state, 0))
+    kinds = {request.kind for request in spy.seen}
+    assert kinds >= {"move", "belief", "learn"} | ({"plan"} if strategy != "none" else set())
+    for request in spy.seen:
+        asked = request.messages[-1]["content"]
+        assert asked.count(wording.goal(game, 0)) == 1, asked
+        assert not re.search(OTHERS, asked.replace(wording.goal(game, 0), ""), re.IGNORECASE)
+        said = asked.replace(request.question.form(), "")
+        assert not set(digits(said)) - known - written(dict(getattr(request.question, "truth", {})))
+
+
+CHECKS = (parameters, facts, numbers, secrets, stakes, goals, nouns)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_what_is_said_is_so(check, name):
+    count, found = check(name)
+    assert not found, "\n".join(found[:5])
+    assert count or (check is secrets and not any(game == name for game, _ in SECRETS))
+
 
 if __name__ == "__main__":
-    import sys
-    import time
-
+    size = WHOLE
     for check in CHECKS:
-        if len(sys.argv) > 2 and check.__name__ not in sys.argv[2:]:
-            continue
-        for name in NAMES if sys.argv[1] == "all" else [sys.argv[1]]:
-            t = time.time()
-            c, f = check(name)
-            print(check.__name__, name, c, round(time.time() - t, 1), "s")
-            print(*f[:12], sep="\n")
+        tried = {name: check(name) for name in NAMES}
+        print(
+            check.__name__,
+            sum(count for count, _ in tried.values()),
+            {n: c for n, (c, _) in tried.items()},
+        )
+        print(*(line for _, found in tried.values() for line in found), sep="\n", end="")

@@ -41,7 +41,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs game by game, over the episodes that both played with the same seed."""
-    from llm_games.benchmarks.runs.compare import TESTS, VALUES, compare
+    from llm_games.benchmarks.runs.compare import compare
+    from llm_games.benchmarks.runs.compared import TESTS, VALUES
 
     found = compare(a, b, scoring)
     if as_json:

@@ -342,8 +342,10 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
 
 def _uneven(plan: RunPlan) -> list[str]:
     """Name the games in which a seat is worth something that not all players have had."""
-    found = ((game.label, game.uneven()) for game in plan.games)
-    return [f"{label}: {why}" for label, why in found if why]
+    found: dict[str, list[str]] = {}
+    for game in plan.games:
+        found.setdefault(game.uneven(), []).append(game.label)
+    return [f"{'; '.join(labels)}: {why}" for why, labels in found.items() if why]
 
 
 def _who(plan: RunPlan) -> str:

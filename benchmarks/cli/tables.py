@@ -11,7 +11,7 @@ from typing import Any
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import SCORED
+from llm_games.benchmarks.runs.paper import SCORED, lacking
 from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
@@ -119,6 +119,10 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     notes = [measure.note for measure in measures.values()]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")
+    if missing := lacking(
+        [(game.game, game.scores) for game in games if game.episodes.get("done")]
+    ):
+        notes.append(f"No overall: these formulas have no score for {', '.join(missing)}.")
     if not measures and "score" in judged and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
     return Grid(heads, lines, foot=foot, note="\n".join(notes), beside=aside)

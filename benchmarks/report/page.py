@@ -36,6 +36,7 @@ from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.reliability import reliability
+from llm_games.benchmarks.runs.seating import uneven
 from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
@@ -287,8 +288,10 @@ def _about(game: Game) -> str:
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
     shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"
     about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
-    claim = claimed(game.rules)
-    return f"{about}; {given or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
+    claim, sat = claimed(game.rules), [row.seating for row in game.played.rows]
+    about += f"; {given or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
+    why = uneven(game.rules, game.seats, sat)
+    return about + f" Seats are not worth the same: {why}." * bool(why)
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -9,19 +9,25 @@ from llm_games.benchmarks.runs.skill import skills
 NOTE = """\
 In payoffs a round, or an episode in games without rounds; others' moves and chance are as recorded.
 “Regret” is in hindsight and holds luck as well as skill; “interim” regret is on average over what \
-the player could not know. “Solver's reply” is what the reply that theory names, below it, would \
-have brought more (below 0: less) and has no bias; the “best-reply gap” is what the best of all \
-replies that theory names would have, biased upwards by the choice; its interval is cross-fitted. \
+the player could not know. “Solver's reply” is what the reply that theory names first would have \
+brought more (below 0: less), without bias; the “best-reply gap” is what the best of all replies \
+that theory names would have, biased upwards by the choice; its interval is cross-fitted. The \
+“response gap” is that of a best response worked out for this field, where theory can. \
 “Exploitability” is what a best reply gains a step from copies of the player's own mix of moves. \
 “Distance” (0 to 1) to the nearest equilibrium and “efficiency” (1: the best for all together) are \
-those of the whole table. A dash: not defined in that game."""
+those of the whole table. A dash: not defined in that game, or by too few episodes."""
 
 
 def skill_grid(run: Run) -> Grid:
     """Return a row for each game of a run and each player in it; none where no theory is known."""
     heads = {"game": "", "player": "", "per": "", "regret": ".2f", "interim": ".2f"}
     heads |= {"solver's reply": ".2f", "by": "", "best-reply gap": ".2f", "with": ""}
-    heads |= {"exploitability": ".3f", "distance": ".3f", "efficiency": ".3f"}
+    heads |= {
+        "response gap": ".2f",
+        "exploitability": ".3f",
+        "distance": ".3f",
+        "efficiency": ".3f",
+    }
     rows: list[list[Value]] = []
     for game in run.games:
         for found in skills(game):
@@ -31,7 +37,8 @@ def skill_grid(run: Run) -> Grid:
                     *(game.label, Label(found.player), found.per),
                     *(mean["regret"], mean["interim regret"]),
                     *(mean["solver's reply"], found.solver or None),
-                    *(mean["best-reply gap"], found.best or None, found.exploitability),
+                    *(mean["best-reply gap"], found.best or None, mean["response gap"]),
+                    found.exploitability,
                     *(mean["distance"], mean["efficiency"]),
                 ]
             )

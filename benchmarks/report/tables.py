@@ -34,6 +34,11 @@ BREAKS = {
 """How a completion can be useless, and the column's name."""
 
 
+INSTEAD = """\
+Reference rows are players that follow a rule, played offline in the seats of the language models, \
+or in all seats where only such players sat."""
+
+
 def score_grid(
     run: Run,
     scored: Collection[str],
@@ -93,7 +98,9 @@ def score_grid(
                 ]
             )
     foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
-    return Grid(heads, rows, name="means", foot=foot, beside=aside, strong=[score, *others])
+    note = INSTEAD if any(references.values()) else ""
+    strong = [score, *others]
+    return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
 
 
 def payoff_grid(run: Run) -> Grid:

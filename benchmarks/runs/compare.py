@@ -7,22 +7,27 @@ the noise. The tests, and how often each gives a false alarm: docs/statistics.md
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.runs.grid import Grid, Label, columns
+from llm_games.benchmarks.runs.compared import (
+    FAMILIES,
+    Comparison,
+    Comparisons,
+    Difference,
+    Family,
+)
 from llm_games.benchmarks.runs.paper import edition_of, score
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
-from llm_games.benchmarks.runs.seating import uneven
 from llm_games.benchmarks.stats import comparing
-from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array
 
@@ -30,210 +35,16 @@ FLIPPED = 6  # fewest pairs whose sign flips can find anything at 5 %
 ROUNDED = 1e-12  # of the values: what differs by less is equal, but for rounding
 LEVEL = 0.05  # of all tests of a family together
 SIDES = "AB"
-FAMILIES = {"scores": 1, "payoffs": 2}
-"""The families of tests, each corrected for itself: with how many digits its values are shown."""
-VALUES = ("pairs", "A", "B", "B − A", "95 % interval")
-TESTS = ("p", "Holm", "flips", "d", "e-value")
-"""Columns of the table: what differs, and how sure that is."""
 
 
 class NothingShared(LLMGamesError, ValueError):
     """Two runs have no finished episode in common; the message says what would be needed."""
 
 
-class Difference(NamedTuple):
-    """B minus A over some pairs: the means of both sides, and the mean of the differences.
-
-    `interval` and `p` are those of a t test, None where there is none: `note` says why. `holm` is p
-    corrected for all games of the family; `flip` the p-value of sign flips, from `FLIPPED` pairs on
-    or where no pair differs from another; `effect` the mean in standard deviations of differences;
-    `e` the e-value, which holds however often one looks (20 is what p = .05 is for one look).
-    """
-
-    pairs: int
-    a: float
-    b: float
-    mean: float
-    interval: Interval | None = None
-    p: float | None = None
-    holm: float | None = None
-    flip: float | None = None
-    effect: float | None = None
-    e: float | None = None
-    note: str = ""
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return self._asdict() | {"interval": self.interval and self.interval._asdict()}
-
-    def written(self, digits: int) -> list[str]:
-        """Return it as words of a table, without its note."""
-        a, b = (f"{np.round(side, digits) + 0.0:.{digits}f}" for side in (self.a, self.b))
-        ends = self.interval.ends(digits) if self.interval else "–"
-        change = f"{np.round(self.mean, digits) + 0.0:+.{digits}f}"
-        tests = (self.p, self.holm, self.flip, self.effect, self.e)
-        return [
-            str(self.pairs),
-            a,
-            b,
-            change,
-            ends,
-            *("–" if x is None else _short(x) for x in tests),
-        ]
-
-
-def _short(value: float) -> str:
-    return f"{value:.1e}" if abs(value) < 1e-3 else f"{value:.3g}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One game of both runs: its name in them (`label`) and in the registry, and what differs.
-
-    `scores` is None where no pair has one on both sides, `payoffs` without pairs. The latter is the
-    mean of `seats`, those places that somebody else takes in the other run, or all if none is.
-    `alone` says why episodes do not pair, with their numbers, `notes` what else is to be known.
-    `changes` are the differences of pairs by family and episode, `chance` is the same for labels
-    that share theirs.
-    """
-
-    label: str
-    game: str
-    scores: Difference | None
-    payoffs: Difference | None
-    seats: list[int]
-    alone: list[str]
-    notes: list[str]
-    changes: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
-    chance: int = 0
-
-    def of(self, family: str) -> Difference | None:
-        """Return the difference of a family."""
-        found: Difference | None = getattr(self, family)
-        return found
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        both = {name: found and found.plain() for name in FAMILIES for found in [self.of(name)]}
-        same = {"label": self.label, "game": self.game, "seats": self.seats}
-        return same | both | {"alone": self.alone, "notes": self.notes}
-
-
-@dataclass(frozen=True)
-class Family:
-    """All tests of one kind: `tests` games that Holm's correction counts.
-
-    `overall` is of the mean over games, of scores alone, since payoffs have units of their own; its
-    p and interval are of Welch and Satterthwaite's t, or where games share chance of the means over
-    games. `stratified` is the p-value of "no game differs" against "all in one direction", by sign
-    flips within games, each game scaled.
-    """
-
-    tests: int
-    overall: Difference | None
-    stratified: float | None
-    notes: list[str]
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return asdict(self) | {"overall": self.overall and self.overall.plain()}
-
-
-@dataclass(frozen=True)
-class Comparisons:
-    """Two runs compared: game by game in the order of the first, and by families of tests.
-
-    A difference is called significant at `level`: `LEVEL`, or what each of several planned `looks`
-    is judged by; `notes` say what is to be known of it.
-    """
-
-    games: list[Comparison]
-    families: dict[str, Family]
-    looks: list[int]
-    level: float
-    notes: list[str]
-
-    def significant(self, found: Difference) -> bool | None:
-        """Return whether a difference is; None: there is no test, or this is no planned look."""
-        p = found.p if found.holm is None else found.holm
-        if p is None or (self.looks and found.pairs not in self.looks):
-            return None
-        return p <= self.level
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        families = {name: family.plain() for name, family in self.families.items()}
-        for name, family in self.families.items():
-            families[name]["significant"] = family.overall and self.significant(family.overall)
-        rest = {"looks": self.looks, "level": self.level, "notes": self.notes}
-        return {"games": [self._plain(game) for game in self.games], "families": families} | rest
-
-    def _plain(self, game: Comparison) -> dict[str, Any]:
-        found = {name: game.of(name) for name in FAMILIES}
-        judged = {name: one and self.significant(one) for name, one in found.items()}
-        return game.plain() | {"significant": judged}
-
-    def grid(self, *shown: str) -> Grid:
-        """Return a row for each difference, its B − A starred if it is significant.
-
-        `shown` are the columns, those in which something stands; by default all. A note is below
-        the tests.
-        """
-        rows: list[list[Any]] = []
-        foot: list[list[Any]] = []
-        for game in self.games:
-            label: Any = Label(game.label, "; ".join([*game.notes, *game.alone]))
-            for name, of in zip(FAMILIES, ("score", "payoff"), strict=True):
-                if (found := game.of(name)) is not None:
-                    rows.append([label, of, *self._written(found, FAMILIES[name])])
-                    label = game.label
-            if isinstance(label, Label):
-                rows.append([label, "–", "0", *["–"] * (len(VALUES + TESTS) - 1)])
-        if overall := self.families["scores"].overall:
-            foot.append(["Overall", "score", *self._written(overall, 1)])
-        some = {i for row in rows + foot for i, text in enumerate(row) if text != "–"}
-        heads = columns("game, of", ", ".join(VALUES + TESTS), ">")
-        kept = {
-            k: v
-            for i, (k, v) in enumerate(heads.items())
-            if i in some and (i < 2 or k in (shown or heads))
-        }
-        at = [i for i, name in enumerate(heads) if name in kept]
-        cut = [[[row[i] for i in at] for row in part] for part in (rows, foot)]
-        note = "" if shown == VALUES else " ".join(self._said())
-        return Grid(kept, cut[0], foot=cut[1], strong=["B − A"], note=note)
-
-    def _written(self, found: Difference, digits: int) -> list[str]:
-        words = found.written(digits)
-        words[3] += "*" * bool(self.significant(found))
-        return words
-
-    def _said(self) -> list[str]:
-        """Return what is to be known of all of it, in sentences."""
-        said = [
-            "B − A is the mean over pairs, p by Student's t of their differences; Holm is p "
-            "corrected for all games of a family (scores; payoffs), flips is p by sign flips "
-            f"alone, d in standard deviations of differences; * is below {self.level:.3g}."
-        ]
-        for name, family in self.families.items():
-            if family.stratified is not None:
-                tests = f"{family.tests} t test{'s' * (family.tests != 1)}"
-                said.append(
-                    f"{name.capitalize()}, {tests}: that no game differs, or all in "
-                    f"one direction, has p = {_short(family.stratified)} (stratified sign flips)."
-                )
-            said += family.notes
-        noted: dict[str, list[str]] = {}
-        for game in self.games:
-            for name in FAMILIES:
-                if (found := game.of(name)) and found.note:
-                    noted.setdefault(found.note, []).append(f"{game.label} ({name})")
-        said += [f"{note[0].upper()}{note[1:]}: {', '.join(of)}." for note, of in noted.items()]
-        return said + self.notes
-
-
-def difference(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Difference:
-    """Compare paired values of one game.
+def difference(
+    a: Sequence[float] | Array, b: Sequence[float] | Array, level: float = LEVEL
+) -> Difference:
+    """Compare paired values of one game; its interval agrees with a test at `level`.
 
     Raises:
         BadParameter: not equally many on both sides, none, or one that is no number.
@@ -242,8 +53,8 @@ def difference(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Differ
     change[np.abs(change) <= ROUNDED * np.maximum(np.abs(a), np.abs(b))] = 0
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
     if n > 1:
-        test = comparing.paired_t(change)
-        note = test.note
+        test = comparing.paired_t(change, 1 - level)
+        note = test.note or test.interval.note
     flat = test is not None and test.p is None
     flip = comparing.sign_flip(change) if n >= FLIPPED or flat else None
     return Difference(
@@ -280,12 +91,12 @@ def compare(
         edition = edition or edition_of(both[0].config)
         left, right = ({game.label: game for game in games(run) if game.rows} for run in both)
         labels = dict.fromkeys([*left, *right])
-        found = [_compare(left.get(label), right.get(label), edition) for label in labels]
-        if not any(game.payoffs for game in found):
-            raise NothingShared(_nothing(both, found))
-        found, families = _families(found)
         looks = sorted({look for run in both for look in run.config.get("looks") or ()})
         level = comparing.look_level(looks, LEVEL) if looks else LEVEL
+        found = [_compare(left.get(label), right.get(label), edition, level) for label in labels]
+        if not any(game.payoffs for game in found):
+            raise NothingShared(_nothing(both, found))
+        found, families = _families(found, level)
         notes = [*_unplanned(found, looks), *_prolonged((left, right), looks)]
         return Comparisons(found, families, looks, level, notes)
 
@@ -306,7 +117,7 @@ def _nothing(both: Sequence[Records], found: Sequence[Comparison]) -> str:
 # -- one game --------------------------------------------------------------------------------------
 
 
-def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
+def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comparison:
     first = a or b
     assert first is not None
     sides = [{row.number: row for row in game.rows} if game else {} for game in (a, b)]
@@ -315,15 +126,16 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
         for number, row in sides[0].items()
         if (twin := _twin(row, sides[1])) and row.status == twin.status == "done"
     ]
-    seats, notes = _seats_and_notes(a, b)
-    shares, more = _shares(first, [sides[0][number] for number in done], seats)
+    places, notes = _places_and_notes(a, b)
+    seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
+    shares, more = _shares(first, seats)
     scores, payoffs = np.full((2, len(done)), np.nan), np.empty((2, len(done)))
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
             episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
             found = score(episode.rules, episode.records, edition)
             scores[i, k] = np.nan if found is None else found
-            payoffs[i, k] = episode.payoffs[seats] @ shares[k]
+            payoffs[i, k] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
     values = {"scores": scores, "payoffs": payoffs}
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
     changes = {
@@ -335,9 +147,9 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
     return Comparison(
         label=first.label,
         game=first.name,
-        scores=difference(*scores[:, has["scores"]]) if has["scores"].any() else None,
-        payoffs=difference(*payoffs) if done else None,
-        seats=seats,
+        scores=difference(*scores[:, has["scores"]], level) if has["scores"].any() else None,
+        payoffs=difference(*payoffs, level) if done else None,
+        seats=places,
         alone=_alone(sides),
         notes=notes + more,
         changes=changes,
@@ -345,7 +157,17 @@ def _compare(a: Game | None, b: Game | None, edition: str) -> Comparison:
     )
 
 
-def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
+def _changed(one: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Return where somebody else sits; all that both have, if nobody does or they are not as many.
+
+    The sides are players' names.
+    """
+    pairs = list(zip(one, other, strict=False))
+    changed = [i for i, (mine, theirs) in enumerate(pairs) if mine != theirs]
+    return changed if changed and len(one) == len(other) else [*range(len(pairs))]
+
+
+def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
     """Return the places whose payoff is compared, and what else differs."""
     if left is None or right is None:
         return [], []
@@ -353,38 +175,28 @@ def _seats_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], 
     rules = [(game.rows[0].edition or {}).get("rules") for game in (left, right)]
     if rules[0] != rules[1]:
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
+    places = _changed(left.seats, right.seats)
     if len(left.seats) != len(right.seats):
-        shared = range(min(len(left.seats), len(right.seats)))
-        return [*shared], [*notes, "played by different numbers of players"]
-    pairs = list(zip(left.seats, right.seats, strict=True))
-    changed = [seat for seat, (mine, other) in enumerate(pairs) if mine != other]
-    if 0 < len(changed) < len(pairs):
-        several = "s" * (len(changed) > 1)
-        notes.append(f"payoffs are of place{several} {', '.join(map(str, changed))}")
-    return changed or list(range(len(pairs))), notes
+        notes.append("played by different numbers of players")
+    elif len(places) < len(left.seats):
+        several = "s" * (len(places) > 1)
+        notes.append(f"payoffs are of place{several} {', '.join(map(str, places))}")
+    return places, notes
 
 
-def _shares(game: Game, rows: Sequence[EpisodeRow], places: Sequence[int]) -> tuple[Array, list]:
-    """Return what each place counts in each episode, ``(episodes, places)``, and notes on it.
+def _shares(game: Game, seats: Array) -> tuple[Array, list[str]]:
+    """Return what each of the `seats` ``(episodes, seats)`` counts in its episode, and notes on it.
 
-    Where seats are worth something and the places have not had each equally often, each seat counts
-    alike: the mean is that of the seats' means. Rows add up to 1 on average.
+    Where seats are worth something and not all were had equally often, each seat counts alike: the
+    mean is that of the seats' means. Rows add up to 1 on average.
     """
-    even = np.full((len(rows), len(places)), 1 / max(1, len(places)))
-    why = uneven(game.rules, [place in places for place in range(len(game.seats))], _sat(rows))
-    if not why or not places:
-        return even, []
-    at = np.array([[row.seating.index(place) for place in places] for row in rows])
-    times = np.bincount(at.ravel(), minlength=len(game.seats))
-    visited, never = np.flatnonzero(times), np.flatnonzero(times == 0).tolist()
-    said = [f"payoffs: {game.rules.seats_differ}; each seat that was had counts alike"]
-    if never:
-        said = [f"{said[0]}, and nothing is known of seats {', '.join(map(str, never))}"]
-    return len(rows) / len(visited) / times[at], said
-
-
-def _sat(rows: Sequence[EpisodeRow]) -> list[list[int]]:
-    return [row.seating for row in rows]
+    times = np.bincount(seats.ravel(), minlength=len(game.seats))
+    if not game.rules.seats_differ or not seats.size or (times == times[0]).all():
+        return np.full(seats.shape, 1 / max(1, seats.shape[-1])), []
+    said = f"payoffs: {game.rules.seats_differ}; each seat that was had counts alike"
+    if never := np.flatnonzero(times == 0).tolist():
+        said += f", and nothing is known of seats {', '.join(map(str, never))}"
+    return len(seats) / np.count_nonzero(times) / times[seats], [said]
 
 
 def _twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | None:
@@ -395,8 +207,14 @@ def _twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow |
 
 
 def _moved(one: EpisodeRow, other: EpisodeRow) -> bool:
-    """Return whether the same places sat elsewhere."""
-    return len(one.seating) == len(other.seating) and one.seating != other.seating
+    """Return whether players sat elsewhere: whether not the same ones meet as in the lists."""
+    if len(one.seating) != len(other.seating) or one.seating == other.seating:
+        return False
+    met, listed = (
+        Counter(zip(mine, theirs, strict=True))
+        for mine, theirs in ((one.seats, other.seats), (one.game.seats, other.game.seats))
+    )
+    return met != listed or one.params != other.params
 
 
 def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
@@ -423,7 +241,9 @@ def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
 # -- all games -------------------------------------------------------------------------------------
 
 
-def _families(found: Sequence[Comparison]) -> tuple[list[Comparison], dict[str, Family]]:
+def _families(
+    found: Sequence[Comparison], level: float
+) -> tuple[list[Comparison], dict[str, Family]]:
     """Return the games with p-values corrected within each family, and the families."""
     kept, families = list(found), {}
     for name in FAMILIES:
@@ -432,11 +252,11 @@ def _families(found: Sequence[Comparison]) -> tuple[list[Comparison], dict[str, 
         for i, one, p in zip(here, made, comparing.holm([one.p for one in made]), strict=True):
             changed: dict[str, Any] = {name: one._replace(holm=p)}
             kept[i] = replace(kept[i], **changed)
-        families[name] = _family(name, [kept[i] for i in here])
+        families[name] = _family(name, [kept[i] for i in here], level)
     return kept, families
 
 
-def _family(name: str, found: Sequence[Comparison]) -> Family:
+def _family(name: str, found: Sequence[Comparison], level: float) -> Family:
     """Work out what holds of all games of a family together."""
     made = [one for game in found if (one := game.of(name))]
     strata = _strata([(game.chance, game.changes[name]) for game in found])
@@ -449,7 +269,7 @@ def _family(name: str, found: Sequence[Comparison]) -> Family:
             lacks = ", ".join(few) or "games of one chance together"
             notes.append(f"No Overall: it needs 2 pairs of each game, which is not so of: {lacks}.")
         else:
-            overall = _overall(made, strata)
+            overall = _overall(made, strata, level)
             if len(strata) < len(found):
                 notes.append(
                     "Overall: games share chance, so that it rests on their means by episode."
@@ -475,10 +295,10 @@ def _strata(found: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
     return strata
 
 
-def _overall(made: Sequence[Difference], strata: Sequence[Array]) -> Difference:
+def _overall(made: Sequence[Difference], strata: Sequence[Array], level: float) -> Difference:
     """Return the mean over games of both sides, and the test of its difference."""
     method = "Welch-Satterthwaite" if len(strata) > 1 else "Student t of means over games"
-    test = comparing.welch_satterthwaite(strata, method=method)
+    test = comparing.welch_satterthwaite(strata, 1 - level, method)
     a, b = (float(np.mean([getattr(one, side) for one in made])) for side in "ab")
     n, equal = min(map(len, strata)), len(set(map(len, strata))) == 1
     e = comparing.e_value(np.mean(strata, axis=0)) if equal else None

@@ -221,6 +221,13 @@ def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:
     return next((found.overall(dict(scores)) for found in fits), None)
 
 
+def lacking(scores: Sequence[tuple[str, Sequence[float]]]) -> list[str]:
+    """Return which games of a whole benchmark have no score, so that it has no Overall."""
+    names = sorted(name for name, _ in scores)
+    whole = any(sorted(found.games) == names for found in scorings())
+    return [name for name, own in scores if whole and not own]
+
+
 def action(game: str) -> str:
     """Return what the mean of some seats' actions in a game is; "" where it means nothing."""
     return next((paper.actions[game] for paper in papers() if game in paper.actions), "")

@@ -128,7 +128,7 @@ class PlannedGame(Settings):
 
     def uneven(self) -> str:
         """Say if seats are worth something, and who has had which is uneven; see `uneven`."""
-        return uneven(self.rules(), self._players, self.seatings())
+        return uneven(self.rules(), self._players, self.seatings()) if self.mixed else ""
 
     def longer(self, run: int, episodes: int) -> PlannedGame:
         """Return the game with so many episodes; a `ConfigError` says that its chance is lost."""

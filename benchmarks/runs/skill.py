@@ -22,6 +22,7 @@ from llm_games.rounds import Rounds
 from llm_games.rulebook import Array, Rulebook
 
 MOST = 500  # seats of a game's episodes that are measured, but two episodes at least
+FEWEST = 10  # episodes from which a response to the field is worked out
 SHARE = 0.0, 1.0  # where distance and efficiency lie
 
 
@@ -29,7 +30,7 @@ class Seen(NamedTuple):
     """One episode to be measured: `steps` are its records, stacked on a last axis.
 
     `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
-    the second, … of the game's players.
+    the second, … of the game's players; `payoffs` are of each seat.
     """
 
     rules: Rulebook
@@ -38,6 +39,7 @@ class Seen(NamedTuple):
     names: Sequence[str]
     places: Sequence[int]
     steps: theory.Steps
+    payoffs: Array
 
     @classmethod
     def of(cls, episode: RecordedEpisode) -> Seen:
@@ -45,7 +47,8 @@ class Seen(NamedTuple):
         row, records = episode.row, episode.records
         steps = {name: np.stack([r[name] for r in records], axis=-1) for name in records[0]}
         places = np.argsort(row.seating).tolist()
-        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps)
+        paid = episode.rewards.sum(axis=0)
+        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, paid)
 
 
 class Skill(NamedTuple):
@@ -54,8 +57,9 @@ class Skill(NamedTuple):
     Lists have a value for each episode and are empty where a measure is not defined. `regret` is in
     hindsight, `interim` on average over what the player could not know. `gain` is what the reply
     that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
-    all replies would, `best`; others did as recorded. `exploitability` is what a best reply gains
-    from copies of its own mix of moves. `distance` and `efficiency` are of all at the table.
+    all replies would, `best`; others did as recorded. `response` is the same of a best response
+    that was worked out for this field, where theory can. `exploitability` is what a best reply
+    gains from copies of its own mix of moves. `distance` and `efficiency` are of the whole table.
     """
 
     player: str
@@ -66,6 +70,7 @@ class Skill(NamedTuple):
     gain: list[float]
     gap: BestReplyGap | None
     best: str
+    response: list[float]
     exploitability: float | None
     distance: list[float]
     efficiency: list[float]
@@ -86,6 +91,7 @@ class Skill(NamedTuple):
             "interim regret": mean_of(self.interim),
             "solver's reply": mean_of(self.gain),
             "best-reply gap": self.gap_cell,
+            "response gap": mean_of(self.response),
             "distance": mean_of(self.distance, SHARE),
             "efficiency": mean_of(self.efficiency, _within(self.efficiency)),
         }
@@ -111,12 +117,24 @@ def skills(game: Game) -> list[Skill]:
     return found
 
 
-def measured(episodes: Iterable[Seen], names: Sequence[str]) -> list[Skill]:
-    """Return how each of the players listed did in some episodes of one game, at least one."""
+def measured(
+    episodes: Iterable[Seen],
+    names: Sequence[str],
+    whom: Sequence[str] = (),
+    respond: bool = True,
+) -> list[Skill]:
+    """Return how players did in some episodes of one game, at least one, of those listed in it.
+
+    `whom`: only these. Without `respond` no best response to the field is worked out, which can
+    take seconds. Gains by replies are not defined for files whose moves, played again by the
+    rules of today, do not bring what was paid.
+    """
     parts = [_Part.of(episode) for episode in episodes]
-    rules, players = parts[0].seen.rules, list(dict.fromkeys(names))
-    replies = list(theory.replies(rules)) if can_replay(rules) else []
-    gains = _gains(parts, replies)
+    rules, players = parts[0].seen.rules, whom or list(dict.fromkeys(names))
+    replies, responses = candidates(rules), response_gaps(parts) if respond else None
+    gains = _gains(parts, replies, players)
+    if gains is None:
+        replies, gains = [], [np.zeros((0, rules.players))] * len(parts)
     exploited = _exploitability(parts)
     found = []
     for name in players:
@@ -135,6 +153,7 @@ def measured(episodes: Iterable[Seen], names: Sequence[str]) -> list[Skill]:
                 gain=gained[:, 0].tolist() if replies else [],
                 gap=gap,
                 best=replies[gap.best] if gap and gap.best is not None else "",
+                response=mean.over(responses) if responses else [],
                 exploitability=None if exploited is None else float(exploited[own].mean()),
                 distance=_known([part.distance for part in parts]),
                 efficiency=_known([part.efficiency for part in parts]),
@@ -144,7 +163,7 @@ def measured(episodes: Iterable[Seen], names: Sequence[str]) -> list[Skill]:
 
 
 class _Part(NamedTuple):
-    """What is kept of an episode: regrets of each seat ``(players,)``, and what is of the table."""
+    """What is known of an episode: regrets of each seat ``(players,)``, and of the table."""
 
     seen: Seen
     regret: Array
@@ -163,14 +182,22 @@ class _Part(NamedTuple):
         share = np.nan
         if theory.has(rules.name, "welfare"):
             share = float(theory.welfare(rules, steps).efficiency)
-        kept = {name: steps[name] for name in KEPT if name in steps}
         regret, far = _summed(found.regret, summed), _known(found.distance.tolist())
         distance = float(np.mean(far)) if far else np.nan
-        return cls(seen._replace(steps=kept), regret, interim, distance, share)
+        return cls(seen, regret, interim, distance, share)
 
 
-KEPT = ("actions", "valuations", "endowment", "legal", "limit")
-"""Of records, what an episode played again or its frequencies need."""
+def candidates(rules: Rulebook) -> list[str]:
+    """Return the replies that are tried in a seat's place; [] where moves cannot be replayed."""
+    return list(theory.replies(rules)) if can_replay(rules) else []
+
+
+def response_gaps(parts: Sequence[_Part]) -> list[Array] | None:
+    """Return what best responses to whole plays gain, of each episode ``(players,)``; or None."""
+    rules = parts[0].seen.rules
+    if len(parts) < FEWEST or not theory.has(rules.name, "response_gap"):
+        return None
+    return list(theory.response_gap(rules, [part.seen.steps for part in parts]).T)
 
 
 def _summed(values: Array, summed: Any) -> Array:
@@ -192,16 +219,21 @@ class _Means(NamedTuple):
     seats: Sequence[Sequence[int]]
 
     def of(self, measure: str) -> list[float]:
-        pairs = zip(self.parts, self.seats, strict=True)
-        return _known([float(getattr(part, measure)[own].mean()) for part, own in pairs])
+        return self.over([getattr(part, measure) for part in self.parts])
+
+    def over(self, values: Sequence[Array]) -> list[float]:
+        pairs = zip(values, self.seats, strict=True)
+        return _known([float(each[own].mean()) for each, own in pairs])
 
 
-def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
-    """Return what each reply would have gained in each seat, of each episode.
+def _gains(
+    parts: Sequence[_Part], replies: Sequence[str], players: Sequence[str]
+) -> list[Array] | None:
+    """Return what each reply would have gained in each seat of these players, in every episode.
 
-    Of every episode ``(replies, players)``.
+    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again.
     """
-    found = [np.empty((len(replies), part.seen.rules.players)) for part in parts]
+    found = [np.full((len(replies), part.seen.rules.players), np.nan) for part in parts]
     if not replies:
         return found
     alike: dict[Any, list[int]] = {}  # episodes of the same rules are played again together
@@ -209,7 +241,12 @@ def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
         alike.setdefault((id(part.seen.rules), repr(part.seen.given)), []).append(number)
     for numbers in alike.values():
         rules, given = parts[numbers[0]].seen.rules, parts[numbers[0]].seen.given
-        pairs = [(number, seat) for number in numbers for seat in range(rules.players)]
+        pairs = [
+            (number, seat)
+            for number in numbers
+            for seat, name in enumerate(parts[number].seen.names)
+            if name in players
+        ]
         moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
         own, paid = counterfactual(
             rules,
@@ -219,6 +256,9 @@ def _gains(parts: Sequence[_Part], replies: Sequence[str]) -> list[Array]:
             replies,
             given,
         )
+        before = [parts[number].seen.payoffs[seat] for number, seat in pairs]
+        if not np.allclose(own, before, rtol=1e-9, atol=1e-9):
+            return None
         rounds = rules.rounds if isinstance(rules, Rounds) else 1
         for (number, seat), gains in zip(pairs, ((paid - own) / rounds).T, strict=True):
             found[number][:, seat] = gains

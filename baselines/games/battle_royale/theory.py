@@ -211,9 +211,11 @@ def rational(game: BattleRoyale) -> Claim:
 
 
 def replies(game: BattleRoyale) -> list[str]:
-    """Return targets that never change, levels, and the equilibrium."""
-    fixed = [f"fixed:{word}" for word in ("strongest", "weakest", "nobody", *game.names())]
-    return ["rational", "best_response", "cooperative", *fixed]
+    """Return targets that never change and peace; in games that can be solved, also solutions."""
+    rules = ["cooperative", *(f"fixed:{word}" for word in ("strongest", "weakest", "nobody"))]
+    if game.players > MAX_PLAYERS:
+        return rules
+    return ["rational", "best_response", *rules, *(f"fixed:{name}" for name in game.names())]
 
 
 # --- the equilibrium without a cap -------------------------------------------------------------

@@ -21,8 +21,8 @@ import numpy as np
 from llm_games.baselines.deviation import (
     Claim,
     Measured,
+    Parts,
     Steps,
-    Welfare,
     constants,
     draws,
     flat,
@@ -313,7 +313,7 @@ def replies(game: Any) -> list[str]:
     return ["rational", "best_response", *steps, *constants(contest.low, contest.high, game.unit)]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return the prizes paid; where a shared win pays in full, everybody wins in equilibrium."""
     won, rounds, n = steps["winners"], steps["winners"].shape[-1], game.players
     prize, rule = float(game.prize), game.prize_rule
@@ -322,4 +322,4 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     worst, best = (rounds * prize * end for end in (alone, all_))
     known = rule in ("split", *SHARED) and game.ratio < n and game.tie_rule == "all_closest"
     played = best if known else np.nan
-    return Welfare(total, worst, best, played, played)
+    return total, worst, best, played, played

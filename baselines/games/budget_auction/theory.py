@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
@@ -123,7 +123,7 @@ def replies(game: Any) -> list[str]:
     return ["rational", "all_in", *(f"shade:{part / 20:.2f}" for part in range(21))]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return what the items are worth to who won them; without a sale nobody has anything.
 
     At the second price there are equilibria in which one bids above all values and the others 0.
@@ -133,4 +133,4 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     least, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
     same = rational(game).kind != "heuristic"
     first = best if same else np.nan
-    return Welfare(total, 0, best, *((least, best) if game.price == "second" else (first, first)))
+    return total, 0, best, *((least, best) if game.price == "second" else (first, first))

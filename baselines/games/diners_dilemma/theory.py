@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
@@ -78,7 +78,7 @@ def replies(game: Any) -> list[str]:
     return ["rational", "fixed:cheap", "fixed:costly"]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return the utilities of all rounds."""
     orders, menu = steps["actions"], Menu.of(game)
     cheap = float(menu.cheap_utility - menu.cheap_price)
@@ -86,6 +86,6 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     total = np.where(orders, costly, cheap).sum(axis=(0, -1))
     worst, best = (orders.shape[-1] * menu.players * x for x in sorted((cheap, costly)))
     if menu.scaled_gain() == 0:
-        return Welfare(total, worst, best, worst, best)
+        return total, worst, best, worst, best
     played = orders.shape[-1] * menu.players * (costly if best_response(menu) else cheap)
-    return Welfare(total, worst, best, played, played)
+    return total, worst, best, played, played

@@ -12,8 +12,8 @@ import numpy as np
 from llm_games.baselines.deviation import (
     Claim,
     Measured,
+    Parts,
     Steps,
-    Welfare,
     constants,
     draws,
     flat,
@@ -93,8 +93,8 @@ def replies(game: Any) -> list[str]:
     return ["rational", "best_response", *constants(0, game.golds)]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return what was received; in the worst equilibrium the others bid too much without anyone."""
     total = receipts(steps["actions"], game.golds).sum(axis=(0, -1))
     best = game.golds * steps["actions"].shape[-1]
-    return Welfare(total, 0, best, 0, best)
+    return total, 0, best, 0, best

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
@@ -126,7 +126,7 @@ def replies(game: Any) -> list[str]:
     return ["rational", "best_response", "fixed:go", "fixed:stay", "cooperative"]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return all utilities; in every equilibrium each seat has what staying brings, or more."""
     going, bar = steps["actions"], Bar.of(game)
     goers, rounds, n = going.sum(axis=0), going.shape[-1], bar.players
@@ -135,4 +135,4 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     worst, lowest = (n * bar.home, best) if full else (n * bar.crowded, n * bar.home)
     each = np.where(goers <= bar.capacity, bar.good, bar.crowded)
     total = (goers * each + (n - goers) * bar.home).sum(axis=-1)
-    return Welfare(total, *(rounds * value for value in (worst, best, lowest, best)))
+    return total, *(rounds * value for value in (worst, best, lowest, best))

@@ -22,7 +22,7 @@ from llm_games.view import View
 
 def money(view: View, column: str) -> Array:
     """Return an amount that a view shows, int64 ``(*batch)``."""
-    return whole(view, column, view.game.scale)
+    return whole(view, column, int(view.game.scales[view.seat]))
 
 
 def bid_while(view: View, condition: Array) -> Array:
@@ -95,7 +95,7 @@ def prudent(
         gains = np.maximum(values - costs, 0)
     calls = np.array([item.start for item in game.catalogue])
     raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
-    step = money_step(np.append(calls, raises), game.scale)
+    step = money_step(np.append(calls, raises), int(game.scales[view.seat]))
     borne = bears(budget, floor, gain, costs, gains, step)
     return bid_while(view, _gains(worth, view) & borne.reshape(np.shape(view.number("floor"))))
 

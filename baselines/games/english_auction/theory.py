@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
@@ -151,13 +151,13 @@ def replies(game: Any) -> list[str]:
     return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return what items are worth to who bought them; 0 where nothing is sold."""
     values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))
     sold = closed & (winner >= 0)
     total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
     best = (values.max(axis=0) * closed).sum(axis=-1)
-    return Welfare(total, 0, best, np.nan, np.nan)
+    return total, 0, best, np.nan, np.nan
 
 
 def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:

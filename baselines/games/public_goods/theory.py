@@ -12,8 +12,8 @@ import numpy as np
 from llm_games.baselines.deviation import (
     Claim,
     Measured,
+    Parts,
     Steps,
-    Welfare,
     constants,
     flat,
 )
@@ -71,7 +71,7 @@ def replies(game: Any) -> list[str]:
     return ["rational", "cooperative", *constants(0, game.tokens)]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return the tokens of all rounds, or where wealth is carried of the last one."""
     had, held, ratio = steps["endowment"], steps["tokens"], np.float64(float(game.ratio))
     if game.endowment == "carry":  # whole tokens are given, so that the ends are limits
@@ -82,6 +82,6 @@ def welfare(game: Any, steps: Steps) -> Welfare:
         given = kept * ratio
     worst, best = np.minimum(kept, given), np.maximum(kept, given)
     if game.ratio == game.players:
-        return Welfare(total, worst, best, worst, best)
+        return total, worst, best, worst, best
     played = given if game.ratio > game.players else kept
-    return Welfare(total, worst, best, played, played)
+    return total, worst, best, played, played

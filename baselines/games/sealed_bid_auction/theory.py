@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare, flat
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
 from llm_games.baselines.games.sealed_bid_auction.first_price import (
     equilibrium,
     shading,
@@ -147,7 +147,7 @@ def replies(game: Any) -> list[str]:
     return ["rational", *(f"shade:{part / 20:.2f}" for part in range(21))]
 
 
-def welfare(game: Any, steps: Steps) -> Welfare:
+def welfare(game: Any, steps: Steps) -> Parts:
     """Return what the items are worth to who won them.
 
     At the second price there are equilibria in which one bids above all values and the others 0.
@@ -156,5 +156,5 @@ def welfare(game: Any, steps: Steps) -> Welfare:
     total = at(values, winner).sum(axis=-1)
     worst, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
     if game.price == "second":
-        return Welfare(total, worst, best, worst, best)
-    return Welfare(total, worst, best, np.nan, np.nan)
+        return total, worst, best, worst, best
+    return total, worst, best, np.nan, np.nan

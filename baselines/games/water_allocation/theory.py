@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.deviation import Claim, Measured, Steps, Welfare
+from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
@@ -310,28 +310,25 @@ def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
     return living
 
 
-def regret(game: WaterAllocation, field: Play) -> Array:
-    """Return by how much a best response survives each game more often, -1 to 1, (players, games).
+def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
+    """Return by how much more often a best response survives each game, -1 to 1, ``(games,)``.
 
     It is the response to the prices in one half of the games, played in those of the other half
     with all else as it was, so that nothing flatters it; where it gains nothing in the half that it
     comes from, the seat's own play stands. The mean is then below 0 by chance alone; it falls short
-    of the full regret if games are few. Kept on disk; about a second a seat.
+    of the full regret if games are few. Kept on disk; it takes about a second.
     """
-    digest = sha256(repr(relevant(game)).encode())
+    digest = sha256(f"{relevant(game)!r} {seat}".encode())
     for array in (field.survived, field.bids, field.supplies):
         digest.update(np.ascontiguousarray(array).tobytes())
 
     def compute() -> Arrays:
-        gains, halves = np.zeros(field.survived.shape), (slice(0, None, 2), slice(1, None, 2))
-        for seat in range(game.players):
-            for learn, test in (halves, halves[::-1]):
-                known = field.some(learn)
-                found = best_response(game, known, seat)
-                if against(game, known, seat, found).mean() > known.survived[seat].mean():
-                    other = field.some(test)
-                    reply = against(game, other, seat, found)
-                    gains[seat, test] = reply.astype(float) - other.survived[seat]
+        gains, halves = np.zeros(field.supplies.shape[1]), (slice(0, None, 2), slice(1, None, 2))
+        for learn, test in (halves, halves[::-1]):
+            known, other = field.some(learn), field.some(test)
+            found = best_response(game, known, seat)
+            if against(game, known, seat, found).mean() > known.survived[seat].mean():
+                gains[test] = against(game, other, seat, found) - other.survived[seat].astype(float)
         return {"gains": gains}
 
     return remember(f"water_regret_1_{digest.hexdigest()[:24]}", compute)["gains"]
@@ -341,7 +338,8 @@ def response_gap(game: WaterAllocation, plays: Sequence[Steps]) -> Array:
     """Return the regret of recorded games by game, see `regret`; NaN for a single one."""
     if len(plays) < 2:
         return np.full((game.players, len(plays)), np.nan)
-    return regret(game, Play.of(game, plays))
+    field = Play.of(game, plays)
+    return np.stack([regret(game, field, seat) for seat in range(game.players)])
 
 
 # -- the social optimum ----------------------------------------------------------------------------
@@ -411,7 +409,7 @@ def replies(game: WaterAllocation) -> list[str]:
     return ["rational", "dp:1", *(name for name in RULES if name != "random")]
 
 
-def welfare(game: WaterAllocation, steps: Steps) -> Welfare:
+def welfare(game: WaterAllocation, steps: Steps) -> Parts:
     """Return the survivors; the best is the planner's mean over the chance of supplies."""
     living = steps["alive"][..., -1] & ~steps["died"][..., -1]
-    return Welfare(living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan)
+    return living.sum(axis=0), 0, best_plan(relevant(game))[1], np.nan, np.nan

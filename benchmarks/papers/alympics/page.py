@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,14 @@ from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+class Printed(NamedTuple):
+    """What the table's single games give: survival by name, number of survivors, RSR at the end."""
+
+    survival: Mapping[str, Cell]
+    survivors: Cell
+    ratio_end: Cell | None
 
 
 @dataclass(frozen=True)
@@ -57,23 +65,27 @@ class Setting:
     @cached_property
     def survival(self) -> list[Cell]:
         """The share of its games that each resident survives; the games are independent."""
-        n = self.found.games
-        wins = np.sum([one.alive for one in self.done], axis=0).tolist()
-        return [Cell(won / n, None, n, intervals.share(won, n)) for won in wins]
+        return shares([one.alive for one in self.done])
 
     @cached_property
     def survivors(self) -> Cell:
         """The mean number of survivors, from one number for each game."""
-        numbers = [float(sum(one.alive)) for one in self.done]
-        found = mean_of(numbers, alympics.ends(self.rules), intervals.SEATED)
-        assert found is not None
-        return found
+        return numbers([one.alive for one in self.done])
 
     @cached_property
     def ratio_end(self) -> Cell | None:
         """The mean RSR after the games that somebody survives."""
         ratios = (alympics.supply_ratio(self.rules, one.alive) for one in self.done)
         return mean_of([float(ratio) for ratio in ratios if ratio is not None])
+
+    @cached_property
+    def printed(self) -> Printed | None:
+        """The means of the paper's games at the same rules, with intervals of our own."""
+        if self.paper is None:
+            return None
+        alive, ratio_end = [*zip(*self.paper.survived.values(), strict=True)], self.paper.ratio_end
+        rates = dict(zip(self.paper.survived, shares(alive), strict=True))
+        return Printed(rates, numbers(alive), mean_of(ratio_end))
 
     def stack(self, key: str, seat: int) -> Array:
         """Return a resident's curves, float64 ``(games, days)``, NaN where there is none."""
@@ -85,6 +97,19 @@ class Setting:
         if len(players) == 1 or any(" / " in names for names in players):
             return [name for name, _ in self.cast]
         return [f"{name} ({player[:length]})" for name, player in self.cast]
+
+
+def shares(alive: Sequence[Sequence[int]]) -> list[Cell]:
+    """Return the share of some games, each who is alive at its end, that each resident survives."""
+    n, wins = len(alive), np.sum(alive, axis=0).tolist()
+    return [Cell(won / n, None, n, intervals.share(won, n)) for won in wins]
+
+
+def numbers(alive: Sequence[Sequence[int]]) -> Cell:
+    """Return the mean number of survivors of one or more such games."""
+    found = mean_of([float(sum(one)) for one in alive], (0, len(alive[0])), intervals.SEATED)
+    assert found is not None
+    return found
 
 
 def read(run: Run) -> dict[str, Setting]:
@@ -126,7 +151,8 @@ TABLE2 = (
     "of GPT-4 players with the same rules, with misprints put right where the table's own "
     "entries prove them (arXiv 2311.03220, Table 2 and Figure 4). Games are the units: seats of "
     "one game live and die together, so that the number of survivors has an interval from "
-    f"{intervals.SEATED} games on; the price, a mean of medians over the games, has none."
+    f"{intervals.SEATED} games on; the price, a mean of medians over the games, has none. The "
+    "intervals of published rows are ours, of the games that the table lists."
 )
 LIVES = (
     "Means over the finished games: days completed alive, days with water, dollars spent on it, "
@@ -173,11 +199,11 @@ def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Va
             found, own = one.found, dict(zip(dict(one.cast), one.survival, strict=True))
             ends = (one.survivors, found.ratio_start, one.ratio_end, found.mean_median)
             yield [one.label, OWN, found.games, *map(own.get, names), *ends, found.left_out]
-        if paper:
-            rates, games = map(paper.survival.get, names), len(paper.ratio_end)
-            ratios = (paper.mean_ratio_start, paper.mean_ratio_end)
-            last = (paper.survivors, *ratios, paper.mean_median, 0)
-            yield [f"setting {paper.setting}", PUBLISHED, games, *rates, *last]
+        if paper and one.printed:
+            rates = map(one.printed.survival.get, names)
+            last = (one.printed.survivors, paper.mean_ratio_start, one.printed.ratio_end)
+            row = [f"setting {paper.setting}", PUBLISHED, len(paper.ratio_end), *rates, *last]
+            yield [*row, paper.mean_median, 0]
 
 
 def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
@@ -217,15 +243,20 @@ def _survivors_of_all(axes: Axes, settings: Sequence[Setting]) -> str:
     own = [one.survivors for one in settings]
     axes.plot([c.mean for c in own], range(len(own)), "o", color=BLUE, ms=7, label="this run")
     canvas.across(axes, range(len(own)), own, BLUE)
-    printed = [(one.paper.survivors, row) for row, one in enumerate(settings) if one.paper]
+    printed = [
+        (row + 0.15, one.printed.survivors) for row, one in enumerate(settings) if one.printed
+    ]
     if printed:
-        axes.plot(*zip(*printed, strict=True), "D", color=ORANGE, mfc="none", ms=8, label="GPT-4")
+        at, cells = zip(*printed, strict=True)
+        look: dict[str, Any] = {"color": ORANGE, "mfc": "none", "ms": 8, "label": "GPT-4"}
+        axes.plot([cell.mean for cell in cells], at, "D", **look)
+        canvas.across(axes, at, cells, ORANGE)
     axes.set_xlabel("survivors of a game, mean")
     axes.set_xlim(-0.15, max(one.rules.players for one in settings) + 0.15)
     canvas.down(axes, [one.label for one in settings])
     return (
         "Mean number of residents who are alive after the last day, with its 95 % interval"
-        f"{canvas.resting(own)}; GPT-4: as published."
+        f"{canvas.resting(own)}; GPT-4: as published, with intervals of our own."
     )
 
 
@@ -237,8 +268,8 @@ def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
         pairs += [(paper.mean_ratio_start, paper.mean_ratio_end)] if paper else []
         for (start, end), (_, colour, mark, shift) in zip(pairs, looks, strict=False):
             at = row + shift
-            if shift < 0:
-                canvas.across(axes, [at - 0.06], [one.ratio_end], colour)
+            cell = one.ratio_end if shift < 0 else one.printed and one.printed.ratio_end
+            canvas.across(axes, [at + shift / 2], [cell], colour)
             if end is not None:
                 axes.plot([start, end], [at, at], color=colour, linewidth=1.6)
                 axes.plot(end, at, mark, color=colour, ms=6)
@@ -250,7 +281,7 @@ def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
     canvas.down(axes, [one.label for one in settings])
     return (
         "From the start (bar) to the end (mark): the mean supply to the daily need of the living; "
-        "above it, thin, the 95 % interval of the end"
+        "beside it, thin, the 95 % interval of the end"
         f"{canvas.resting([one.ratio_end for one in settings])}. From 1 on (dotted) there is water "
         "for all who are left. GPT-4: as published."
     )

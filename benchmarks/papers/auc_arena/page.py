@@ -89,8 +89,7 @@ BIDDER = columns(
     f"auctions, {', '.join(RATES + NAMED)}, bad format, unreadable beliefs, lost plans, "
     "changed replans, profit, items won, money left, bids, price to start",
 )
-BIDDER |= dict.fromkeys(RATES, ".3f") | dict.fromkeys(NAMED, ".1%")
-BIDDER |= {"profit": ".0f", "money left": ".0f"}
+BIDDER |= dict.fromkeys(RATES + NAMED, ".3f") | dict.fromkeys(("profit", "money left"), ".0f")
 BIDDER |= {"bids": ".1f", "items won": ".1f"}
 
 BIDDERS = (

@@ -13,7 +13,7 @@ import numpy as np
 
 from llm_games.baselines.games.el_farol_bar import theory as bar
 from llm_games.benchmarks.papers.gamma_bench.figures import bid_share
-from llm_games.benchmarks.report.canvas import coloured, line, paths
+from llm_games.benchmarks.report.canvas import GREEN, coloured, line, paths
 from llm_games.benchmarks.report.figures import thin
 from llm_games.benchmarks.runs.grid import Grid, Value
 from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch, scores
@@ -126,7 +126,7 @@ def _attendance(axes: Axes, games: Sequence[Game]) -> str:
         paths(axes, goers, game.setting[:40], colour)
     place = bar.Bar.of(games[0].rules)
     mixed = bar.mixed_equilibrium(place) * place.players
-    line(axes, place.capacity, f"capacity {place.capacity}")
+    line(axes, place.capacity, f"capacity {place.capacity}", GREEN)
     axes.set(ylabel="players at the bar", ylim=(-0.3, place.players + 0.3))
     return (
         "How many went in each round. Whatever is learned after it, exactly as many as the "
@@ -191,7 +191,7 @@ def _shading(axes: Axes, games: Sequence[Game]) -> str:
     for game, colour in coloured(games):
         shares = [[bid_share(r["actions"], r) for r in e.records] for e in game.done]
         paths(axes, shares, game.setting[:40], colour)
-    line(axes, 1, "own valuation")
+    line(axes, 1, "own valuation", GREEN)
     axes.set(ylabel="mean bid / valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     return (
         "Bid as a share of the valuation in each round, without valuations of 0: at a second price "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -235,9 +235,12 @@ class EnglishAuction(Rulebook):
         return self.of_each("objective")
 
     @cached_property
-    def scale(self) -> int:
-        """Money in `observe` counts in this unit: the largest starting budget, at least 1."""
-        return max(1, self._richest)
+    def scales(self) -> Array:
+        """Money in what a bidder observes counts in this unit, int64 ``(players,)``.
+
+        It is the own starting budget, at least 1: that of others is not told.
+        """
+        return np.maximum(self.purses, 1)
 
     @cached_property
     def _richest(self) -> int:
@@ -508,15 +511,22 @@ class EnglishAuction(Rulebook):
             return max(item.value for item in self.catalogue)
         return max((v for row in self.private_values or () for v in row), default=self._richest)
 
+    def _counted(
+        self, amount: Callable[[EnglishAuctionState], Array], state: EnglishAuctionState
+    ) -> Array:
+        """Return an amount in everybody's `scales`; what all hear of several has an axis for it."""
+        return amount(state) / tall(self.scales, state.round.shape)
+
     def known(self) -> Sequence[Fact]:
-        n, count, scale = self.players, len(self.catalogue), self.scale
+        n, count, scale = self.players, len(self.catalogue), int(self.scales.min())
+        rich = max(1, self._richest) / scale
         start = max(item.start for item in self.catalogue)
         step, dear = int(self.raise_from(start)) / scale, max(1, start) / scale
         markup = 0 if self.values == "private" else max(0, int(self.markups.max()))
         worth = max(1, self._dearest * (100 + markup) // 100) / scale
-        most, rounds = max(dear, 1 + step), max(self.most_rounds) + 1
+        most, rounds = max(dear, rich + step), max(self.most_rounds) + 1
         total = max(1, sum(item.value for item in self.catalogue)) / scale
-        money = lambda name, amount, *more: Fact(name, lambda s: amount(s) / scale, *more)
+        money = lambda name, amount, *more: Fact(name, partial(self._counted, amount), *more)
         unsold = lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over
         share = lambda s: (count - s.item) / count
         own = lambda s: of(s.estimates, s.item - s.over) * ~s.over
@@ -526,9 +536,12 @@ class EnglishAuction(Rulebook):
         buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
         paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * self.hears_sale(s)
         value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.hears_value(s))
-        coming = lambda s: s.starts * unsold(s)
+        coming = lambda s: (s.starts * unsold(s))[:, None]
         ahead = lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]
-        reply = lambda s: np.where(s.last_reply == WITHDRAW, -scale, np.maximum(s.last_reply, 0))
+        bid = partial(self._counted, lambda s: np.maximum(s.last_reply, 0)[:, None])
+        reply = lambda s: np.where(s.last_reply[:, None] == WITHDRAW, -1, bid(s))
+        profit = lambda s: (s.profit * self.announces)[:, None]
+        spent = lambda s: self.spent(s)[:, None]
         said = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
         gain = "announced profit of seat {}; 0 if not announced"
         mine = "own estimate of its value; the value if it is private"
@@ -539,7 +552,7 @@ class EnglishAuction(Rulebook):
             money("start", lambda s: s.start * ~s.over, 0, dear, "its start price now"),
             money("estimate", own, 0, worth, mine),
             money("increment", raised, 0, step, "smallest raise; 0 if not told yet"),
-            money("high", lambda s: np.maximum(s.high, 0), 0, 1, "highest bid; 0 if none"),
+            money("high", lambda s: np.maximum(s.high, 0), 0, rich, "highest bid; 0 if none"),
             Fact("leading", lambda s: self.seats(s) == s.leader, 0, 1, "1: leads"),
             Fact("in", lambda s: ~s.withdrawn, 0, 1, "1: has not withdrawn from the item"),
             Fact("bidders_in", many, 0, n, "bidders who have not withdrawn from it"),
@@ -549,16 +562,16 @@ class EnglishAuction(Rulebook):
             Fact("asked", self.asked, 0, 1, "1: has to reply now"),
             Fact("leader", lambda s: s.leader, NOBODY, n - 1, "seat that leads; -1 nobody"),
             Fact("sale_winner", buyer, NOBODY, n - 1, "first round: last item's buyer; -1 nobody"),
-            money("sale_price", paid, 0, 1, "first round: last item's price; 0 if unsold"),
+            money("sale_price", paid, 0, rich, "first round: last item's price; 0 if unsold"),
             money("sale_value", value, 0, worth,
                   "first round: last item's true value; 0 if not told"),
             money("start", coming, 0, dear, "start price of item {}; 0 once it is closed", count),
             money("estimate", ahead, 0, worth,
                   "own estimate of item {}; 0 once it is closed", count),
-            money("reply", reply, -1, 1, said, True),
+            Fact("reply", reply, -1, rich, said, True),
             Fact("won", lambda s: s.won, 0, count, "items won by seat {}", True),
-            money("profit", lambda s: s.profit * self.announces, -1, total, gain, True),
-            money("spent", self.spent, 0, 1, "sum of the prices that seat {} paid", True),
+            money("profit", profit, -rich, total, gain, True),
+            money("spent", spent, 0, rich, "sum of the prices that seat {} paid", True),
         )  # fmt: skip
 
     def recalled(self) -> Sequence[Fact]:
