@@ -159,7 +159,7 @@ class Rulebook(ABC):
         """Return whether all integers would be exact if one parameter had another value."""
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__getstate__(), **{name: value})
-        return other.largest <= LARGEST
+        return other.largest <= LARGEST  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the parameters alone: what follows from them is worked out again."""
@@ -530,9 +530,8 @@ def actions_of(moves: Any) -> Array:
     try:
         return np.array(moves, np.int64)
     except OverflowError:
-        wide = np.array(moves, object)
-        none = wide == MISSING
-        return np.where(none, MISSING, np.vectorize(within_int64, otypes=[np.int64])(wide))
+        fit = np.vectorize(lambda m: m if m == MISSING else within_int64(m), otypes=[np.int64])
+        return fit(np.array(moves, object))
 
 
 def seated(

@@ -12,6 +12,7 @@ from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import SCORED, lacking
+from llm_games.benchmarks.runs.references import overalls
 from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
@@ -109,7 +110,10 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
                     *["", ""],
                 ]
             )
-    foot = [] if overall is None else [["overall", _short(overall), *[""] * (len(heads) - 2)]]
+    offline = overalls((game.game, game.references) for game in games)
+    means = {"overall": overall} | {f"  {name}": mean for name, mean in offline.items()}
+    empty = [""] * (len(heads) - 2)
+    foot = [[name, _short(mean), *empty] for name, mean in means.items() if overall]
     if any(game.bad_thoughts for game in games):
         heads["bad thoughts"] = "d"
         bad = {game.label: sum(game.bad_thoughts.values()) for game in games}
@@ -117,6 +121,8 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
             line.append(bad.get(line[0]))
         foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
+    rows = ((game.label, one) for game in games for one in game.references if one.why)
+    notes += [f"{label}: no {one.player} reference: {one.why}" for label, one in rows]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")
     if missing := lacking(

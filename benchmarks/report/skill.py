@@ -15,7 +15,9 @@ that theory names would have, biased upwards by the choice; its interval is cros
 “response gap” is that of a best response worked out for this field, where theory can. \
 “Exploitability” is what a best reply gains a step from copies of the player's own mix of moves. \
 “Distance” (0 to 1) to the nearest equilibrium and “efficiency” (1: the best for all together) are \
-those of the whole table. A dash: not defined in that game, or by too few episodes."""
+those of the whole table. In auctions distance and interim regret take bidders to know the law of \
+valuations, which prompts tell only if `tell_prior` is true. A dash: not defined in that game, or \
+in so few episodes."""
 
 
 def skill_grid(run: Run) -> Grid:

@@ -19,7 +19,7 @@ from llm_games.benchmarks.runs.paper import (
 )
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
-from llm_games.benchmarks.runs.references import Reference
+from llm_games.benchmarks.runs.references import Reference, overalls
 from llm_games.benchmarks.runs.stats import MARK, Cell, estimated, filled_in, mean_of
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
@@ -86,9 +86,7 @@ def score_grid(
                 judged = {measure.name: mean_of(reference.measured, ends, least)}
             rows.append(
                 [
-                    Label(
-                        f"{game.label}, {reference.player}", f"reference {reference.claim}".strip()
-                    ),
+                    Label(f"{game.label}, {reference.player}", reference.about),
                     f"{reference.n} offline",
                     *([estimated(reference.scores, SCORED), None] if scored else []),
                     *(judged.get(name) for name in others),
@@ -97,7 +95,11 @@ def score_grid(
                     mean_of(reference.regret),
                 ]
             )
-    foot = [("Overall", "", total, *[""] * (4 + len(others)))] if scored and total else []
+    foot = []
+    if scored and total:
+        offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
+        means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
+        foot = [(name, "", mean, *[""] * (4 + len(others))) for name, mean in means.items()]
     note = INSTEAD if any(references.values()) else ""
     strong = [score, *others]
     return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)

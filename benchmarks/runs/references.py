@@ -9,7 +9,7 @@ kept on disk (`llm_games.baselines.cache`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -53,6 +53,11 @@ class Reference(NamedTuple):
         return len(self.payoffs)
 
     @property
+    def about(self) -> str:
+        """Say what it is, or why there is nothing."""
+        return f"no reference: {self.why}" if self.why else f"reference {self.claim}".strip()
+
+    @property
     def name(self) -> str:
         """Say who it is, and what ``rational`` is in the game."""
         return f"{self.player} ({self.claim})" if self.claim else self.player
@@ -78,6 +83,18 @@ def references(game: Game, edition: str) -> list[Reference]:
         game.found[name] = [_reference(game, player, edition) for player in known]
     found: list[Reference] = game.found[name]
     return found
+
+
+def overalls(found: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, Cell]:
+    """Return each reference's mean over a whole benchmark, from games' names and references."""
+    scores: dict[str, list[tuple[str, Sequence[float]]]] = {}
+    for game, rows in found:
+        for row in rows:
+            scores.setdefault(row.player, []).append((game, row.scores))
+    means = {
+        name: paper.overall(values) for name, values in scores.items() if all(v for _, v in values)
+    }
+    return {name: mean for name, mean in means.items() if mean}
 
 
 def _reference(game: Game, player: str, edition: str) -> Reference:
@@ -133,9 +150,10 @@ class _Table(NamedTuple):
     def played(self, game: Game, edition: str) -> Arrays:
         """Play it; NaN for what is not defined."""
         found: dict[str, list[float]] = {}
+        first = int(sha256(self.game.encode()).hexdigest()[:12], 16)  # independent of other games
         for number, seating in enumerate(self.seatings):
             rules = rulebook(self.game, **seated(game_class(self.game), self.params, seating))
-            seeds = range(number, EPISODES, len(self.seatings))
+            seeds = range(first + number, first + EPISODES, len(self.seatings))
             who = [self.names[place] for place in seating]
             played = play_rules(rules, who, seeds, self.given, self.max_steps)
             mine = [seat for seat, place in enumerate(seating) if place in self.own]
