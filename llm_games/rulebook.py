@@ -530,8 +530,8 @@ def actions_of(moves: Any) -> Array:
     try:
         return np.array(moves, np.int64)
     except OverflowError:
-        fit = lambda move: move if move == MISSING else within_int64(move)
-        return np.vectorize(fit, otypes=[np.int64])(np.array(moves, object))
+        fit = np.vectorize(lambda m: m if m == MISSING else within_int64(m), otypes=[np.int64])
+        return fit(np.array(moves, object))
 
 
 def seated(

@@ -39,9 +39,10 @@ from llm_games.benchmarks.papers.alympics.ratings import (
 )
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.reader import games
+from llm_games.benchmarks.runs.reader import games, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -282,6 +283,28 @@ def test_experiments():
     ]
     assert draws[0] == draws[1]  # personas are compared on the same water
     assert [seat.player for seat in games["alympics/visitor"][0].seats].count("even") == 4
+
+
+@pytest.mark.parametrize("episodes", [4, 6])
+def test_survival_has_intervals_over_games(tmp_path, episodes):
+    """A game is one draw: a resident's survival is a share of games, N survivor a mean of them."""
+    game = {"game": "water_allocation", "params": {"preset": "setting_3"}}
+    raw = {"games": [game], "episodes": episodes, "seats": ["random"]}
+    plan = resolve(parse(raw, "test"), "test")
+    play_run(lambda: start(plan, tmp_path / "run.db"), plan, players(plan))
+    with Records.open_readonly(tmp_path / "run.db") as records:
+        [one] = PAPER.read(read(records, "corrected")).values()
+        numbers = [sum(ended.alive) for ended in one.done]
+        [table] = [g for g in PAPER.sections({"x": one})[0].grids if g.name == "alympics_table2"]
+    wins = [sum(ended.alive[seat] for ended in one.done) for seat in range(5)]
+    assert [cell.interval for cell in one.survival] == [
+        intervals.share(won, episodes) for won in wins
+    ]
+    wanted = intervals.score(numbers, 0, 5) if episodes >= 5 else None
+    assert one.survivors.interval == wanted
+    assert one.survivors.mean == one.found.survivors
+    row = next(table.dicts())
+    assert (row["SR Alex n"], row.get("N survivor n")) == (episodes, wanted and episodes)
 
 
 def test_a_recorded_run(tmp_path):

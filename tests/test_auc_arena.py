@@ -38,6 +38,7 @@ from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.items import EXPENSIVE, ITEMS
 from llm_games.registry import rulebook
@@ -320,6 +321,44 @@ def test_money():
     assert budget_curve([ONE], "a") == [100, 88, 88, 88]
     assert budget_curve([ONE], "b") == [100, 100, 40, 25]
     assert (a.own.value, a.others.value, a.bids.value) == (None, None, None)
+
+
+def test_auctions_are_the_units_of_intervals():
+    """Two seats of one name are averaged in each auction; items of one auction are no sample."""
+    auctions = [auction([(i % 2, 10 + i), (1, 60), (1, 15)], names="aa") for i in range(4)]
+    [found] = standings(auctions)
+    means = [
+        (bidders[0].profit + bidders[1].profit) / 2 for bidders in (a.bidders for a in auctions)
+    ]
+    assert (found.seats, found.profit.runs) == (8, 4)
+    assert found.profit.interval == intervals.money(means)
+    assert standings(auctions[:1])[0].profit.interval is None
+
+
+def test_shares_have_the_interval_of_the_auctions_own():
+    failed = [{"over_budget": n} for n in (0, 1, 3)]
+    auctions = [ONE._replace(bidders=(bidder("a", accepted=4, failed=kinds),)) for kinds in failed]
+    share = standings(auctions)[0].shares["bids"]
+    assert share.mean == 4 / 16
+    assert share.interval == intervals.score([0, 1 / 5, 3 / 7], 0, 1)
+    assert standings(auctions)[0].shares["own"] is None
+
+
+def test_correlations_have_an_interval_from_ten_auctions_on():
+    wins = [[(0, 12), (1, 60), (1, 15)], [(1, 12), (1, 60), (0, 15)], [(1, 12), (0, 60), (0, 15)]]
+    auctions = [auction(wins[i % 3], (STATIC, STATIC)) for i in range(12)]
+    found = follows(auctions, "a", "initial", "win")
+    each = [follows([one], "a", "initial", "win").rho for one in auctions]
+    assert found.size == 36
+    assert found.interval == intervals.score(each, -1, 1)
+    assert follows(auctions[:9], "a", "initial", "win").interval is None
+
+
+def test_money_left_is_averaged_over_auctions():
+    other = auction([(1, 12), (1, 60), (1, 15)])
+    assert auc_arena.budget_curves([ONE, other], "a") == [[100, 88, 88, 88], [100] * 4]
+    twins = auction([(0, 12), (1, 60), (1, 15)], names="aa")
+    assert auc_arena.budget_curves([twins], "a") == [[100, 94, 64, 56.5]]
 
 
 def test_an_item_passed_over_costs_nothing():

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -109,7 +110,7 @@ def test_experiments_and_commands(tmp_path):
     commands = [line for line in commands if line.startswith("llm-games ")]
     assert len(commands) >= 3
     for command in commands:
-        arguments = command.split()[1:]
+        arguments = shlex.split(command)[1:]
         run = [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments]
         subprocess.run(run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert (tmp_path / "experiment.db").exists()

@@ -19,6 +19,7 @@ from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.stats import intervals
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
@@ -260,6 +261,34 @@ def test_statistics_over_sessions():
     assert a.payoff[:3] == (2 / 3, pytest.approx(np.std([1, 0, 1], ddof=1)), 3)
     assert a.payoff.error == pytest.approx(a.payoff.std / np.sqrt(3))
     assert Cell(1.0, None, 1).error is None
+
+
+def test_sessions_are_the_units_of_intervals():
+    """Runs of one session are no sample of their own, nor are the seats of one name."""
+    sessions = [contest((0, 50), (0, 20), names="ab"), contest((50, 0), (9, 0), names="ab")]
+    sessions.append(contest((0, 40), (60, 5), names="ab"))
+    a, b = standings(sessions)
+    assert a.payoff.interval == intervals.money([1, 0, 0.5])
+    assert a.shown["won"].interval == intervals.score([1, 0, 0.5], 0, 1)
+    own = [
+        np.mean([float(t.deviation) for run in player_runs(s) for t in run[:1]]) for s in sessions
+    ]
+    assert a.shown["deviation"].mean == a.deviation
+    assert a.shown["deviation"].interval[:2] == pytest.approx(intervals.score(own, 0, 1)[:2])
+    assert standings(sessions[:1])[0].shown["deviation"].interval is None
+    track = econ_arena.Results()
+    for session in sessions:
+        track.add(session)
+    assert track.track("a").tolist() == [[0, 0], [0.5, 0.09], [0, 0.6]]
+    assert np.nanmean(track.track("b"), axis=0).tolist() == pytest.approx(track.path("b"))
+    assert b.payoff.runs == 3
+
+
+def test_rule_breaks_have_the_interval_of_the_sessions_own_shares():
+    sessions = [contest((0, 500), (0, 1), names="ab"), contest((0, 1), (0, 1), names="ab")]
+    broken = econ_arena.break_table(sessions)[1]
+    assert (broken.player, broken.percent, broken.shown.mean) == ("b", 25, 25)
+    assert broken.shown.interval == intervals.score([50, 0])
 
 
 def test_payoffs_of_the_first_sessions():

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import llm_games
 from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter
 from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
+from llm_games.table import Table
 from llm_games.view import View
 from llm_games.wrappers.seats import play
 
@@ -309,3 +311,33 @@ def test_bids_out_of_much_money_are_legal(player):
     episode = play(game, [make_player(player, game)] * 3, 1)
     assert not any(step.outcome.broke.any() for step in episode.steps)
     assert (episode.state.sold_to >= 0).any()
+
+
+# -- numbers of all kinds --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(ROOMS))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_move_too_large_for_arrays_is_like_the_largest(name, sign):
+    played = []
+    for move in (sign * 10**30, sign * 2**62):
+        table = Table(rulebook(name, players=3))
+        table.reset(0)
+        move = (move, 0, 0) if name == "pirate_game" else move
+        outcome = table.step(dict.fromkeys(table.sight.asked, move))
+        played.append([outcome.broke.tolist(), outcome.rewards.tolist()])
+    assert played[0] == played[1]
+    assert np.any(played[0][0]) or name in ("english_auction", "water_allocation")
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    plain = {"players": 3, "tokens": 7, "ratio": 0.5, "rounds": 2}
+    given_ = {name: np.asarray(value)[()] for name, value in plain.items()}
+    game = rulebook("public_goods", **given_)
+    assert game == rulebook("public_goods", **plain)
+    assert {type(getattr(game, name)) for name in ("players", "tokens", "rounds")} == {int}
+    valued = {"players": 2, "rounds": 1, "valuations": np.array([[3, 4]])}
+    assert rulebook("sealed_bid_auction", **valued).valuations == ((3, 4),)
+    one = {"game": "public_goods", "params": given_, "seats": ["random"]}
+    run = llm_games.run({"title": "NumPy", "episodes": 1, "games": [one]}, db=tmp_path / "a.db")
+    assert len(list(run.rows("decisions"))) == 6

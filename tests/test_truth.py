@@ -74,7 +74,7 @@ OTHER = {
     "persona": ["default"],
     "residents": [(("Zoe", 7, 71), ("Yan", 6, 61), ("Xi", 5, 51))],
     "valuations": [((4, 3, 2),), ((40, 30, 20),) * 2],
-    "supplies": [(12,) * 6, (12,) * 20],
+    "supplies": [lambda game: (game.supply_low,) * game.days],
 }
 WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
@@ -144,13 +144,14 @@ def plays(changed, game, states):
     return False
 
 
-def others(parameter, value):
+def others(parameter, game):
     """Return other values of a parameter, by a name for the change."""
-    about, default = parameter.metadata, parameter.default
+    about, default, value = parameter.metadata, parameter.default, getattr(game, parameter.name)
     if about.get("choices"):
         return {word: word for word in about["choices"] if word != value}
     if parameter.name in OTHER:
-        return {str(other): other for other in OTHER[parameter.name] if other != value}
+        given = [other(game) if callable(other) else other for other in OTHER[parameter.name]]
+        return {f"other {i}": other for i, other in enumerate(given) if other != value}
     if isinstance(default, bool):
         return {"not": not value}
     if isinstance(value, int | Fraction):
@@ -165,7 +166,7 @@ def changes(name, enough=lambda f, change, game: False):
         game = rules(name, **more)
         states = played(game)
         for f in dataclasses.fields(game):
-            for change, value in others(f, getattr(game, f.name)).items():
+            for change, value in others(f, game).items():
                 if enough(f, change, game):
                     continue
                 try:
@@ -316,6 +317,9 @@ def digits(text):
     return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])", text)
 
 
+LITERAL = {"0", "1", "2", "3"}  # nobody gets 0; one dry day costs 1, two 2, three 3; one alone
+
+
 def literal(source):
     """Return the numbers that a template holds itself."""
 
@@ -359,6 +363,9 @@ def numbers(name):
         for wording in prompts(name):
             source = (rooms.wordings(name) / f"{wording.version}.j2").read_text("utf-8")
             own = literal(source)
+            count += len(own)
+            for n in own - LITERAL - ({"100"} if name == "beauty_contest" else set()):
+                found.add(f"{wording.version} holds the number {n} itself")
             for state in played(game):
                 for view in views(game, state):
                     terms = game.terms() | {"seat": view.seat}
@@ -791,9 +798,7 @@ if __name__ == "__main__":
     size = WHOLE
     for check in CHECKS:
         tried = {name: check(name) for name in NAMES}
-        print(
-            check.__name__,
-            sum(count for count, _ in tried.values()),
-            {n: c for n, (c, _) in tried.items()},
-        )
-        print(*(line for _, found in tried.values() for line in found), sep="\n", end="")
+        counts = {name: count for name, (count, _) in tried.items()}
+        print(f"{check.__name__}: {sum(counts.values())} of {counts}")
+        for _, found in tried.values():
+            print("".join(f"{line}\n" for line in found), end="")

@@ -13,6 +13,7 @@ import numpy as np
 from llm_games.benchmarks.stats import comparing, intervals, shapes
 from llm_games.benchmarks.stats.coverage import races
 from llm_games.benchmarks.stats.ratings import plackett_luce
+from llm_games.benchmarks.stats.shapes import Shape
 from llm_games.benchmarks.stats.tables import Table, share, write
 from llm_games.rulebook import Array
 
@@ -20,6 +21,7 @@ ALPHA = 0.05
 SIZES = (3, 5, 10, 20)
 GAMES = 8
 LOOKS = (5, 10, 20)
+Law = Callable[[int], Array]  # draws so many differences, (n, sims)
 
 
 def t_test(columns: Sequence[Array]) -> Array:
@@ -45,28 +47,28 @@ def normal_pairs(rng: np.random.Generator, n: int, sims: int, gap: float, rho: f
 
 def one_game(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield false alarms of one game by shape, and the power at normal differences."""
-    near, win, rare = shapes.smooth()[2], shapes.tied()[4], shapes.rare()[2]
-    ties = shapes.tied()[0]
-    laws: dict[str, Callable[[int], Array]] = {
-        "normal": lambda n: normal_pairs(rng, n, sims, 0, 0),
-        "normal, rho = .5": lambda n: normal_pairs(rng, n, sims, 0, 0.5),
-    }
-    for shape in (near, ties, win, rare):
-        laws[f"{shape.name}, both sides"] = lambda n, shape=shape: (
-            shape.draw(rng, n, sims) - shape.draw(rng, n, sims)
-        )
+    near, rare = shapes.smooth()[2], shapes.rare()[2]
+    ties, *_, win, _ = shapes.tied()
+
+    def normal(gap: float, rho: float) -> Law:
+        return lambda n: normal_pairs(rng, n, sims, gap, rho)
+
+    def alike(shape: Shape) -> Law:
+        return lambda n: shape.draw(rng, n, sims) - shape.draw(rng, n, sims)
+
+    laws = {"normal": normal(0, 0), "normal, rho = .5": normal(0, 0.5)}
+    laws |= {f"{shape.name}, both sides": alike(shape) for shape in (near, ties, win, rare)}
     laws[f"{near.name}, against always 90"] = lambda n: near.draw(rng, n, sims) - near.mean
     yield _both("False alarms in one game at 5 %: paired t · sign flip", laws)
-    powers: dict[str, Callable[[int], Array]] = {}
-    for rho in (0.0, 0.5):
-        for gap in (1.0, 2.0, 4.0):
-            powers[f"{gap:g} sd of a run, rho = {rho}"] = lambda n, gap=gap, rho=rho: normal_pairs(
-                rng, n, sims, gap, rho
-            )
+    powers = {
+        f"{gap:g} sd of a run, rho = {rho}": normal(gap, rho)
+        for rho in (0.0, 0.5)
+        for gap in (1, 2, 4)
+    }
     yield _both("Power in one game, normal: paired t · sign flip", powers)
 
 
-def _both(heading: str, laws: dict[str, Callable[[int], Array]]) -> Table:
+def _both(heading: str, laws: dict[str, Law]) -> Table:
     rows = []
     for name, law in laws.items():
         changes = [law(n) for n in SIZES]

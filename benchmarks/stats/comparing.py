@@ -241,18 +241,19 @@ def look_level(looks: Sequence[int], alpha: float = 0.05) -> float:
 
 @lru_cache
 def _look_level(looks: tuple[int, ...], alpha: float) -> float:
-    from scipy.special import stdtr
+    from scipy.special import stdtr, stdtrit
 
     rng, done = np.random.default_rng(SEED), 0
-    total, squares, best = np.zeros((3, PATHS))
+    total, squares, least = np.zeros(PATHS), np.zeros(PATHS), np.ones(PATHS)
     for n in looks:  # of each new block only its sum and the spread within it matter
         more, done = n - done, n
         step = rng.standard_normal(PATHS) * math.sqrt(more)
         within = rng.chisquare(more - 1, PATHS) if more > 1 else 0.0
         total, squares = total + step, squares + within + step**2 / more
-        error = np.sqrt((squares - total**2 / n) / (n - 1) / n)
-        best = np.maximum(best, 1 - 2 * stdtr(n - 1, -np.abs(total / n) / error))
-    return float(1 - np.quantile(best, 1 - alpha))
+        t = np.abs(total) / np.sqrt((squares - total**2 / n) / (n - 1) * n)
+        far = t > stdtrit(n - 1, 1 - alpha / 2)  # others cannot be below the level
+        least[far] = np.minimum(least[far], 2 * stdtr(n - 1, -t[far]))
+    return float(np.quantile(least, alpha))
 
 
 def power(

@@ -63,9 +63,9 @@ def of_shape(shape: Shape, method: Method, n: int, rng: np.random.Generator, sim
     return covered(method(shape.draw(rng, n, sims)), shape.mean)
 
 
-def one_by_one(samples: Array, method: Callable[[Array], intervals.Interval]) -> intervals.Ends:
-    """Return the ends of a method that takes one sample at a time."""
-    found = np.array([method(sample)[:2] for sample in samples.T])
+def one_by_one(samples: Array) -> intervals.Ends:
+    """Return the ends of `intervals.money`, which takes one sample at a time."""
+    found = np.array([(intervals.money(sample) or ())[:2] for sample in samples.T])
     return found[:, 0], found[:, 1]
 
 
@@ -89,8 +89,8 @@ def scores(rng: np.random.Generator, sims: int) -> Iterator[Table]:
 
 def published(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield the table of one game's mean and of the Overall, at the published means and spreads."""
-    names = ("one game: mean", "one game: least of all", "one game, Student's t: mean")
-    names += ("Overall: mean over models", "Overall: least of all", "Overall, eight of the above")
+    names = ["one game: mean", "one game: least of all", "one game, Student's t: mean"]
+    names += ["Overall: mean over models", "Overall: least of all", "Overall, eight of the above"]
     wild = (*shapes.tied()[:4], *shapes.rare(), shapes.smooth()[2])
     columns = []
     for n in SIZES[:-1]:
@@ -118,7 +118,7 @@ def whole(columns: Sequence[Array], row: Sequence[Shape]) -> Covered:
     """Try `intervals.overall` on columns of such shapes."""
     mean, error, df = intervals.welch(columns)
     ends = np.clip(intervals.t_ends(mean, error, df, LEVEL), 0, 100)
-    return covered((ends[0], ends[1]), np.mean([shape.mean for shape in row]))
+    return covered((ends[0], ends[1]), float(np.mean([shape.mean for shape in row])))
 
 
 def _mean(many: Sequence[Covered]) -> Covered:
@@ -133,7 +133,7 @@ def money(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         for n in SIZES:
             some = sims if n < intervals.ENOUGH else max(sims // 10, 10)
             x = shape.draw(rng, n, some)
-            ends = student(x) if n < intervals.ENOUGH else one_by_one(x, intervals.money)
+            ends = student(x) if n < intervals.ENOUGH else one_by_one(x)
             row.append(covered(ends, shape.mean).written(1))
         rows.append(row)
     yield Table(
@@ -154,8 +154,10 @@ def shares(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     rows = []
     for icc in (0.0, 0.3):
         for p in (0.5, 0.85):
-            found = [covered(rule(survivals(rng, p, icc, n, sims), 0.0, 1.0), p) for n in SIZES[2:]]
-            rows.append([f"p = {p}, ICC = {icc}", *(each.written(2) for each in found)])
+            row = [f"p = {p}, ICC = {icc}"]
+            for n in SIZES[2:]:
+                row.append(covered(rule(survivals(rng, p, icc, n, sims), 0.0, 1.0), p).written(2))
+            rows.append(row)
     heading = "`seats`: shares of 5 seats by episode"
     yield Table(heading, ["", *map("n = {}".format, SIZES[2:])], rows)
 
@@ -202,8 +204,8 @@ def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
     """Return sample correlations of n normal pairs, one for each entry of `rho`."""
     x = rng.standard_normal((n, len(rho)))
     y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal((n, len(rho)))
-    x, y = (each.argsort(axis=0).argsort(axis=0) - (n - 1) / 2 for each in (x, y))
-    return (x * y).sum(axis=0) / (n * (n * n - 1) / 12)
+    ranks = [each.argsort(axis=0).argsort(axis=0) - (n - 1) / 2 for each in (x, y)]
+    return np.asarray((ranks[0] * ranks[1]).sum(axis=0) / (n * (n * n - 1) / 12))
 
 
 def ratings(rng: np.random.Generator, sims: int) -> Iterator[Table]:

@@ -9,7 +9,6 @@ Which method, and how often each covers: docs/statistics.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -78,7 +77,7 @@ def score(
         return None
     *ends, equal = score_ends(runs, low, high, level)
     if equal:
-        return gaffke(runs, low, high, level)
+        return Interval(*_floats(ends), "Gaffke", n, _equal(runs, high - low))
     return Interval(*_floats(ends), "logit-t", n, _few(n))
 
 
@@ -93,8 +92,8 @@ def gaffke(
     n = len(runs)
     if n == 1:
         return None
-    note = "" if np.ptp(runs) > EQUAL * (high - low) else f"no spread in {n} runs"
-    return Interval(*_floats(gaffke_ends(runs, low, high, level)), "Gaffke", n, note)
+    ends = _floats(gaffke_ends(runs, low, high, level))
+    return Interval(*ends, "Gaffke", n, _equal(runs, high - low))
 
 
 def money(
@@ -204,7 +203,7 @@ def many_equal(x: Array, low: float, high: float) -> Array:
     """Return of each column whether more than half of its values are equal; ``(n, *batch)``."""
     x, n = np.sort(x, axis=0), len(x)
     more = n // 2  # a value that stands more than n / 2 times is its own neighbour so far away
-    return (x[more:] - x[: n - more] <= EQUAL * (high - low)).any(axis=0)
+    return np.asarray((x[more:] - x[: n - more] <= EQUAL * (high - low)).any(axis=0))
 
 
 def t_ends(mean: Array, error: Array, df: Array | float, level: float) -> Ends:
@@ -277,9 +276,9 @@ def studentised(x: Array, level: float) -> Ends:
         error = np.sqrt(_var(again) / n)
         some = error > EQUAL * np.ptp(x)
         t.append((again.mean(axis=0) - x.mean())[some] / error[some])
-    tail, error = (1 - level) / 2, math.sqrt(_var(x) / n)
-    first, last = np.quantile(np.concatenate(t), [1 - tail, tail])
-    return x.mean() - first * error, x.mean() - last * error
+    tail = (1 - level) / 2
+    first, last = np.quantile(np.concatenate(t), [1 - tail, tail]) * np.sqrt(_var(x) / n)
+    return x.mean() - first, x.mean() - last
 
 
 def share_ends(wins: Array, n: int, prior: float, level: float) -> Ends:
@@ -355,6 +354,10 @@ def _check_level(level: float) -> None:
 
 def _no_spread(value: float, n: int) -> Interval:
     return Interval(value, value, "none", n, f"no spread in {n} runs")
+
+
+def _equal(runs: Array, size: float) -> str:
+    return "" if np.ptp(runs) > EQUAL * size else f"no spread in {len(runs)} runs"
 
 
 def _few(n: int) -> str:

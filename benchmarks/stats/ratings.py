@@ -62,7 +62,7 @@ class Ratings:
         mean = float(contrast @ self.skills)
         if self.games == 1:
             return mean, None
-        error = math.sqrt(max(0.0, contrast @ self.covariance @ contrast))
+        error = math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
         half = float(ndtri((1 + level) / 2)) * error
         note = f"fewer than {SETTLED} games" if self.games < SETTLED else ""
         return mean, Interval(mean - half, mean + half, "Plackett-Luce", self.games, note)
@@ -72,8 +72,8 @@ def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
     """Rate the players of games by the Plackett-Luce model with a ridge of `RIDGE`.
 
     Whoever finishes first of those that are left is drawn in proportion to ``exp(skill)``. Tied
-    seats share their places: each is first among them equally often (Efron). A player may have
-    several seats of one game. `seats` adds one coefficient for each seat.
+    seats share their places: each is first among them equally often (Efron), which draws players
+    together. A player may have several seats of one game. `seats` adds one coefficient for each.
 
     Raises:
         BadParameter: no games, a game of one seat or with results that do not fit, players that

@@ -225,7 +225,7 @@ def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
         scores = [rating.score for rating in ratings if rating.criterion == criterion.key]
         if scores:
             q1, median, q3 = np.quantile(scores, [0.25, 0.5, 0.75]).tolist()
-            mean, sd, _ = cell(scores)
+            mean, sd = cell(scores)[:2]
             found[criterion.key] = Spread(q1, median, q3, mean, sd)
     return found
 

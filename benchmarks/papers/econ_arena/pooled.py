@@ -6,6 +6,7 @@ The paper plots means over 150 sessions; that these are three groups of 50 is ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from llm_games.benchmarks.runs.grid import Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Sketch
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats import intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
 NOTE = (
     "One-shot games of the same players, all groups together, as in Figures 1 and 2 (a: payoffs in "
     "the melee, b: deviations in the rational room; printed without numbers). Payoff: share of the "
-    "prize, or gain in the auction; there the group of the largest values outweighs the others, "
-    "unlike in the gain as a share of the assets. Deviation d: over sessions with a legal action; "
-    "in the auction it also moves with what the others bid, so that a truthful bidder has some. "
-    "Sessions of one seed, which meet the same chance, are one to the interval."
+    "prize, or gain in the auction, where groups count alike (n is of each); there the group of "
+    "the largest values outweighs the others, unlike in the gain as a share of the assets. "
+    "Deviation d: over sessions with a legal action; in the auction it also moves with what the "
+    "others bid, so that a truthful bidder has some. Sessions of one seed, which meet the same "
+    "chance, are one to the interval."
 )
 
 
@@ -62,26 +65,62 @@ def pools(games: Sequence[tuple[str, str, Game]]) -> list[Pool]:
 
 def pooled(pool: Pool) -> list[Pooled]:
     """Return the results of every player of a pool, in the order of their seats."""
-    names = list(dict.fromkeys(pool.games[0].seats))
-    found: dict[str, list[dict[int, list[float]]]] = {name: [{}, {}, {}] for name in names}
-    for session in (session for game in pool.games for session in game.done):
-        [run] = player_runs(session)
-        for name, turn in zip(session.seats, run, strict=True):
-            ratio = turn.asset_ratio
-            values = (turn.payoff, None if ratio is None else ratio - 1, turn.deviation)
-            for kept, value in zip(found[name], values, strict=True):
-                if value is not None:
-                    kept.setdefault(session.row.seed, []).append(float(value))
-    rules = [game.rules for game in pool.games]
-    ends: list[tuple[float, float] | None] = [None, None, (0, 1)]
-    if econ_arena.is_contest(rules[0]):
-        ends[0] = -max(float(r.foul_fee) for r in rules), max(float(r.prize) for r in rules)
+    names, rules = list(dict.fromkeys(pool.games[0].seats)), [game.rules for game in pool.games]
+    kept = {name: (_Kept(), _Kept(), _Kept()) for name in names}  # payoff, gain, deviation
+    for group, game in enumerate(pool.games):
+        for session in game.done:
+            [run] = player_runs(session)
+            for name, turn in zip(session.seats, run, strict=True):
+                gain = None if turn.asset_ratio is None else turn.asset_ratio - 1
+                values = turn.payoff, gain, turn.deviation
+                for own, value in zip(kept[name], values, strict=True):
+                    own.add(group, session.row.seed, value)
     sessions = sum(len(game.done) for game in pool.games)
-    means = {
-        name: [mean_of([*map(fmean, kept.values())], e) for kept, e in zip(of, ends, strict=True)]
-        for name, of in found.items()
-    }
-    return [Pooled(name, sessions, *cells) for name, cells in means.items()]
+    if econ_arena.is_contest(rules[0]):
+        ends = -max(float(r.foul_fee) for r in rules), max(float(r.prize) for r in rules)
+        of = {name: (own[0].bounded(*ends), None) for name, own in kept.items()}
+    else:
+        most = float(max(np.max(r.assets) for r in rules))
+        of = {name: (own[0].money(most), own[1].money(1)) for name, own in kept.items()}
+    return [Pooled(name, sessions, *of[name], kept[name][2].bounded(0, 1)) for name in names]
+
+
+class _Kept:
+    """Values of one player, by group and by the seed of the session."""
+
+    def __init__(self) -> None:
+        self.groups: dict[int, dict[int, list[float]]] = {}
+
+    def add(self, group: int, seed: int, value: Fraction | None) -> None:
+        """Keep a value of one of its seats, if there is one."""
+        if value is not None:
+            self.groups.setdefault(group, {}).setdefault(seed, []).append(float(value))
+
+    def columns(self) -> list[list[float]]:
+        """Return the sessions' values, group by group; by seed alone where groups share these."""
+        by_seed: dict[int, list[float]] = {}
+        for sessions in self.groups.values():
+            for seed, values in sessions.items():
+                by_seed.setdefault(seed, []).append(fmean(values))
+        if len(by_seed) < sum(map(len, self.groups.values())):
+            return [[*map(fmean, by_seed.values())]]
+        return [[*map(fmean, sessions.values())] for sessions in self.groups.values()]
+
+    def bounded(self, low: float, high: float) -> Cell | None:
+        """Return the mean of values between such ends over all sessions."""
+        return mean_of([value for column in self.columns() for value in column], (low, high))
+
+    def money(self, most: float) -> Cell | None:
+        """Return the mean of the groups' means of values that differ in size between groups.
+
+        They lie within `most` of 0, but for valuations that were given and are beyond the assets.
+        """
+        columns = self.columns()
+        if not columns:
+            return None
+        mean, runs = fmean(map(fmean, columns)), sum(map(len, columns))
+        most = max(most, *(abs(value) for column in columns for value in column))
+        return Cell(mean, None, runs, intervals.overall(columns, -most, most))
 
 
 def grid(found: Sequence[Pool]) -> Grid:
