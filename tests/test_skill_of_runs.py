@@ -77,6 +77,8 @@ def test_a_dominated_player_by_hand(tmp_path):
     assert (cheap.gap.gap, cheap.gap.low, cheap.gap.high) == (4.0, 4.0, 4.0)
     assert (costly.gain, costly.gap.gap, costly.best) == ([0.0] * 4, 0.0, "")
     assert cheap.efficiency == [0.1] * 4  # one of ten does its part
+    assert cheap.anarchy == np.inf  # all dine dearly in equilibrium, and have nothing of it
+    assert cheap.plain()["anarchy"] is None
     assert cheap.distance == pytest.approx([0.1] * 4)
     assert found.skill["diners_dilemma"][0].plain()["best-reply gap"]["mean"] == 4.0
 
@@ -103,6 +105,15 @@ def test_what_is_not_paid_again_has_no_replies():
     (found,) = measured([episode._replace(payoffs=np.full(10, 7.0))], ["one"] * 10)
     assert (found.gain, found.gap, found.solver) == ([], None, "")
     assert found.regret == [4.0]
+
+
+def test_files_of_other_editions_have_no_replies(tmp_path, monkeypatch):
+    found = run(tmp_path, "diners_dilemma", ["random"])
+    assert found.skill["diners_dilemma"][0].gain
+    monkeypatch.setattr(type(rulebook("diners_dilemma")), "edition", 99)
+    (after,) = found.skill["diners_dilemma"]
+    assert (after.gain, after.gap) == ([], None)
+    assert len(after.regret) == 4
 
 
 def test_measures_are_in_the_report(tmp_path):

@@ -15,7 +15,8 @@ that theory names would have, biased upwards by the choice; its interval is cros
 “response gap” is that of a best response worked out for this field, where theory can. \
 “Exploitability” is what a best reply gains a step from copies of the player's own mix of moves. \
 “Distance” (0 to 1) to the nearest equilibrium and “efficiency” (1: the best for all together) are \
-those of the whole table. In auctions distance and interim regret take bidders to know the law of \
+those of the whole table; the “price of anarchy” is the best welfare over that of the worst known \
+equilibrium. In auctions distance and interim regret take bidders to know the law of \
 valuations, which prompts tell only if `tell_prior` is true. A dash: not defined in that game, or \
 in so few episodes."""
 
@@ -29,6 +30,7 @@ def skill_grid(run: Run) -> Grid:
         "exploitability": ".3f",
         "distance": ".3f",
         "efficiency": ".3f",
+        "price of anarchy": ".2f",
     }
     rows: list[list[Value]] = []
     for game in run.games:
@@ -41,7 +43,7 @@ def skill_grid(run: Run) -> Grid:
                     *(mean["solver's reply"], found.solver or None),
                     *(mean["best-reply gap"], found.best or None, mean["response gap"]),
                     found.exploitability,
-                    *(mean["distance"], mean["efficiency"]),
+                    *(mean["distance"], mean["efficiency"], found.anarchy),
                 ]
             )
     return Grid(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -162,7 +163,8 @@ class _Table(NamedTuple):
         return {name: np.array(values, np.float64) for name, values in found.items()}
 
 
-class _Episode(NamedTuple):
+@dataclass(frozen=True)
+class _Episode:
     """An episode as papers' measures read one; nobody in it was asked for a reply."""
 
     rules: Rulebook
@@ -172,7 +174,8 @@ class _Episode(NamedTuple):
     def attempts(self) -> list[Any]:
         return []
 
-    decisions = attempts
+    def decisions(self) -> list[Any]:
+        return []
 
 
 def _results(

@@ -15,6 +15,7 @@ import numpy as np
 
 from llm_games.baselines import deviation as theory
 from llm_games.baselines.skill import BestReplyGap, best_reply_gap, can_replay, counterfactual
+from llm_games.benchmarks.runs.editions import UNNAMED
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats.intervals import Interval
@@ -30,7 +31,8 @@ class Seen(NamedTuple):
     """One episode to be measured: `steps` are its records, stacked on a last axis.
 
     `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
-    the second, … of the game's players; `payoffs` are of each seat.
+    the second, … of the game's players; `payoffs` are of each seat, NaN if by rules of another
+    edition than today's.
     """
 
     rules: Rulebook
@@ -48,6 +50,8 @@ class Seen(NamedTuple):
         steps = {name: np.stack([r[name] for r in records], axis=-1) for name in records[0]}
         places = np.argsort(row.seating).tolist()
         paid = episode.rewards.sum(axis=0)
+        if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
+            paid = np.full_like(paid, np.nan)
         return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, paid)
 
 
@@ -59,7 +63,9 @@ class Skill(NamedTuple):
     that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
     all replies would, `best`; others did as recorded. `response` is the same of a best response
     that was worked out for this field, where theory can. `exploitability` is what a best reply
-    gains from copies of its own mix of moves. `distance` and `efficiency` are of the whole table.
+    gains from copies of its own mix of moves. `distance` and `efficiency` are of the whole table,
+    and `anarchy`, its price: the best welfare there was over that of the worst known equilibrium,
+    infinite if that is 0.
     """
 
     player: str
@@ -74,6 +80,7 @@ class Skill(NamedTuple):
     exploitability: float | None
     distance: list[float]
     efficiency: list[float]
+    anarchy: float | None
 
     @property
     def gap_cell(self) -> Cell | None:
@@ -100,7 +107,9 @@ class Skill(NamedTuple):
         """Return it as plain values."""
         means = {name: cell and cell.plain() for name, cell in self.means().items()}
         about = {"player": self.player, "per": self.per, "solver": self.solver, "best": self.best}
-        return about | means | {"exploitability": self.exploitability}
+        known = self.anarchy is not None and np.isfinite(self.anarchy)
+        more = {"exploitability": self.exploitability, "anarchy": self.anarchy if known else None}
+        return about | means | more
 
 
 def _within(values: Sequence[float]) -> tuple[float, float] | None:
@@ -157,6 +166,9 @@ def measured(
                 exploitability=None if exploited is None else float(exploited[own].mean()),
                 distance=_known([part.distance for part in parts]),
                 efficiency=_known([part.efficiency for part in parts]),
+                anarchy=float(np.mean(prices))
+                if (prices := _known([p.anarchy for p in parts]))
+                else None,
             )
         )
     return found
@@ -170,6 +182,7 @@ class _Part(NamedTuple):
     interim: Array
     distance: float
     efficiency: float
+    anarchy: float
 
     @classmethod
     def of(cls, seen: Seen) -> _Part:
@@ -179,12 +192,13 @@ class _Part(NamedTuple):
         interim = np.full(len(found.regret), np.nan)
         if theory.has(rules.name, "interim"):
             interim = _summed(theory.interim(rules, steps), summed)
-        share = np.nan
+        share = price = np.nan
         if theory.has(rules.name, "welfare"):
-            share = float(theory.welfare(rules, steps).efficiency)
+            welfare = theory.welfare(rules, steps)
+            share, price = float(welfare.efficiency), float(welfare.anarchy)
         regret, far = _summed(found.regret, summed), _known(found.distance.tolist())
         distance = float(np.mean(far)) if far else np.nan
-        return cls(seen, regret, interim, distance, share)
+        return cls(seen, regret, interim, distance, share, price)
 
 
 def candidates(rules: Rulebook) -> list[str]:
