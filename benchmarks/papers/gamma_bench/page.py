@@ -74,7 +74,8 @@ PLACES = (
     " A rank in brackets is where the row would stand; only a run of all eight games at the "
     "benchmark's settings with one language model on all seats has one. Neighbours a point or so "
     "apart are not told from chance by five runs each. In the published runs failed answers were "
-    "asked again without limit and never counted; what else is known of them is in docs/papers.md."
+    "asked again without limit and never counted; what else is known of them is in docs/papers.md. "
+    "± is the sample standard deviation over runs."
 )
 MATRIX = (
     "This run's scores by the formulas of v4; below them, smaller, their 95 % intervals{} and what "
