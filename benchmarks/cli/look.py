@@ -30,7 +30,7 @@ def report(
 
     Beside it: its figures as SVG and PNG, and its numbers as CSV.
     """
-    how = {"scoring": scoring, "comparing": comparing, "baselines": baselines}
+    how: dict[str, Any] = {"scoring": scoring, "comparing": comparing, "baselines": baselines}
     raise Exit(common.write_report(db, out, open_it, **how)[1])
 
 

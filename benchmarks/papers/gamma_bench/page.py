@@ -112,8 +112,8 @@ def _setting(game: Game, edition: str) -> Setting:
     own, comparable = scores(game, edition), scores(game, PRINTED)
     printed = published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
-    cells = (mean_of(values, SCORED) for values in (own, comparable))
-    return Setting(game.setting, kind, len(own), *cells, printed)
+    sides = mean_of(own, SCORED), mean_of(comparable, SCORED)
+    return Setting(game.setting, kind, len(own), *sides, printed)
 
 
 def _varied(run: Run) -> list[Section]:
@@ -282,7 +282,7 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
         file = parse(load("gamma-bench/published"), "gamma-bench/published")
         params = {game.game: game.params for game in file.games}
     other = OTHERWISE.get(edition, {})
-    return {name: rulebook(name, **(params[name] | other.get(name, {}))) for name in GAMES}
+    return {name: rulebook(name, **{**params[name], **other.get(name, {})}) for name in GAMES}
 
 
 def board(runs: Sequence[Run]) -> Section | None:
