@@ -257,7 +257,7 @@ def _ranks(sold: Sold) -> Iterator[list[Value]]:
 
 
 def _failures(axes: Axes, found: Sequence[Standing]) -> str:
-    kinds = {
+    kinds: dict[str, list[tuple[Any, float | None]]] = {
         "bids": [(one.bids, None) for one in found],
         "beliefs on itself": [(one.own, one.own_named.value) for one in found],
         "beliefs on others": [(one.others, one.others_named.value) for one in found],
