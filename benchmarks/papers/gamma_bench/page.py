@@ -281,7 +281,7 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
         file = parse(load("gamma-bench/published"), "gamma-bench/published")
         params = {game.game: game.params for game in file.games}
     other = OTHERWISE.get(edition, {})
-    return {name: rulebook(name, **(params[name] | other.get(name, {}))) for name in GAMES}
+    return {name: rulebook(name, **{**params[name], **other.get(name, {})}) for name in GAMES}
 
 
 def board(runs: Sequence[Run]) -> Section | None:
