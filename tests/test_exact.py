@@ -223,7 +223,7 @@ def drawn_moves(data, game, state):
 
 @pytest.mark.filterwarnings("ignore:no dilemma")
 @pytest.mark.parametrize("pays_", GAMES, ids=lambda pays_: pays_.__name__)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_at_its_limits_a_game_pays_what_fractions_pay(pays_, data):
     name, (choices, key, high) = pays_.__name__, GAMES[pays_]

@@ -138,6 +138,7 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
             payoffs[i, k] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
     values = {"scores": scores, "payoffs": payoffs}
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
+    (a_scored, b_scored), (a_paid, b_paid) = scores[:, has["scores"]], payoffs
     changes = {
         name: {
             number: float(both[1, k] - both[0, k]) for k, number in enumerate(done) if has[name][k]
@@ -147,8 +148,8 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
     return Comparison(
         label=first.label,
         game=first.name,
-        scores=difference(*scores[:, has["scores"]], level) if has["scores"].any() else None,
-        payoffs=difference(*payoffs, level) if done else None,
+        scores=difference(a_scored, b_scored, level) if len(a_scored) else None,
+        payoffs=difference(a_paid, b_paid, level) if done else None,
         seats=places,
         alone=_alone(sides),
         notes=notes + more,

@@ -101,10 +101,9 @@ def _written(cell: Cell | None, ends: bool = True) -> str:
     if cell is None:
         return "–"
     interval = cell.interval if ends else None
-    known = interval and interval.method != "none"
-    return _number(cell.mean) + (
-        f" [{_number(interval.low)}, {_number(interval.high)}]" if known else ""
-    )
+    if interval is None or interval.method == "none":
+        return _number(cell.mean)
+    return f"{_number(cell.mean)} [{_number(interval.low)}, {_number(interval.high)}]"
 
 
 def _number(value: float) -> str:

@@ -76,7 +76,7 @@ class PublicGoods(Rounds):
         if self.contribution_range == "unbounded":
             return self._per_token * self.tokens + q * all_tokens
         if self.endowment == "carry":
-            growth = self.rounds * math.log(max(1, self.ratio))
+            growth = self.rounds * math.log(max(Fraction(1), self.ratio))
             return (self.players * q + p) * all_tokens * math.ceil(math.exp(min(growth, 50)))
         return (p + q) * all_tokens
 
