@@ -144,7 +144,7 @@ def test_a_game_that_cannot_be_solved_costs_only_its_own_measures(tmp_path, monk
     rows = {row.player: row for row in both.references["battle_royale"]}
     assert (rows["rational"].n, rows["random"].n) == (0, references.EPISODES)
     assert rows["random"].regret == []
-    assert row.why in build(both.path, tmp_path / "page").read_text()
+    assert row.why in build([both.path], tmp_path / "page").read_text()
 
     def broken(game, record):
         raise KeyError("bids")
