@@ -28,12 +28,13 @@ LEVEL = 0.95
 FEW = 3  # up to so many episodes an interval rests on their shape
 TOGETHER = 4096  # tables that are played at once
 ENDLESS = 10_000  # steps after which a game that rule players never end is left
+LONGEST = 2000  # steps in turns after which one that they would end is refused
 Field = Callable[[Any], PerPlayer]
 """What all seats would do in a state that was not recorded, ``(players, tables)``."""
 
 
 class NoReplay(LLMGamesError):
-    """A game's recorded moves do not say what others would have done after another move."""
+    """Recorded moves do not say what others would have done after another move, or for too long."""
 
 
 # -- the gap to the best of some replies -----------------------------------------------------------
@@ -129,7 +130,8 @@ def play_rules(
     """Play an episode of each seed with a rule player in each seat, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no rule player of the game, or there is not one for each seat.
+        BadParameter: one is no rule player of the game, there is not one for each seat, or they
+            take more than `LONGEST` turns.
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
@@ -145,6 +147,8 @@ def play_rules(
     for _ in range(max_steps or game.length() or ENDLESS):
         if state.over.all():
             break
+        if len(records) == LONGEST and game.turns and game.length():
+            raise BadParameter(f"{', '.join(dict.fromkeys(names))} take more than {LONGEST} turns")
         sight, asked = Sight(game, state), game.asked(state)
         actions = np.zeros(asked.shape, np.int64)
         for seat in np.flatnonzero(asked.any(axis=1)).tolist():
@@ -207,7 +211,8 @@ def counterfactual(
         ``(replies, episodes)``.
 
     Raises:
-        NoReplay: it is a game of turns whose room does not say what others would do.
+        NoReplay: it is a game of turns whose room does not say what others would do, or a reply
+            makes it last more than `LONGEST` steps.
         BadParameter: a reply is no rule player of the game.
     """
     if not can_replay(game):
@@ -283,6 +288,8 @@ class _Tape(NamedTuple):
             ending = state.over | (step >= stop)
             if ending.all():
                 break
+            if step >= max(len(self.moves), LONGEST):
+                raise NoReplay(f"another move makes {game.name} last more than {LONGEST} steps")
             actions, recorded = self._others(state, step, many, same, field)
             sight = Sight(game, state)
             low, high = (limit[seats, columns] for limit in sight.legal)

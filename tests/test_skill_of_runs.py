@@ -155,6 +155,16 @@ def test_a_game_that_cannot_be_solved_costs_only_its_own_measures(tmp_path, monk
     assert {row.why for row in both.references["diners_dilemma"]} == {"KeyError: 'bids'"}
 
 
+def test_auctions_that_rules_would_never_end_are_left(tmp_path, monkeypatch):
+    monkeypatch.setattr("llm_games.baselines.skill.LONGEST", 30)
+    slow = {"items": [["A", 100, 300]], "increment_pct": 0, "players": 3}
+    game = {"game": "english_auction", "params": slow, "seats": ["fixed:-1", "random", "random"]}
+    auction = lg.run({"title": "Slow", "episodes": 2, "games": [game]}, db=tmp_path / "run.db")
+    assert auction.references["english_auction"][0].why == "rational take more than 30 turns"
+    row = auction.skill["english_auction"][0]
+    assert (row.gain, row.gap, len(row.regret)) == ([], None, 2)
+
+
 def test_of_very_many_seats_only_some_are_measured(tmp_path):
     game = {"game": "diners_dilemma", "params": {"players": 600, "rounds": 1}, "seats": ["random"]}
     many = lg.run({"title": "Many", "episodes": 2, "games": [game]}, db=tmp_path / "run.db")

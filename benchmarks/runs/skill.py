@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines import deviation as theory
-from llm_games.baselines.skill import BestReplyGap, best_reply_gap, can_replay, counterfactual
+from llm_games.baselines.skill import (
+    BestReplyGap,
+    NoReplay,
+    best_reply_gap,
+    can_replay,
+    counterfactual,
+)
 from llm_games.benchmarks.runs.editions import UNNAMED
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.stats import Cell, mean_of
@@ -267,7 +273,8 @@ def _gains(
 ) -> list[Array] | None:
     """Return what each reply would have gained in the first seats of these players, each episode.
 
-    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again.
+    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again, or
+    play would take too long.
     """
     found = [np.full((len(replies), part.seen.rules.players), np.nan) for part in parts]
     if not replies:
@@ -284,14 +291,12 @@ def _gains(
             for seat in _of(name, parts[number].seen, most)
         ]
         moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
-        own, paid = counterfactual(
-            rules,
-            [parts[number].seen.seed for number, _ in pairs],
-            [moves[number] for number, _ in pairs],
-            [seat for _, seat in pairs],
-            replies,
-            given,
-        )
+        seeds = [parts[number].seen.seed for number, _ in pairs]
+        taken, seats = [moves[number] for number, _ in pairs], [seat for _, seat in pairs]
+        try:
+            own, paid = counterfactual(rules, seeds, taken, seats, replies, given)
+        except NoReplay:  # it would take too long
+            return None
         before = [parts[number].seen.payoffs[seat] for number, seat in pairs]
         if not np.allclose(own, before, rtol=1e-9, atol=1e-9):
             return None
