@@ -127,6 +127,14 @@ def test_repeats_of_the_same_chance_tell_sampling_apart(tmp_path):
         [payoff] = splits(games(records), "corrected")
     assert [part.name for part in payoff.parts] == ["seat", "chance", "rest", "sampling"]
     assert payoff.parts[-1].levels == 2
+    seats = [{"player": "tiny", "prompts": prompts, "name": "it"} for prompts in ("v1", "v2")]
+    other = [game | {"label": seat["prompts"], "seats": [seat]} for seat in seats]
+    path = play(tmp_path / "two.db", games=other, episodes=5)
+    with Records.open_readonly(path) as records:
+        found = splits(games(records), "corrected")
+    assert {part.name for split in found for part in split.parts} == {
+        *("seat", "chance", "rest and sampling"),
+    }
 
 
 def ask(*arguments):
@@ -167,6 +175,7 @@ def test_bad_input(run, arguments, why):
 def test_a_run_that_says_nothing_of_reliability(tmp_path):
     path = play(tmp_path / "one.db", games=THREE[:1], episodes=1)
     assert "give --success" in str(ask(path).exception)
+    assert "no edition" in str(ask(path, "--scoring", "v0").exception)
     shown = ask(path, "--success", "score > 1")
     assert shown.exit_code == 0
     assert "There is no pass^k" in shown.stdout

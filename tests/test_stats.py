@@ -164,6 +164,7 @@ def test_a_score_stays_in_bounds_around_the_mean_in_any_order(values, random):
         (lambda: comparing.look_level((5, 10), 5), "alpha"),
         (lambda: comparing.power(1, 5, 5), "n >= 2"),
         (lambda: comparing.power(5, 5, 0), "sd > 0"),
+        (lambda: comparing.power(5, 5, [5, 5]), "for each game"),
         (lambda: comparing.power(5, 5, 1, rho=1), "rho < 1"),
         (lambda: comparing.needed_episodes(0, 5), "more than 100000 episodes"),
         (lambda: comparing.needed_episodes(5, 5, wanted=1), "wanted"),
@@ -285,6 +286,17 @@ def test_power_is_that_of_the_noncentral_t(n, effect):
     away, least = effect * math.sqrt(n), stats.t.ppf(0.975, n - 1)
     expected = stats.nct.sf(least, n - 1, away) + stats.nct.cdf(-least, n - 1, away)
     assert comparing.power(n, effect, 1, rho=0.5) == pytest.approx(expected, abs=1e-4)
+
+
+def test_power_of_an_overall_of_games_that_spread_differently():
+    rng, sds = np.random.default_rng(1), (2.6, 12.9, 4.7, 6.2, 4.6, 4.8, 13.0, 12.5)
+    for n in (2, 3, 10):
+        by = comparing.detectable(n, sds, games=8)
+        runs = [by + sd * math.sqrt(2) * rng.standard_normal((n, 3000)) for sd in sds]
+        mean, error, df = intervals.welch(runs)
+        found = (comparing.two_sided(mean, error, df) <= 0.05).mean()
+        assert found == pytest.approx(0.8, abs=0.03)
+    assert 2**16 < comparing.needed_episodes(0.013, 1) < comparing.MOST
 
 
 # -- ratings ---------------------------------------------------------------------------------------

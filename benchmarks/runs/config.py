@@ -243,7 +243,9 @@ class Config(Settings):
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     success: Text | None = None  # of games that do not say otherwise, see `Success`
-    looks: list[Count] = []  # numbers of episodes at which it is planned to compare, see `compare`
+    looks: list[
+        Episodes
+    ] = []  # numbers of episodes at which it is planned to compare, see `compare`
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.grid import Grid, Value, columns
-from llm_games.benchmarks.runs.paper import numbers
+from llm_games.benchmarks.runs.paper import editions, numbers
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.success import Success
 from llm_games.benchmarks.stats import intervals
 from llm_games.benchmarks.stats.reliability import LEVELS, SAMPLING, Part, pass_k, variance_parts
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
 MOST = 5  # values of k that are shown unless one is asked for
@@ -107,10 +107,21 @@ def splits(games: Sequence[Game], edition: str) -> list[Split]:
     designs: dict[Any, dict[str, list[Game]]] = {}
     for game in games:
         seeds = tuple(row.seed for row in game.done.rows)
-        alike = (game.name, str(game.params), tuple(game.seats), seeds)
+        alike = (game.name, str(game.params), tuple(game.seats), seeds, _set_up(game))
         if len(seeds) >= LEVELS:
             designs.setdefault(alike, {}).setdefault(str(game.change), []).append(game)
     return [split for design in designs.values() for split in _splits(design, edition)]
+
+
+def _set_up(game: Game) -> str:
+    """Return how a game was played, but for what ``vary`` changes."""
+    seats = [
+        {k: v for part in ("client", "settings") for k, v in seat[part].items()}
+        | {"player": seat["player"]}
+        for seat in game.planned.get("seats", ())
+    ]
+    same = [{k: seat[k] for k in sorted(seat.keys() - game.change.keys())} for seat in seats]
+    return str([same, *(game.planned.get(name) for name in ("order", "series", "given"))])
 
 
 def _splits(design: Mapping[str, list[Game]], edition: str) -> Iterator[Split]:
@@ -179,8 +190,10 @@ def reliability(
     Raises:
         BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
             raises.
-        UnknownName: as `tasks` does.
+        UnknownName: there is no such edition, or as `tasks` does.
     """
+    if edition not in editions():
+        raise unknown("edition", edition, editions())
     found, parts = tasks(games, success, edition), splits(games, edition)
     if k is not None and not found:
         raise BadParameter(

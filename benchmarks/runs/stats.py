@@ -28,8 +28,10 @@ class Cell(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, the interval with its method and n."""
-        interval = self.interval and self.interval._asdict()
-        return {"mean": self.mean, "std": self.std, "interval": interval}
+        return {
+            **{"mean": self.mean, "std": self.std},
+            "interval": self.interval and self.interval.plain(),
+        }
 
     @property
     def error(self) -> float | None:

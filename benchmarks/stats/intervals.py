@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,11 @@ class Interval(NamedTuple):
     method: str
     n: int
     note: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values; where there is no interval, it has no ends."""
+        gone = {"low": None, "high": None} if self.method == "none" else {}
+        return self._asdict() | gone
 
     def ends(self, digits: int) -> str:
         """Write the ends alone, as in ``61.2 to 88.0``; a dash if there is no interval."""
