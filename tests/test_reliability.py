@@ -15,7 +15,7 @@ from llm_games.benchmarks.runs.paper import numbers
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.reliability import reliability, splits, tasks
+from llm_games.benchmarks.runs.reliability import pass_grid, reliability, splits, tasks
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.success import Success
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
@@ -96,6 +96,9 @@ def test_payoffs_are_of_each_player(tmp_path):
         for _ in range(2)
         for name, passed in (("fixed:cheap", 0), ("fixed:costly", 2))
     ]
+    assert "MOVER" in str(list(pass_grid(found, 1).dicts()))
+    shared = [task._replace(chance=1) for task in found]  # of two labels
+    assert "mean of ends" in str(list(pass_grid(shared, 1).dicts()))
 
 
 def test_variance_is_split_where_the_design_is_crossed(tmp_path):

@@ -407,6 +407,14 @@ def test_pass_k_is_of_each_task():
     assert reliability.pass_k([5, 6], [5, 6], 2).interval.high == 1
 
 
+def test_pass_k_of_tasks_that_share_chance_is_as_unsure_as_of_one():
+    alone = intervals.share(3, 5, guaranteed=True)
+    together = reliability.pass_k([3] * 4, [5] * 4, 1, independent=False)
+    assert together.interval[:2] == pytest.approx(alone[:2])
+    assert together.interval.method == "Clopper-Pearson^k, mean of ends"
+    assert reliability.pass_k([3] * 4, [5] * 4, 1).interval.low > alone.low
+
+
 def test_parts_of_a_variance_are_those_of_an_analysis_of_variance():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(5, 6, 7)) + 3 * rng.normal(size=(5, 1, 1)) + rng.normal(size=(1, 6, 1))

@@ -117,7 +117,7 @@ def _nothing(both: Sequence[Records], found: Sequence[Comparison]) -> str:
     return (
         "A and B have no finished episode of the same label, number, seed and seating in common"
         f"{said}, so that no difference would be free of chance: {some}. Play B with the labels, "
-        f"the seed and the order of A, such as: llm-games run FILE --seed {seeds[0]}"
+        f"the chance, the seed and the order of A, such as: llm-games run FILE --seed {seeds[0]}"
         f"{sat * ('another seating' in some)}"
     )
 

@@ -193,7 +193,9 @@ class Comparisons:
                     f'direction", has p = {_short(family.stratified)} (stratified sign flips).'
                 )
             if (whole := family.overall) and whole.interval:
-                said.append(f"Overall: {whole.interval.method}, n = {whole.pairs}.")
+                many = sum(game.of(name) is not None for game in self.games)
+                by = f"{whole.interval.method}, n = {whole.pairs}"
+                said.append(f"Overall, mean over {many} games: {by}.")
             said += family.notes
         noted: dict[str, list[str]] = {}
         for game in self.games:

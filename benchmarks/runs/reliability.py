@@ -34,13 +34,17 @@ SPLIT = (
 
 
 class Task(NamedTuple):
-    """One game of a run as a task of one player (``all``: of the table)."""
+    """One game of a run as a task of one player (``all``: of the table).
+
+    `chance` is the same for tasks that share theirs.
+    """
 
     label: str
     who: str
     success: Success
     passed: int
     runs: int
+    chance: int
 
 
 def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task]:
@@ -54,7 +58,8 @@ def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task
         if (text := success or game.planned.get("success")) and len(game.done):
             wanted = Success.of(text)
             for who, passed in wanted.passed(game, edition).items():
-                found.append(Task(game.label, who, wanted, sum(passed), len(passed)))
+                came = sum(passed), len(passed), game.rows[0].seed
+                found.append(Task(game.label, who, wanted, *came))
     return found
 
 
@@ -79,9 +84,10 @@ def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
     for who in dict.fromkeys(task.who for task in found):
         own = [task for task in found if task.who == who]
         passed, runs = [task.passed for task in own], [task.runs for task in own]
+        apart = len({task.chance for task in own}) == len(own)
         most = max(1, min(MOST, min(runs) // 2))
         for each in range(1, most + 1) if k is None else [k]:
-            all_ = pass_k(passed, runs, each)
+            all_ = pass_k(passed, runs, each, independent=apart)
             cell = Cell(all_.value, None, min(runs), all_.interval)
             rows.append([who, each, all_.tasks, cell])
     heads = columns("player", "k, tasks", "d") | {"pass^k": ".3f"}
