@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
-from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.needed import needed, needed_grids
 from llm_games.benchmarks.runs.plan import Overrides, plan_of, players, resolve
@@ -319,6 +319,18 @@ def test_planned_looks(tmp_path):
     assert found.notes[0] == "A was prolonged after 3 episodes, without a look planned there."
     assert "the e-value holds" in found.notes[1]
     assert "e-value" in found.grid().columns
+
+
+def test_a_run_that_cannot_go_on_is_not_prolonged(tmp_path):
+    game = {"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}
+    own = {"player": lambda text: {"tokens_contributed": 1}, "name": "mine"}
+    path = llm_games.run({"games": [game | {"seats": [own]}]}, tmp_path / "own.db").path
+    with pytest.raises(ConfigError, match="Hand them over"):
+        llm_games.resume(path, episodes=2)
+    with Records.open_readonly(path) as records:
+        assert [row.status for row in records.episodes()] == ["done"]
+    done = llm_games.resume(path, own={"mine": own["player"]}, episodes=2)
+    assert len(done.scores["public_goods"]) == 2
 
 
 def test_editions_and_errors(tmp_path):

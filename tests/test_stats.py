@@ -79,6 +79,10 @@ def test_money_without_spread():
     assert intervals.money([7, 7, 7], 0, 10).method == "Gaffke"
 
 
+def test_large_money_that_differs_by_a_little_has_spread():
+    assert intervals.money([4e9, 4e9 + 1, 4e9 + 3]).method == "Student t"
+
+
 def test_much_skewed_money_has_a_bootstrap():
     values = np.random.default_rng(1).lognormal(sigma=1.5, size=30)
     found, plain = intervals.money(values), intervals.student_t(values, 0.95)

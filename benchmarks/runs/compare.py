@@ -28,11 +28,11 @@ from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.benchmarks.stats import comparing
+from llm_games.benchmarks.stats.intervals import ROUNDED
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array
 
 FLIPPED = 6  # fewest pairs whose sign flips can find anything at 5 %
-ROUNDED = 1e-12  # of the values: what differs by less is equal, but for rounding
 LEVEL = 0.05  # of all tests of a family together
 SIDES = "AB"
 

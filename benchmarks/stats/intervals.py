@@ -23,6 +23,7 @@ TOGETHER = 4_000_000  # numbers that are held at once
 SEED = 2024  # of all draws: the same record has the same interval each time
 FEW = 3  # up to so many episodes an interval rests on the shape that its method supposes
 EQUAL = 1e-9  # of the range: values nearer than this are equal, since floats are rounded
+ROUNDED = 1e-12  # of the values: what differs by less is equal, but for rounding
 SKEWED = 1.0  # sample skewness beyond which money has a bootstrap, from `ENOUGH` episodes on
 ENOUGH = 20
 RANKED = 10  # fewest pairs whose correlation has an interval
@@ -113,7 +114,7 @@ def money(
     n = len(runs)
     if n == 1:
         return None
-    if np.ptp(runs) <= EQUAL * np.abs(runs).max():
+    if np.ptp(runs) <= ROUNDED * np.abs(runs).max():
         if low is not None and high is not None:
             return gaffke(runs, low, high, level)
         return _no_spread(float(runs.mean()), n)
