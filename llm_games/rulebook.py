@@ -159,7 +159,7 @@ class Rulebook(ABC):
         """Return whether all integers would be exact if one parameter had another value."""
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__getstate__(), **{name: value})
-        return other.largest <= LARGEST  # type: ignore[no-any-return]
+        return other.largest <= LARGEST
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the parameters alone: what follows from them is worked out again."""

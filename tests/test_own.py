@@ -121,6 +121,7 @@ WORDING = (rooms.wordings("divide_dollar") / "v1.j2").read_text()
 TOML = """
 episodes = 2
 max_tables = 1
+order = "fixed"
 
 [[games]]
 game = "mygames:Duel"

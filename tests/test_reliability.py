@@ -170,3 +170,11 @@ def test_a_run_that_says_nothing_of_reliability(tmp_path):
     shown = ask(path, "--success", "score > 1")
     assert shown.exit_code == 0
     assert "There is no pass^k" in shown.stdout
+    [why] = json.loads(ask(path, "--success", "score > 1", "--json").stdout)["missing"]
+    assert "needs 2 tasks or more" in why
+
+
+def test_a_page_says_what_success_is_not_said_of(tmp_path):
+    path = play(tmp_path / "odd.db", games=THREE[:1], success="survivors > 2", episodes=2)
+    text = Text(build([path], tmp_path).read_text("utf-8")).text
+    assert "public_goods has no survivors in every episode" in text

@@ -207,7 +207,7 @@ def test_bands_are_intervals_at_each_point():
     table = np.array([[1.0, 2.0, np.nan, np.nan], [3.0, 2.0, 5.0, np.nan], [4.0, 2.0, 9.0, 7.0]])
     first, equal, two, one = canvas.points(table)
     assert first.interval[:2] == pytest.approx(intervals.money([1, 3, 4])[:2])
-    assert first.interval[2:4] == ("Student t", 3)
+    assert first.interval[2:] == ("Student t", 3, "rests on near-normal runs")
     assert (equal.interval.method, equal.interval.note) == ("none", "no spread in 3 runs")
     assert two.interval[:2] == pytest.approx(intervals.money([5, 9])[:2])
     assert (one.mean, one.runs, one.interval) == (7.0, 1, None)

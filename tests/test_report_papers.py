@@ -193,6 +193,13 @@ def test_files_of_auc_arena(tmp_path):
     skills = table(tmp_path, "auc_arena_skills")
     assert {row["player"] for row in skills} == {"planner", "collector", "rule:2"}
     assert all(0 < float(row["variance"]) < (25 / 3) ** 2 for row in skills)
+    rated = {row["player"]: row for row in table(tmp_path, "auc_arena_ratings")}
+    assert set(rated) == set(rows)
+    [against] = {row["against"] for row in rated.values()}
+    assert rated[against]["rating"] == ""
+    for row in (row for name, row in rated.items() if name != against):
+        assert float(row["rating low"]) < float(row["rating"]) < float(row["rating high"])
+        assert (row["rating method"], row["rating n"]) == ("Plackett-Luce", "4")
     money = table(tmp_path, "auc_arena_money")
     assert [row["items"] for row in money[:4]] == ["0", "1", "2", "3"]
     correlations = table(tmp_path, "auc_arena_correlations")
@@ -213,6 +220,7 @@ def test_ranks_of_a_series(tmp_path):
     [game] = PLANNERS["games"]
     shown = auctions(tmp_path, games=[game | {"series": True}])
     assert "Ranks" in shown.text
+    assert "Episodes of two kinds follow from each other" in shown.text
     ranks = table(tmp_path, "auc_arena_ranks")
     assert len(ranks) == 3 * 4
     assert {row["rank"] for row in ranks} <= {"1", "2", "3"}

@@ -94,7 +94,8 @@ def reliability(
             "and play 5 episodes or more to see where the variance comes from"
         )
     if as_json:
-        print(json.dumps({grid.name or "none": list(grid.dicts()) for grid in grids}))
+        told: dict[str, list[Any]] = {g.name: list(g.dicts()) for g in grids if g.name}
+        print(json.dumps(told | {"missing": [grid.note for grid in grids if not grid.name]}))
         return
     for grid in grids:
         console().print(grid)

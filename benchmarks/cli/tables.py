@@ -61,7 +61,7 @@ def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[G
     """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs."""
     yield _summary(games, overall)
     payoffs: list[tuple[str, str, Cell | None]] = []
-    aside = []
+    aside: list[int] = []
     for game in games:
         payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
         own = [(f"  {one.name}", estimated(one.own)) for one in game.references if game.paid]

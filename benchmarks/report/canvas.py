@@ -182,12 +182,16 @@ def band(table: Array) -> tuple[Array, Array]:
 
 def points(table: Array) -> list[Cell | None]:
     """Return what `mean_line` draws in numbers, point by point; None where no run is."""
-    found, counts = [], np.isfinite(table).sum(axis=0)
+    found: list[Cell | None] = []
+    counts = np.isfinite(table).sum(axis=0)
     for mean, low, high, n in zip(means(table), *band(table), counts, strict=True):
-        interval = Interval(float(low), float(high), "Student t", int(n)) if n > 1 else None
-        if interval and low == high:
-            interval = Interval(*interval[:2], "none", int(n), f"no spread in {n} runs")
-        found.append(Cell(float(mean), None, int(n), interval) if n else None)
+        interval, many = None, int(n)
+        if low == high:
+            interval = Interval(low, high, "none", many, f"no spread in {many} runs")
+        elif n > 1:
+            few = "rests on near-normal runs" if n <= FEW else ""
+            interval = Interval(float(low), float(high), "Student t", many, few)
+        found.append(Cell(float(mean), None, many, interval) if n else None)
     return found
 
 

@@ -194,7 +194,10 @@ def _part(
             sections.append({"about": about, "plots": plots, "pairs": pairs})
 
     def reliable() -> list[Section]:
-        grids = reliability(run.games, run.edition)
+        try:
+            grids = reliability(run.games, run.edition)
+        except BadParameter as error:  # what the file calls success is not said of all its games
+            return [Section("Reliability", f"{error}.")]
         return [Section("Reliability", grids=grids)] if grids else []
 
     made = page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
@@ -321,4 +324,9 @@ def _warnings(run: Run) -> list[str]:
         reasons = sorted({row.reason or "no reason given" for row in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
         found.append(f"{which} no score: {'; '.join(reasons)}.")
+    if series := [game.label for game in run.games if game.planned.get("series")]:
+        found.append(
+            f"Episodes of {', '.join(series)} follow from each other; intervals take them as "
+            "independent, and are too narrow there."
+        )
     return found

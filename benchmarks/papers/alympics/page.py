@@ -210,7 +210,7 @@ def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield what each resident came to: shares and means over its games."""
     for one in settings:
         days = (0.0, float(one.rules.days))
-        ends = Ending(days, days, None, None, days)
+        ends = (days, days, None, None, days)  # of the fields of `Ending`, money without any
         for seat, (resident, player) in enumerate(one.cast):
             lives = zip(*(endings[seat] for endings in one.endings), strict=True)
             means = [mean_of(values, end) for values, end in zip(lives, ends, strict=True)]

@@ -257,23 +257,20 @@ def _ranks(sold: Sold) -> Iterator[list[Value]]:
 
 
 def _failures(axes: Axes, found: Sequence[Standing]) -> str:
-    kinds = {
-        "bids": [(one.bids, None) for one in found],
-        "beliefs on itself": [(one.own, one.own_named.value) for one in found],
-        "beliefs on others": [(one.others, one.others_named.value) for one in found],
-    }
+    look: dict[str, Any] = {"va": "center", "fontsize": 9}
+    names = {"bids": "bids", "own": "beliefs on itself", "others": "beliefs on others"}
     looks = zip((BLUE, ORANGE, GREEN), ("", "//", ".."), (-0.26, 0, 0.26), strict=True)
-    for (name, pairs), (colour, hatch, below) in zip(kinds.items(), looks, strict=True):
+    for (key, name), (colour, hatch, below) in zip(names.items(), looks, strict=True):
         at, face = np.arange(len(found)) + below, "none" if hatch else colour
-        widths = [rate.value or 0.0 for rate, _ in pairs]
+        widths = [getattr(one, key).value or 0.0 for one in found]
         axes.barh(at, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
-        key = {"bids": "bids", "beliefs on itself": "own"}.get(name, "others")
         cells = [one.shares[key] for one in found]
         canvas.across(axes, at, cells, canvas.INK)
-        for place, width, cell, (rate, named) in zip(at, widths, cells, pairs, strict=True):
+        for place, width, cell, one in zip(at, widths, cells, found, strict=True):
+            named = None if key == "bids" else getattr(one, f"{key}_named").value
             share = "" if named is None else f" {named:.0%}"
-            width = max(width, cell.interval.high) if cell and cell.interval else width
-            axes.text(width, place, share if any(rate) else " –", va="center", fontsize=9)
+            right = max(width, cell.interval.high) if cell and cell.interval else width
+            axes.text(right, place, share if any(getattr(one, key)) else " –", **look)
     resting = canvas.resting(s.shares[k] for s in found for k in ("bids", "own", "others"))
     canvas.down(axes, [standing.player for standing in found])
     axes.set(xlabel="corrected failure rate", xlim=(0, 1.08 * axes.get_xlim()[1]))

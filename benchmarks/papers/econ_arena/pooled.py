@@ -78,11 +78,14 @@ def pooled(pool: Pool) -> list[Pooled]:
     sessions = sum(len(game.done) for game in pool.games)
     if econ_arena.is_contest(rules[0]):
         ends = -max(float(r.foul_fee) for r in rules), max(float(r.prize) for r in rules)
-        of = {name: (own[0].bounded(*ends), None) for name, own in kept.items()}
+        paid = {name: own[0].bounded(*ends) for name, own in kept.items()}
     else:
         most = float(max(np.max(r.assets) for r in rules))
-        of = {name: (own[0].money(most), own[1].money(1)) for name, own in kept.items()}
-    return [Pooled(name, sessions, *of[name], kept[name][2].bounded(0, 1)) for name in names]
+        paid = {name: own[0].money(most) for name, own in kept.items()}
+    return [
+        Pooled(name, sessions, paid[name], gain.money(1), deviation.bounded(0, 1))
+        for name, (_, gain, deviation) in kept.items()
+    ]
 
 
 class _Kept:

@@ -74,7 +74,8 @@ PLACES = (
     " A rank in brackets is where the row would stand; only a run of all eight games at the "
     "benchmark's settings with one language model on all seats has one. Neighbours a point or so "
     "apart are not told from chance by five runs each. In the published runs failed answers were "
-    "asked again without limit and never counted; what else is known of them is in docs/papers.md."
+    "asked again without limit and never counted; what else is known of them is in docs/papers.md. "
+    "± is the sample standard deviation over runs."
 )
 MATRIX = (
     "This run's scores by the formulas of v4; below them, smaller, their 95 % intervals{} and what "
@@ -111,8 +112,8 @@ def _setting(game: Game, edition: str) -> Setting:
     own, comparable = scores(game, edition), scores(game, PRINTED)
     printed = published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
-    cells = (mean_of(values, SCORED) for values in (own, comparable))
-    return Setting(game.setting, kind, len(own), *cells, printed)
+    sides = mean_of(own, SCORED), mean_of(comparable, SCORED)
+    return Setting(game.setting, kind, len(own), *sides, printed)
 
 
 def _varied(run: Run) -> list[Section]:
@@ -281,7 +282,7 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
         file = parse(load("gamma-bench/published"), "gamma-bench/published")
         params = {game.game: game.params for game in file.games}
     other = OTHERWISE.get(edition, {})
-    return {name: rulebook(name, **(params[name] | other.get(name, {}))) for name in GAMES}
+    return {name: rulebook(name, **{**params[name], **other.get(name, {})}) for name in GAMES}
 
 
 def board(runs: Sequence[Run]) -> Section | None:
