@@ -64,6 +64,11 @@ class GameSummary:
         return {name: payoff for name, payoff in found.items() if payoff}
 
     @property
+    def payoff_of(self) -> dict[str, float]:
+        """Return the means of the payoffs of each player's seats."""
+        return {name: payoff.mean for name, payoff in self.paid.items()}
+
+    @property
     def payoff(self) -> Cell | None:
         """Return the same of the payoff of a seat."""
         return estimated(self.payoff_of_a_seat)
@@ -85,7 +90,7 @@ class GameSummary:
         return self.__dict__ | {
             **{name: mean and mean.plain() for name, mean in means.items()},
             **{"measure": measure, "paid": paid, "marked": self.marked},
-            "payoff_of": {name: payoff.mean for name, payoff in self.paid.items()},
+            "payoff_of": self.payoff_of,
             "references": [reference.plain() for reference in self.references],
         }
 
