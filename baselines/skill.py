@@ -144,7 +144,7 @@ def play_rules(
             break
         sight, asked = Sight(game, state), game.asked(state)
         actions = np.zeros(asked.shape, np.int64)
-        for seat in np.flatnonzero(asked.any(axis=1)):
+        for seat in np.flatnonzero(asked.any(axis=1)).tolist():
             move, memories[seat] = _decided(
                 policies[seat], memories[seat], sight.view(seat), asked[seat]
             )

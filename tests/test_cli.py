@@ -96,7 +96,7 @@ def test_json_is_all_there_is_on_stdout(llm_games, small):
     )
     assert goods["score"]["mean"] == pytest.approx(sum(goods["scores"]) / 2)
     assert len(battle["payoffs"]) == 3
-    for mean in (goods["score"], goods["payoff"], *goods["payoff_of"].values()):
+    for mean in (goods["score"], goods["payoff"], *goods["paid"].values()):
         assert mean["interval"]["low"] <= mean["mean"] <= mean["interval"]["high"]
         assert mean["interval"]["n"] == 2
         assert mean["interval"]["note"] == "rests on near-normal runs"
@@ -399,7 +399,7 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     assert ["divide_dollar", "fixed:10", "10.00", "[no", "spread]"] in lines
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
-    assert {name: paid["mean"] for name, paid in game["payoff_of"].items()} == {
+    assert {name: paid["mean"] for name, paid in game["paid"].items()} == {
         "fixed:90": 90, "fixed:10": 10,
     }  # fmt: skip
 

@@ -92,6 +92,13 @@ def test_much_skewed_money_has_a_bootstrap():
     assert intervals.money(values[:19]).method == "Student t"
 
 
+def test_money_of_one_large_value_is_not_told_by_samples_without_it():
+    values = [1.0, 1.1, 0.9, 1.2] * 6 + [100.0]
+    found = intervals.money(values)
+    assert (found.method, found.note) == ("Student t", "rests on few large values")
+    assert found.low < np.mean(values) < found.high < 20
+
+
 @pytest.mark.parametrize(("wins", "n"), [(0, 5), (2, 5), (5, 5), (13, 20)])
 def test_a_share_is_jeffreys(wins, n):
     law = stats.beta(wins + 0.5, n - wins + 0.5)

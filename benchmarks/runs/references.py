@@ -111,7 +111,7 @@ def _reference(game: Game, player: str, edition: str) -> Reference:
     except LLMGamesError as error:
         return Reference(player, why=str(error))
     columns = ("scores", "measured", "payoffs", "own", "regret")
-    values = {name: paper.known(found[name].tolist()) for name in columns}
+    values: dict[str, Any] = {name: paper.known(found[name].tolist()) for name in columns}
     return Reference(player, claim, **values)
 
 

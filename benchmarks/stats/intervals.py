@@ -26,6 +26,7 @@ EQUAL = 1e-9  # of the range: values nearer than this are equal, since floats ar
 ROUNDED = 1e-12  # of the values: what differs by less is equal, but for rounding
 SKEWED = 1.0  # sample skewness beyond which money has a bootstrap, from `ENOUGH` episodes on
 ENOUGH = 20
+WIDEST = 3.0  # times Student's, as which it tells nothing more
 RANKED = 10  # fewest pairs whose correlation has an interval
 SEATED = 5  # fewest episodes whose shares of seats have an interval
 
@@ -107,7 +108,8 @@ def money(
 ) -> Interval | None:
     """Return the interval of the mean of values whose shape and bounds are unknown; None for one.
 
-    Student's t; from `ENOUGH` values with a skewness beyond `SKEWED`, the studentised bootstrap.
+    Student's t; from `ENOUGH` values with a skewness beyond `SKEWED`, the studentised bootstrap,
+    unless it is over `WIDEST` times as wide, since few values decide; the note then says so.
     Equal values have no interval, or Gaffke's if both bounds are given. Raises as `score` does.
     """
     runs = _checked(values, level, low, high)
@@ -118,9 +120,13 @@ def money(
         if low is not None and high is not None:
             return gaffke(runs, low, high, level)
         return _no_spread(float(runs.mean()), n)
+    usual, note = _floats(student_t(runs, level)), _few(n)
     if n >= ENOUGH and abs(skewness(runs)) > SKEWED:
-        return Interval(*_floats(studentised(runs, level)), "studentised bootstrap", n)
-    return Interval(*_floats(student_t(runs, level)), "Student t", n, _few(n))
+        first, last = _floats(studentised(runs, level))
+        if last - first <= WIDEST * (usual[1] - usual[0]):
+            return Interval(first, last, "studentised bootstrap", n)
+        note = "rests on few large values"  # samples without them are all but constant
+    return Interval(*usual, "Student t", n, note)
 
 
 def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> Interval | None:
