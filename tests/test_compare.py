@@ -228,6 +228,13 @@ def test_what_does_not_pair_is_said(tmp_path):
     assert (goods.scores.pairs, goods.alone) == (2, ["episode 2 only in A"])
     assert (battle.scores, battle.payoffs) == (None, None)
     assert battle.alone == ["episodes 0, 1, 2 only in A"]
+    for game in (PUBLIC_GOODS, BEAUTY):  # of one label and one chance
+        raw = {"game": game[0], "params": game[1], "label": "x"}
+        llm_games.run({"games": [raw]}, tmp_path / f"{game[0]}.db")
+    with pytest.raises(
+        NothingShared, match="x: episode 0 of public_goods in A, episode 0 of beauty_contest in B"
+    ):
+        compare(tmp_path / "public_goods.db", tmp_path / "beauty_contest.db")
     [other_rules] = compare(b, d).games
     assert other_rules.notes == [
         "played with different parameters",

@@ -238,6 +238,8 @@ def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
             twin = other.get(number)
             if _twin(episode, other):
                 why = "" if episode.status == "done" else f"{episode.status} in {name}"
+            elif twin and twin.game.game != episode.game.game:
+                why = f"of {episode.game.game} in {name}"
             elif twin and twin.seed == episode.seed and _moved(episode, twin):
                 why = f"with another seating in {name}"
             else:
