@@ -147,12 +147,13 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
     values = {"scores": scores, "payoffs": payoffs}
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
     (a_scored, b_scored), (a_paid, b_paid) = scores[:, has["scores"]], payoffs
-    bases, changes = {}, {}
+    bases: dict[str, dict[int, float]] = {}
+    changes: dict[str, dict[int, float]] = {}
     for name, both in values.items():
         numbers, (one, other) = np.array(done, int)[has[name]].tolist(), both[:, has[name]]
+        gained = _change(one, other).tolist() if numbers else []
         bases[name] = dict(zip(numbers, one.tolist(), strict=True))
-        found = _change(one, other).tolist() if numbers else []
-        changes[name] = dict(zip(numbers, found, strict=True))
+        changes[name] = dict(zip(numbers, gained, strict=True))
     return Comparison(
         label=first.label,
         game=first.name,

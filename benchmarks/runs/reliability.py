@@ -78,20 +78,28 @@ def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
     """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
 
     Raises:
-        BadParameter: there are fewer than two tasks, or too few runs of one.
+        BadParameter: all players have fewer than two tasks or too few runs of one, or one has and
+            `k` is given.
     """
     rows: list[list[Value]] = []
+    lacking: dict[str, BadParameter] = {}
     for who in dict.fromkeys(task.who for task in found):
         own = [task for task in found if task.who == who]
         passed, runs = [task.passed for task in own], [task.runs for task in own]
         apart = len({task.chance for task in own}) == len(own)
         most = max(1, min(MOST, min(runs) // 2))
-        for each in range(1, most + 1) if k is None else [k]:
-            all_ = pass_k(passed, runs, each, independent=apart)
-            cell = Cell(all_.value, None, min(runs), all_.interval)
-            rows.append([who, each, all_.tasks, cell])
+        try:
+            for each in range(1, most + 1) if k is None else [k]:
+                all_ = pass_k(passed, runs, each, independent=apart)
+                cell = Cell(all_.value, None, min(runs), all_.interval)
+                rows.append([who, each, all_.tasks, cell])
+        except BadParameter as error:
+            lacking[who] = error
+    if lacking and (k is not None or not rows):
+        raise next(iter(lacking.values()))
     heads = columns("player", "k, tasks", "d") | {"pass^k": ".3f"}
-    return Grid(heads, rows, "All of k runs", "pass_k", PASSED)
+    note = " ".join([PASSED, *(f"{who}: {error}." for who, error in lacking.items())])
+    return Grid(heads, rows, "All of k runs", "pass_k", note)
 
 
 class Split(NamedTuple):
