@@ -62,9 +62,8 @@ def pass_k(
     ends = np.array([share_ends(np.asarray(c), n, 0.0, level) for c, n in both]) ** k
     below, above = np.maximum(values - ends[:, 0], 0), np.maximum(ends[:, 1] - values, 0)
     mean, tasks = float(values.mean()), len(values)
-    reach = np.linalg.norm if independent else np.sum
-    low = max(0.0, mean - float(reach(below)) / tasks)
-    high = min(1.0, mean + float(reach(above)) / tasks)
+    down, up = (np.linalg.norm(x) if independent else x.sum() for x in (below, above))
+    low, high = max(0.0, mean - float(down) / tasks), min(1.0, mean + float(up) / tasks)
     method = "Clopper-Pearson^k, " + ("MOVER" if independent else "mean of ends")
     return Reliability(mean, Interval(low, high, method, n), k, tasks)
 
