@@ -176,6 +176,8 @@ def test_a_score_stays_in_bounds_around_the_mean_in_any_order(values, random):
         (lambda: comparing.power(1, 5, 5), "n >= 2"),
         (lambda: comparing.power(5, 5, 0), "sd > 0"),
         (lambda: comparing.power(5, 5, [5, 5]), "for each game"),
+        (lambda: comparing.power(5, math.nan, 5), "a number, got nan"),
+        (lambda: comparing.needed_episodes(5, math.inf), "sd > 0.*got inf"),
         (lambda: comparing.power(5, 5, 1, rho=1), "rho < 1"),
         (lambda: comparing.needed_episodes(0, 5), "more than 100000 episodes"),
         (lambda: comparing.needed_episodes(5, 5, wanted=1), "wanted"),

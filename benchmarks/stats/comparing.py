@@ -270,8 +270,8 @@ def power(
     common chance gives the two sides, `games` the number of games of an Overall.
 
     Raises:
-        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0, a `rho` out of
-            [-1, 1), or a `level` out of (0, 1).
+        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game,
+            a `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
     """
     from scipy.special import chdtri, ndtr, stdtrit
 
@@ -279,7 +279,10 @@ def power(
     if n < 2 or games < 1:
         raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
     sds = np.asarray(sd, np.float64)
-    if sds.shape not in ((), (games,)) or not (sds > 0).all() or not -1 <= rho < 1:
+    if math.isnan(difference):
+        raise BadParameter(f"power needs a difference that is a number, got {difference!r}")
+    known = sds.shape in ((), (games,)) and ((sds > 0) & (sds < math.inf)).all()
+    if not known or not -1 <= rho < 1:
         raise BadParameter(
             f"power needs sd > 0, one or for each game, and -1 <= rho < 1, got {sd!r} and {rho!r}"
         )
