@@ -58,7 +58,7 @@ def estimated(
         return None
     found = None
     if len(values) >= least:
-        bounded = ends and ends[0] <= min(values) and max(values) <= ends[1]
+        bounded = ends and intervals.within(values, *ends)
         found = intervals.score(values, *ends) if ends and bounded else intervals.money(values)
     return cell(values)._replace(interval=found)
 

@@ -348,15 +348,20 @@ def _checked(
     if low is not None and high is not None:
         if not low < high:
             raise BadParameter(f"bounds must be low < high, got {low!r} and {high!r}")
-        slack = EQUAL * (high - low)
-        if x.min() < low - slack or x.max() > high + slack:
-            odd = float(x.min() if x.min() < low - slack else x.max())
+        if not within(x, low, high):
+            odd = max(x.tolist(), key=lambda value: max(low - value, value - high))
             raise BadParameter(
                 f"values must be from {low:g} to {high:g}, got {odd!r}: give their own bounds as "
                 "low and high, or use money() for values without bounds"
             )
         x = np.clip(x, low, high)
     return x
+
+
+def within(values: Values, low: float, high: float) -> bool:
+    """Return whether values lie within bounds, but for rounding errors."""
+    slack = EQUAL * (high - low)
+    return bool(low - slack <= np.min(values) and np.max(values) <= high + slack)
 
 
 def _check_level(level: float) -> None:
