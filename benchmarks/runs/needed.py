@@ -79,8 +79,9 @@ def needed_grids(rows: Sequence[Needed]) -> Iterator[Grid]:
         "Episodes that each side needs for four of five comparisons of two runs to show a "
         f"difference by so many points (t test, {at}; in brackets: where all games of the run are "
         "tested, by Holm), and the smallest difference that the planned ones show. sd: of one "
-        "run's score, pooled over the paper's published models; sides are taken to be "
-        "independent, under common chance fewer episodes are needed."
+        "run's score, pooled over the paper's published models; sides, and "
+        "games that share chance, are taken to be independent; of sides under common chance fewer "
+        "episodes are needed."
     )
     for points in POINTS.values():
         lines = [
