@@ -330,6 +330,17 @@ def test_numbers_are_written_for_readers():
     assert grid.basis == "95 % intervals: Student t, n = 2; a: no spread in 4 runs."
 
 
+def test_who_has_no_time_for_reference_rows_keeps_the_run(llm_games, small, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("llm_games.benchmarks.runs.summary.references", stopped)
+    code, out, err = llm_games("run", small, "--db", "a.db")
+    assert (code, out) == (130, "")
+    assert "all is recorded in a.db; a report: llm-games report a.db" in err
+    assert llm_games("resume", "a.db", "--no-baselines")[0] == 0
+
+
 def dead_address():
     """Return an address of this machine where nobody listens."""
     with socket.socket() as free:
