@@ -6,7 +6,7 @@ import json
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -296,7 +296,14 @@ def _finish(
     with Records.open_readonly(path) as records:
         usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
-            games = summary(records, baselines and (as_json or not quiet))
+            shown = (
+                nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
+            )
+            with shown:
+                games = summary(records, baselines and (as_json or not quiet))
+        except KeyboardInterrupt:
+            say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
+            raise Exit(130) from None
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
             games, code = [], 1

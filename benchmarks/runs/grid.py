@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,6 +120,7 @@ class Grid:
         found: dict[str, Counter[str]] = {}
         for name, interval, beside in self._intervals:
             weight = 1 if beside else len(self._intervals)
+            weight *= interval.method != "none"  # what is no interval is said beside it
             found.setdefault(name, Counter())[_rests_on(interval)] += weight
         return {name: kinds.most_common(1)[0][0] for name, kinds in found.items()}
 
@@ -223,12 +225,19 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
     digits = _digits(form)
     if isinstance(value, Cell):
         sides = (value.mean,) if value.std is None else (value.mean, value.std)
-        text = " ± ".join(format(np.round(side, digits or 0), form) for side in sides)
+        text = " ± ".join(_number(np.round(side, digits or 0), form, missing) for side in sides)
         return text + "*" * isinstance(value.mean, Starred)
     if isinstance(value, float):
-        number = value if digits is None else round(value, digits) or 0.0  # no minus before a zero
-        return format(float(number), form) + "*" * isinstance(value, Starred)
+        text = _number(value if digits is None else round(value, digits), form, missing)
+        return text + "*" * isinstance(value, Starred)
     return format(value, "," if form == "," else "")
+
+
+def _number(value: float, form: str, missing: str) -> str:
+    """Write a rounded number, without a minus before a zero."""
+    if math.isnan(value):
+        return missing
+    return "∞" if value == math.inf else format(float(value) or 0.0, form)
 
 
 def _two(cell: str) -> str:
@@ -237,7 +246,9 @@ def _two(cell: str) -> str:
 
 
 def _digits(form: str) -> int | None:
-    return int(form[:-1].partition(".")[2]) if form.endswith("f") else None
+    """Return how many decimals a value is rounded to, None without any; per cent have two more."""
+    more = {"f": 0, "%": 2}.get(form[-1:])
+    return None if more is None else int(form[:-1].partition(".")[2]) + more
 
 
 def _ends(interval: Interval, form: str) -> str:

@@ -47,8 +47,8 @@ def pass_k(
     _check_level(level)
     if len(passed) != len(runs) or len(runs) < 2 or k < 1:
         raise BadParameter(
-            "pass^k needs 2 tasks or more, each with its runs, and k >= 1, got "
-            f"{len(passed)} and {len(runs)} tasks, k = {k!r}"
+            "pass^k needs 2 tasks or more, each with its runs, and k >= 1; passed has "
+            f"{len(passed)}, runs {len(runs)}, k = {k!r}"
         )
     if (n := min(runs)) < 2 * k:
         raise BadParameter(
