@@ -56,7 +56,7 @@ def any_legal(view: View, noise: Noise) -> Any:
     """Draw from the question, or for a batch from what is legal, all equally likely."""
     if view.question is not None:
         return view.question.sample(noise)
-    free = view.high - view.low > 2**32
+    free = view.low < -(2**32)  # no limits but those of arithmetic
     low, high = np.where(free, 0, view.low), np.where(free, WIDEST, view.high)
     return noise.integers(low, high, endpoint=True)
 

@@ -96,7 +96,7 @@ def test_json_is_all_there_is_on_stdout(llm_games, small):
     )
     assert goods["score"]["mean"] == pytest.approx(sum(goods["scores"]) / 2)
     assert len(battle["payoffs"]) == 3
-    for mean in (goods["score"], goods["payoff"], *goods["payoff_of"].values()):
+    for mean in (goods["score"], goods["payoff"], *goods["paid"].values()):
         assert mean["interval"]["low"] <= mean["mean"] <= mean["interval"]["high"]
         assert mean["interval"]["n"] == 2
         assert mean["interval"]["note"] == "rests on near-normal runs"
@@ -320,6 +320,27 @@ def test_what_intervals_rest_on_is_said_once():
     assert (third["score low"], third["payoff"], third["payoff n"]) == (0.5, 0.5, None)
 
 
+def test_numbers_are_written_for_readers():
+    share = Cell(0.256, None, 2, Interval(0.1, 0.5, "Student t", 2))
+    most = Cell(1.0, None, 1, Interval(1.0, 1.0, "none", 4, "no spread in 4 runs"))
+    row = [share, Cell(-0.001, None, 1, None), float("nan"), float("inf"), -0.001]
+    heads = {"share": ".1%", "rating": ".2f", "gap": ".2f", "price": ".2f", "sum": ".2f"}
+    grid = Grid(heads, [row, [most, *row[1:]], [most, *row[1:]]])
+    assert grid.written(row) == ["25.6% [10.0% to 50.0%]", "0.00", "–", "∞", "0.00"]
+    assert grid.basis == "95 % intervals: Student t, n = 2; a: no spread in 4 runs."
+
+
+def test_who_has_no_time_for_reference_rows_keeps_the_run(llm_games, small, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("llm_games.benchmarks.runs.summary.references", stopped)
+    code, out, err = llm_games("run", small, "--db", "a.db")
+    assert (code, out) == (130, "")
+    assert "all is recorded in a.db; a report: llm-games report a.db" in err
+    assert llm_games("resume", "a.db", "--no-baselines")[0] == 0
+
+
 def dead_address():
     """Return an address of this machine where nobody listens."""
     with socket.socket() as free:
@@ -399,7 +420,7 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     assert ["divide_dollar", "fixed:10", "10.00", "[no", "spread]"] in lines
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
-    assert {name: paid["mean"] for name, paid in game["payoff_of"].items()} == {
+    assert {name: paid["mean"] for name, paid in game["paid"].items()} == {
         "fixed:90": 90, "fixed:10": 10,
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, make_player, players_for
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
+from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
@@ -111,6 +112,24 @@ def test_batches_are_legal(name, kind):
     player = make_player(f"fixed:{FIXED.get(name, '0')}" if kind == "fixed" else kind, game)
     for _, _, outcome, _ in play_batch(game, player, 5):
         assert not outcome.broke.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("beauty_contest", {"preset": "econ_arena_H"}),  # limits on both sides of 2**32
+        ("sealed_bid_auction", {"bid_range": "unbounded"}),
+    ],
+)
+def test_random_moves_of_a_batch_are_those_of_its_tables(name, parameters):
+    game, player = rulebook(name, **parameters), make_player("random")
+    state = game.begin(game.chance(Noise(np.arange(20, dtype=np.uint64))), (20,))
+    seed = np.arange(20, dtype=np.uint64)
+    view = View.of(game, state, 0)
+    moves = player.act(view, player.start(game, 0, seed))[0].action
+    for i in range(20):
+        alone = View.of(game, state.table(i), 0)
+        assert player.act(alone, player.start(game, 0, i))[0].action == moves[i]
 
 
 DRAWN = {"el_farol_bar", "sealed_bid_auction"}

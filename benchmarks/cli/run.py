@@ -6,7 +6,7 @@ import json
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -148,13 +148,15 @@ def resume(
     from llm_games.benchmarks.runs.run import planned, prolong
     from llm_games.benchmarks.runs.store import Records, Store
 
-    if episodes is not None:
-        prolong(db, episodes)
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
         plan = plan.with_patience(max_wait).with_own({})
-        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
+    if episodes is not None:
+        prolong(db, episodes)
+        plan = plan.longer(episodes)
+    with Records.open_readonly(db) as records:
+        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     if owed:
         _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:
@@ -294,7 +296,14 @@ def _finish(
     with Records.open_readonly(path) as records:
         usage, spent, page, code = records.usage(), Spending(records), None, 0
         try:
-            games = summary(records, baselines and (as_json or not quiet))
+            shown = (
+                nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
+            )
+            with shown:
+                games = summary(records, baselines and (as_json or not quiet))
+        except KeyboardInterrupt:
+            say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
+            raise Exit(130) from None
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
             games, code = [], 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,9 +77,7 @@ class Grid:
                 found[name] = value.text
             if name in self._usual:
                 interval = value.interval if isinstance(value, Cell) else None
-                ends = interval._asdict() if interval else {}
-                if ends.get("method") == "none":
-                    ends |= {"low": None, "high": None}
+                ends = interval.plain() if interval else {}
                 found |= {f"{name} {part}": ends.get(part) for part in PARTS}
         return found
 
@@ -121,6 +120,7 @@ class Grid:
         found: dict[str, Counter[str]] = {}
         for name, interval, beside in self._intervals:
             weight = 1 if beside else len(self._intervals)
+            weight *= interval.method != "none"  # what is no interval is said beside it
             found.setdefault(name, Counter())[_rests_on(interval)] += weight
         return {name: kinds.most_common(1)[0][0] for name, kinds in found.items()}
 
@@ -225,12 +225,19 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
     digits = _digits(form)
     if isinstance(value, Cell):
         sides = (value.mean,) if value.std is None else (value.mean, value.std)
-        text = " ± ".join(format(np.round(side, digits or 0), form) for side in sides)
+        text = " ± ".join(_number(np.round(side, digits or 0), form, missing) for side in sides)
         return text + "*" * isinstance(value.mean, Starred)
     if isinstance(value, float):
-        number = value if digits is None else round(value, digits) or 0.0  # no minus before a zero
-        return format(float(number), form) + "*" * isinstance(value, Starred)
+        text = _number(value if digits is None else round(value, digits), form, missing)
+        return text + "*" * isinstance(value, Starred)
     return format(value, "," if form == "," else "")
+
+
+def _number(value: float, form: str, missing: str) -> str:
+    """Write a rounded number, without a minus before a zero."""
+    if math.isnan(value):
+        return missing
+    return "∞" if value == math.inf else format(float(value) or 0.0, form)
 
 
 def _two(cell: str) -> str:
@@ -239,7 +246,9 @@ def _two(cell: str) -> str:
 
 
 def _digits(form: str) -> int | None:
-    return int(form[:-1].partition(".")[2]) if form.endswith("f") else None
+    """Return how many decimals a value is rounded to, None without any; per cent have two more."""
+    more = {"f": 0, "%": 2}.get(form[-1:])
+    return None if more is None else int(form[:-1].partition(".")[2]) + more
 
 
 def _ends(interval: Interval, form: str) -> str:

@@ -12,7 +12,7 @@ ERRORS = "llm_games.plain"
 """How a stream of text treats what it cannot encode, see `codecs.register_error`."""
 
 _SIGNS = dict(zip("–—−‐‑×‘’“”•·⁄━─", "-----x''\"\"**/--", strict=True))
-_SIGNS |= {"±": "+-", "≤": "<=", "≥": ">=", "≠": "!=", "→": "->", "€": "EUR", "ß": "ss"}
+_SIGNS |= {"±": "+-", "≤": "<=", "≥": ">=", "≠": "!=", "∞": "inf", "→": "->", "€": "EUR", "ß": "ss"}
 _ALIKE = re.compile("[\udc80-\udcff]+|[^\udc80-\udcff]+")  # bytes of a file's name, or text
 
 

@@ -109,7 +109,7 @@ class Skill(NamedTuple):
             "best-reply gap": self.gap_cell,
             "response gap": mean_of(self.response),
             "distance": mean_of(self.distance, SHARE),
-            "efficiency": mean_of(self.efficiency, _within(self.efficiency)),
+            "efficiency": mean_of(self.efficiency, SHARE),
         }
 
     def plain(self) -> dict[str, Any]:
@@ -119,10 +119,6 @@ class Skill(NamedTuple):
         known = self.anarchy is not None and np.isfinite(self.anarchy)
         more = {"exploitability": self.exploitability, "anarchy": self.anarchy if known else None}
         return about | means | more
-
-
-def _within(values: Sequence[float]) -> tuple[float, float] | None:
-    return SHARE if not values or (min(values) >= 0 and max(values) <= 1) else None
 
 
 def skills(game: Game) -> list[Skill]:

@@ -23,7 +23,7 @@ class GameSummary:
     `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty where
     none is defined, `measured` their values of the paper's `measure`, which lie within `ends`.
     `payoffs` are of each seat as configured, wherever it sat, summed over an episode, mean over the
-    finished ones; `payoff_of` has each finished episode's mean over a player's seats, and
+    finished ones; `payoffs_of` has each finished episode's mean over a player's seats, and
     `payoff_of_a_seat` over all. `bad_replies` counts completions that were not legal moves, by
     outcome, `bad_thoughts` the same of what players think of beside their moves (such as a belief
     that does not agree with the facts), `filled_in` decisions for which the declared treatment was
@@ -37,7 +37,7 @@ class GameSummary:
     scores: list[float]
     payoffs: list[float]
     payoff_of_a_seat: list[float]
-    payoff_of: dict[str, list[float]]
+    payoffs_of: dict[str, list[float]]
     decisions: int
     bad_replies: dict[str, int]
     bad_thoughts: dict[str, int]
@@ -60,8 +60,13 @@ class GameSummary:
     @property
     def paid(self) -> dict[str, Cell]:
         """Return the same of the payoffs of each player's seats."""
-        found = {name: estimated(payoffs) for name, payoffs in self.payoff_of.items()}
+        found = {name: estimated(payoffs) for name, payoffs in self.payoffs_of.items()}
         return {name: payoff for name, payoff in found.items() if payoff}
+
+    @property
+    def payoff_of(self) -> dict[str, float]:
+        """Return the means of the payoffs of each player's seats."""
+        return {name: payoff.mean for name, payoff in self.paid.items()}
 
     @property
     def payoff(self) -> Cell | None:
@@ -84,7 +89,8 @@ class GameSummary:
         means = {"score": self.cell, "payoff": self.payoff}
         return self.__dict__ | {
             **{name: mean and mean.plain() for name, mean in means.items()},
-            **{"measure": measure, "payoff_of": paid, "marked": self.marked},
+            **{"measure": measure, "paid": paid, "marked": self.marked},
+            "payoff_of": self.payoff_of,
             "references": [reference.plain() for reference in self.references],
         }
 
@@ -124,7 +130,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
         scores=scores,
         payoffs=paid.mean(axis=0).tolist() if payoffs else [],
         payoff_of_a_seat=paid.mean(axis=1).tolist(),
-        payoff_of={name: paid[:, seats].mean(axis=1).tolist() for name, seats in taken.items()},
+        payoffs_of={name: paid[:, seats].mean(axis=1).tolist() for name, seats in taken.items()},
         decisions=did.decisions,
         bad_replies=_bad(did.moves),
         bad_thoughts=_bad(sum(did.others.values(), Counter())),
