@@ -155,6 +155,15 @@ def test_a_game_that_cannot_be_solved_costs_only_its_own_measures(tmp_path, monk
     assert {row.why for row in both.references["diners_dilemma"]} == {"KeyError: 'bids'"}
 
 
+def test_what_is_not_defined_is_no_number(tmp_path):
+    given = {"players": 2, "rounds": 1, "valuations": [[5, 60]]}  # whose law is unknown
+    game = {"game": "sealed_bid_auction", "params": given, "seats": ["random"] * 2}
+    bids = lg.run({"title": "Given", "episodes": 2, "games": [game]}, db=tmp_path / "run.db")
+    (row,) = bids.skill["sealed_bid_auction"]
+    assert row.exploitability is None
+    json.dumps(row.plain(), allow_nan=False)
+
+
 def test_auctions_that_rules_would_never_end_are_left(tmp_path, monkeypatch):
     monkeypatch.setattr("llm_games.baselines.skill.LONGEST", 30)
     slow = {"items": [["A", 100, 300]], "increment_pct": 0, "players": 3}

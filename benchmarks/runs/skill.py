@@ -177,12 +177,10 @@ def measured(
                 gap=gap,
                 best=replies[gap.best] if gap and gap.best is not None else "",
                 response=mean.over(responses) if responses else [],
-                exploitability=None if exploited is None else float(exploited[own].mean()),
+                exploitability=None if exploited is None else _mean(exploited[own].tolist()),
                 distance=_known([part.distance for part in parts]),
                 efficiency=_known([part.efficiency for part in parts]),
-                anarchy=float(np.mean(prices))
-                if (prices := _known([p.anarchy for p in parts]))
-                else None,
+                anarchy=_mean([part.anarchy for part in parts]),
             )
         )
     return found
@@ -248,6 +246,10 @@ def _known(values: Sequence[float]) -> list[float]:
 def _of(name: str, seen: Seen, most: int) -> list[int]:
     """Return the first seats of a player in an episode, at most so many."""
     return [seat for seat, who in enumerate(seen.names) if who == name][:most]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(known)) if (known := _known(values)) else None
 
 
 class _Means(NamedTuple):
