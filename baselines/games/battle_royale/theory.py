@@ -207,7 +207,8 @@ def rational(game: BattleRoyale) -> Claim:
     if gap > TOLERANCE:
         return Claim("best known", f"plays {known} so that in no set of living players does "
                      f"anybody gain more than {gap:.2g}; an equilibrium was not found")  # fmt: skip
-    return Claim("equilibrium", f"plays a subgame-perfect equilibrium {known}; there are others")
+    said = f"plays a subgame-perfect equilibrium {known}; there may be others"
+    return Claim("equilibrium", said)
 
 
 def replies(game: BattleRoyale) -> list[str]:

@@ -208,7 +208,7 @@ def undominated(contest: Contest) -> int:
     """Return the number of the equilibrium that iterated dominance leaves.
 
     The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
-    range below 0); for ``ratio == 1``, where nothing is dominated, the midpoint.
+    range below 0), where 0, if legal, is left too; for ``ratio == 1``, where nothing is dominated, the midpoint.
     """
     low, high = contest.low, contest.high
     if contest.ratio == 1:
@@ -303,6 +303,8 @@ def rational(game: Any) -> Claim:
         return Claim("heuristic", f"{named}, though all naming it is no equilibrium of these rules")
     if contest.ratio == 1:
         return Claim("equilibrium", f"{named}, the middle; any other number of all is one too")
+    if contest.ratio > 1 and contest.low <= 0 <= contest.high:  # 0 is not dominated
+        return Claim("equilibrium", f"{named}, an end of the range; there may be others, as at 0")
     return Claim("equilibrium", f"{named}, as iterated dominance leaves it; there may be others")
 
 

@@ -118,7 +118,7 @@ def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     often = mixed_equilibrium(Bar.of(game))
     said = f"goes with probability {often:.4f}, the symmetric equilibrium of a round"
-    return Claim("equilibrium", f"{said}; there are others")
+    return Claim("equilibrium", said + "; there are others" * (0 < often < 1))
 
 
 def replies(game: Any) -> list[str]:
