@@ -208,7 +208,8 @@ def undominated(contest: Contest) -> int:
     """Return the number of the equilibrium that iterated dominance leaves.
 
     The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
-    range below 0), where 0, if legal, is left too; for ``ratio == 1``, where nothing is dominated, the midpoint.
+    range below 0), where 0, if legal, is left too; for ``ratio == 1``, where nothing is dominated,
+    the midpoint.
     """
     low, high = contest.low, contest.high
     if contest.ratio == 1:
