@@ -312,8 +312,10 @@ def _survival(axes: Axes, one: Setting) -> str:
     at = np.arange(len(names))
     axes.bar(at, one.found.survival, color=BLUE, width=0.55, label="this run")
     canvas.upright(axes, at, one.survival)
-    sentence = f"Share of the {one.found.games} games that each resident survived"
-    sentence += f", with its 95 % interval{canvas.resting(one.survival)}" * (one.found.games > 1)
+    many = one.found.games
+    games = f"Share of the {many} games that" if many > 1 else "Whether"
+    sentence = f"{games} each resident survived" + " the game" * (many == 1)
+    sentence += f", with its 95 % interval{canvas.resting(one.survival)}" * (many > 1)
     if paper:
         rates = list(paper.survival.values())
         axes.plot(at, rates, "D", color=ORANGE, mew=1.8, ms=8, label="GPT-4, published")

@@ -335,7 +335,11 @@ def _money(axes: Axes, sold: Sold, label: str) -> str:
     canvas.over_rounds(axes, "items sold")
     axes.set(ylim=(0, None), ylabel="money left, mean")
     many = len(auctions)
-    over = f"mean over {many} auctions; {canvas.banded(many, 'auction')}" if many > 1 else "of one"
+    over = (
+        f"mean over {many} auctions; {canvas.banded(many, 'auction')}"
+        if many > 1
+        else "in one auction"
+    )
     return f"Money left after each item in the order of sale, {over}."
 
 

@@ -311,8 +311,10 @@ def _action(game: Game) -> str:
 def _paths(axes: Axes, game: Game) -> str:
     _curves(axes, game, [(name, results(game).track(name)) for name in game.players])
     many = len(game.done)
-    banded = f"; {canvas.banded(many, 'session')}" if many > 1 else ""
-    return f"Mean normalised action in each run, over {many} sessions, by player{banded}."
+    if many == 1:
+        return "Normalised action in each run of the session, by player."
+    banded = canvas.banded(many, "session")
+    return f"Mean normalised action in each run, over {many} sessions, by player; {banded}."
 
 
 def _actions(axes: Axes, game: Game) -> str:
