@@ -181,16 +181,16 @@ def constants(low: int, high: int, unit: int = 1, most: int = 101) -> list[str]:
     return [f"fixed:{move // unit}.{move % unit:0{decimals}}" for move in moves]
 
 
-def draws(moves: Array, others: int) -> tuple[Array, Array]:
+def draws(moves: Array, others: int, times: int = 1) -> tuple[Array, Array]:
     """Return profiles of others who move independently as often as in `moves`, and their chances.
 
-    ``(others, profiles)`` and ``(profiles,)``; all of them, or some thousands drawn from a fixed
-    seed where there are too many.
+    ``(others, profiles)`` and ``(profiles,)``; all of them, or up to some thousands drawn from a
+    fixed seed where there are too many: fewer if each is gone through more `times`.
     """
     kinds, counts = np.unique(moves, return_counts=True)
     share, cells = counts / counts.sum(), MOST_CELLS // (others * len(kinds))
     if comb(others + len(kinds) - 1, others) > min(MOST_PROFILES, cells):
-        many = max(min(SAMPLED, MOST_CELLS // others), 1)
+        many = max(min(SAMPLED, MOST_CELLS // (others * times)), 1)
         drawn = np.random.default_rng(0).choice(kinds, (others, many), p=share)
         return drawn, np.full(many, 1 / many)
     picks = np.array(list(combinations_with_replacement(range(len(kinds)), others)), np.int64)

@@ -25,6 +25,7 @@ from llm_games.rulebook import PerPlayer, PerTable, Rulebook
 from llm_games.view import Sight, View
 
 LEVEL = 0.95
+FEW = 3  # up to so many episodes an interval rests on their shape
 TOGETHER = 4096  # tables that are played at once
 ENDLESS = 10_000  # steps after which a game that rule players never end is left
 Field = Callable[[Any], PerPlayer]
@@ -90,7 +91,9 @@ def best_reply_gap(gains: Array) -> BestReplyGap:
             crossed[half] = gains[half, elsewhere.argmax()]
     low = max(0.0, float(crossed.mean() - wide * crossed.std(ddof=1)))
     high = max(low, float((means + wide * gains.std(axis=0, ddof=1)).max()))
-    note = "" if np.ptp(gains[:, best]) > 0 else f"no spread in {n} runs"
+    note = "rests on near-normal runs" if n <= FEW else ""
+    if np.ptp(gains[:, best]) <= 1e-9 * np.abs(gains[:, best]).max():
+        note = f"no spread in {n} runs"
     return found._replace(crossed=float(crossed.mean()), low=low, high=high, note=note)
 
 
@@ -186,8 +189,8 @@ def counterfactual(
     """Play recorded episodes again with a rule player in one seat, all others as recorded.
 
     Chance is the same, and so is that of the seat: a rule player replays itself exactly. Others'
-    moves that the deviation has made illegal are moved to the nearest legal one, and whoever was
-    out in the record but is not now does what the rules declare for a missing move.
+    moves that the deviation has made illegal are moved to the nearest legal one; whoever was out in
+    the record but is not now makes the lowest legal move.
     In a game of turns the room's ``theory.field(game, states, moves)`` gives, from the recorded
     states and moves, a `Field` of what others do once the seat has done something else.
 

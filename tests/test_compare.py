@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
-from llm_games.benchmarks.runs.config import parse
+from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.needed import needed, needed_grids
 from llm_games.benchmarks.runs.plan import Overrides, plan_of, players, resolve
@@ -104,7 +104,7 @@ def test_two_runs(tmp_path):
     assert goods.scores.p is goods.scores.holm is None
     assert goods.scores.flip == goods.payoffs.flip == 2 / 16
     assert battle.payoffs.a <= 1 / 3
-    assert found.families["scores"].overall.b == (100 + battle.scores.b) / 2
+    assert found.families["scores"].overall.b == pytest.approx((100 + battle.scores.b) / 2)
     assert found.families["payoffs"].overall is None
     assert all(game.scores.mean == 0 for game in compare(a, a).games)
 
@@ -140,9 +140,27 @@ def test_an_overall_of_games_that_share_chance_rests_on_means_by_episode(tmp_pat
     found = compare(*runs)
     x, y, other = (np.array(list(game.changes["scores"].values())) for game in found.games)
     whole = found.families["scores"].overall
+    sizes = [np.sqrt((column**2).mean()) for column in (x, y)]
+    columns = [x / sizes[0] + y / sizes[1], other]
+    assert found.families["scores"].stratified == stratified(columns)  # whatever their units are
     assert whole.mean == pytest.approx(np.mean([x.mean(), y.mean(), other.mean()]))
     assert whole.p == welch_satterthwaite([(x + y) * (2 / 3), other * (2 / 3)]).p
     assert any("games share chance" in note for note in found.families["scores"].notes)
+
+
+def test_an_overall_of_unequal_games_that_share_chance_adds_up(tmp_path):
+    name, params = PUBLIC_GOODS
+    each = {"game": name, "params": params, "chance": "one", "series": True}
+    games = [each | {"label": str(many), "episodes": many} for many in (5, 3)]
+    runs = [
+        llm_games.run({"games": games, "seats": [seat]}, tmp_path / f"{seat}.db").path
+        for seat in ("random", "rational")
+    ]
+    found = compare(*runs)
+    whole = found.families["scores"].overall
+    assert whole.pairs == 3
+    assert whole.b - whole.a == pytest.approx(whole.mean)
+    assert all("series" in game.notes[0] for game in found.games)
 
 
 def test_no_overall_of_single_episodes(tmp_path):
@@ -210,6 +228,13 @@ def test_what_does_not_pair_is_said(tmp_path):
     assert (goods.scores.pairs, goods.alone) == (2, ["episode 2 only in A"])
     assert (battle.scores, battle.payoffs) == (None, None)
     assert battle.alone == ["episodes 0, 1, 2 only in A"]
+    for game in (PUBLIC_GOODS, BEAUTY):  # of one label and one chance
+        raw = {"game": game[0], "params": game[1], "label": "x"}
+        llm_games.run({"games": [raw]}, tmp_path / f"{game[0]}.db")
+    with pytest.raises(
+        NothingShared, match="x: episode 0 of public_goods in A, episode 0 of beauty_contest in B"
+    ):
+        compare(tmp_path / "public_goods.db", tmp_path / "beauty_contest.db")
     [other_rules] = compare(b, d).games
     assert other_rules.notes == [
         "played with different parameters",
@@ -303,6 +328,18 @@ def test_planned_looks(tmp_path):
     assert "e-value" in found.grid().columns
 
 
+def test_a_run_that_cannot_go_on_is_not_prolonged(tmp_path):
+    game = {"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}
+    own = {"player": lambda text: {"tokens_contributed": 1}, "name": "mine"}
+    path = llm_games.run({"games": [game | {"seats": [own]}]}, tmp_path / "own.db").path
+    with pytest.raises(ConfigError, match="Hand them over"):
+        llm_games.resume(path, episodes=2)
+    with Records.open_readonly(path) as records:
+        assert [row.status for row in records.episodes()] == ["done"]
+    done = llm_games.resume(path, own={"mine": own["player"]}, episodes=2)
+    assert len(done.scores["public_goods"]) == 2
+
+
 def test_editions_and_errors(tmp_path):
     auction = ("sealed_bid_auction", {"rounds": 3})
     a = played(tmp_path / "a.db", [auction], seats=["random"], scoring="v4")
@@ -347,11 +384,15 @@ def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
         needed_episodes(10, bar.sd, level=0.05 / 8),
     )
     assert (whole.label, whole.games, whole.episodes) == ("Overall", 8, 5)
-    for row in rows:
-        assert power(row.episodes, row.found, row.sd, games=row.games) == pytest.approx(0.8)
+    for row in rows:  # where games spread differently, an Overall has fewer degrees of freedom
+        sds = [game.sd for game in games] if row is whole else [row.sd]
+        assert power(5, row.found, sds, games=row.games) == pytest.approx(0.8)
         for points, (one, corrected) in row.pairs.items():
             assert 2 <= one <= corrected
-            assert detectable(one, row.sd, games=row.games) <= points
+            assert detectable(one, sds, games=row.games) <= points
+    [looked, *_] = needed(plan_of({"games": [{"game": "el_farol_bar"}], "looks": [5, 10]}))
+    assert looked.level == look_level((5, 10))
+    assert looked.pairs[10][0] == needed_episodes(10, bar.sd, level=looked.level)
     code, out, _ = llm_games("run", "gamma-bench", "--dry-run", "--json", "--game", "pirate_game")
     [told] = json.loads(out)["needed"]
     assert (code, told["label"], told["pairs"]["20"]) == (0, "pirate_game", [9, 9])

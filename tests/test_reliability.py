@@ -15,7 +15,7 @@ from llm_games.benchmarks.runs.paper import numbers
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.reliability import reliability, splits, tasks
+from llm_games.benchmarks.runs.reliability import pass_grid, reliability, splits, tasks
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.success import Success
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
@@ -96,6 +96,12 @@ def test_payoffs_are_of_each_player(tmp_path):
         for _ in range(2)
         for name, passed in (("fixed:cheap", 0), ("fixed:costly", 2))
     ]
+    assert "MOVER" in str(list(pass_grid(found, 1).dicts()))
+    once = pass_grid([*found, found[0]._replace(who="guest")])  # keeps nobody else from theirs
+    assert {row["player"] for row in once.dicts()} == {"fixed:cheap", "fixed:costly"}
+    assert "guest: pass^k needs 2 tasks or more" in once.note
+    shared = [task._replace(chance=1) for task in found]  # of two labels
+    assert "mean of ends" in str(list(pass_grid(shared, 1).dicts()))
 
 
 def test_variance_is_split_where_the_design_is_crossed(tmp_path):
@@ -127,6 +133,14 @@ def test_repeats_of_the_same_chance_tell_sampling_apart(tmp_path):
         [payoff] = splits(games(records), "corrected")
     assert [part.name for part in payoff.parts] == ["seat", "chance", "rest", "sampling"]
     assert payoff.parts[-1].levels == 2
+    seats = [{"player": "tiny", "prompts": prompts, "name": "it"} for prompts in ("v1", "v2")]
+    other = [game | {"label": seat["prompts"], "seats": [seat]} for seat in seats]
+    path = play(tmp_path / "two.db", games=other, episodes=5)
+    with Records.open_readonly(path) as records:
+        found = splits(games(records), "corrected")
+    assert {part.name for split in found for part in split.parts} == {
+        *("seat", "chance", "rest and sampling"),
+    }
 
 
 def ask(*arguments):
@@ -167,6 +181,7 @@ def test_bad_input(run, arguments, why):
 def test_a_run_that_says_nothing_of_reliability(tmp_path):
     path = play(tmp_path / "one.db", games=THREE[:1], episodes=1)
     assert "give --success" in str(ask(path).exception)
+    assert "no edition" in str(ask(path, "--scoring", "v0").exception)
     shown = ask(path, "--success", "score > 1")
     assert shown.exit_code == 0
     assert "There is no pass^k" in shown.stdout

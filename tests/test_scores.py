@@ -374,6 +374,8 @@ def test_means_have_the_interval_of_their_kind():
     assert stats.estimated([3.0]) == (3.0, None, 1, None)
     within, beyond = stats.estimated([50, 60], (0, 100)), stats.estimated([50, 160], (0, 100))
     assert (within.interval.method, beyond.interval.method) == ("logit-t", "Student t")
+    rounded = stats.estimated([90, 95, 100.00000000000001], (0, 100)).interval
+    assert rounded.high <= 100  # no value beyond, but a float
     assert stats.estimated([1.0, 2.0], least=3).interval is None
     assert stats.mean_of([1.0, 2.0]).std is None
 

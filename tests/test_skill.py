@@ -47,6 +47,8 @@ def test_gap_of_one_episode_has_no_interval():
 
 def test_gap_without_spread_says_so():
     assert skill.best_reply_gap([[1.0], [1.0]]).note == "no spread in 2 runs"
+    assert skill.best_reply_gap([[1.0], [2.0]]).note == "rests on near-normal runs"
+    assert skill.best_reply_gap(np.arange(4.0)[:, None]).note == ""
 
 
 @pytest.mark.parametrize("gains", [[], [[]], [1.0, 2.0], [[float("nan")]]])

@@ -132,6 +132,36 @@ def test_measures_are_in_the_report(tmp_path):
 # -- references ------------------------------------------------------------------------------------
 
 
+def test_a_game_that_cannot_be_solved_costs_only_its_own_measures(tmp_path, monkeypatch):
+    large = {"game": "battle_royale", "params": {"players": 13, "interval": 4}, "seats": ["random"]}
+    table = {"game": "diners_dilemma", "seats": ["rational"], "params": {"rounds": 2}}
+    entries = {"title": "Two", "episodes": 2, "games": [large, table]}
+    both = lg.run(entries, db=tmp_path / "run.db")
+    (row,) = both.skill["battle_royale"]
+    assert "exact solution takes 2..12" in row.why
+    assert row.plain()["regret"] is None
+    assert both.skill["diners_dilemma"][0].regret == [0, 0]
+    rows = {row.player: row for row in both.references["battle_royale"]}
+    assert (rows["rational"].n, rows["random"].n) == (0, references.EPISODES)
+    assert rows["random"].regret == []
+    assert row.why in build([both.path], tmp_path / "page").read_text()
+
+    def broken(game, record):
+        raise KeyError("bids")
+
+    monkeypatch.setattr("llm_games.baselines.games.diners_dilemma.theory.deviation", broken)
+    assert both.skill["diners_dilemma"][0].why == "KeyError: 'bids'"
+    monkeypatch.setattr(references, "remember", lambda name, compute: compute())
+    assert {row.why for row in both.references["diners_dilemma"]} == {"KeyError: 'bids'"}
+
+
+def test_of_very_many_seats_only_some_are_measured(tmp_path):
+    game = {"game": "diners_dilemma", "params": {"players": 600, "rounds": 1}, "seats": ["random"]}
+    many = lg.run({"title": "Many", "episodes": 2, "games": [game]}, db=tmp_path / "run.db")
+    (row,) = many.skill["diners_dilemma"]
+    assert (len(row.gain), row.exploitability) == (2, None)
+
+
 def test_references_take_the_models_seats(tmp_path):
     """Rule players stay; where there are none but these, a reference takes all seats."""
     mixed = run(tmp_path, "diners_dilemma", ["tiny"] + ["cooperative"] * 9)

@@ -79,6 +79,10 @@ def test_money_without_spread():
     assert intervals.money([7, 7, 7], 0, 10).method == "Gaffke"
 
 
+def test_large_money_that_differs_by_a_little_has_spread():
+    assert intervals.money([4e9, 4e9 + 1, 4e9 + 3]).method == "Student t"
+
+
 def test_much_skewed_money_has_a_bootstrap():
     values = np.random.default_rng(1).lognormal(sigma=1.5, size=30)
     found, plain = intervals.money(values), intervals.student_t(values, 0.95)
@@ -171,6 +175,9 @@ def test_a_score_stays_in_bounds_around_the_mean_in_any_order(values, random):
         (lambda: comparing.look_level((5, 10), 5), "alpha"),
         (lambda: comparing.power(1, 5, 5), "n >= 2"),
         (lambda: comparing.power(5, 5, 0), "sd > 0"),
+        (lambda: comparing.power(5, 5, [5, 5]), "for each game"),
+        (lambda: comparing.power(5, math.nan, 5), "a number, got nan"),
+        (lambda: comparing.needed_episodes(5, math.inf), "sd > 0.*got inf"),
         (lambda: comparing.power(5, 5, 1, rho=1), "rho < 1"),
         (lambda: comparing.needed_episodes(0, 5), "more than 100000 episodes"),
         (lambda: comparing.needed_episodes(5, 5, wanted=1), "wanted"),
@@ -294,6 +301,17 @@ def test_power_is_that_of_the_noncentral_t(n, effect):
     assert comparing.power(n, effect, 1, rho=0.5) == pytest.approx(expected, abs=1e-4)
 
 
+def test_power_of_an_overall_of_games_that_spread_differently():
+    rng, sds = np.random.default_rng(1), (2.6, 12.9, 4.7, 6.2, 4.6, 4.8, 13.0, 12.5)
+    for n in (2, 3, 10):
+        by = comparing.detectable(n, sds, games=8)
+        runs = [by + sd * math.sqrt(2) * rng.standard_normal((n, 3000)) for sd in sds]
+        mean, error, df = intervals.welch(runs)
+        found = (comparing.two_sided(mean, error, df) <= 0.05).mean()
+        assert found == pytest.approx(0.8, abs=0.03)
+    assert 2**16 < comparing.needed_episodes(0.013, 1) < comparing.MOST
+
+
 # -- ratings ---------------------------------------------------------------------------------------
 
 
@@ -400,6 +418,14 @@ def test_pass_k_is_of_each_task():
     assert 0.1 < found.interval.low < 0.5 < found.interval.high < 0.6
     assert (found.interval.n, found.k, found.tasks) == (10, 3, 2)
     assert reliability.pass_k([5, 6], [5, 6], 2).interval.high == 1
+
+
+def test_pass_k_of_tasks_that_share_chance_is_as_unsure_as_of_one():
+    alone = intervals.share(3, 5, guaranteed=True)
+    together = reliability.pass_k([3] * 4, [5] * 4, 1, independent=False)
+    assert together.interval[:2] == pytest.approx(alone[:2])
+    assert together.interval.method == "Clopper-Pearson^k, mean of ends"
+    assert reliability.pass_k([3] * 4, [5] * 4, 1).interval.low > alone.low
 
 
 def test_parts_of_a_variance_are_those_of_an_analysis_of_variance():

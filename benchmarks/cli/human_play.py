@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, on_server, players_for
 from llm_games.benchmarks.runs.config import ConfigError, GameSettings, checked
 from llm_games.benchmarks.runs.plan import check, params_of
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 from llm_games.view import View
@@ -131,7 +132,9 @@ def moves(episode: Episode, seat: int) -> list[Move]:
                 advice = []
             if has_deviation(game.name):
                 record = {name: np.asarray(value) for name, value in step.outcome.record.items()}
-                regret = float(deviation(game, record).regret[seat])
+                with suppress(BadParameter):  # too large to be solved
+                    lost = float(deviation(game, record).regret[seat])
+                    regret = None if np.isnan(lost) else lost
             made = _written(view, step.decisions[seat])
             found.append(Move(step.number, made, "".join(advice), regret))
         table.step(moves_of(step.decisions))

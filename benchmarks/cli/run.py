@@ -148,13 +148,15 @@ def resume(
     from llm_games.benchmarks.runs.run import planned, prolong
     from llm_games.benchmarks.runs.store import Records, Store
 
-    if episodes is not None:
-        prolong(db, episodes)
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**_costs(context)))
         plan = plan.with_patience(max_wait).with_own({})
-        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     _check_report(db, report_to, open_it)
+    if episodes is not None:
+        prolong(db, episodes)
+        plan = plan.longer(episodes)
+    with Records.open_readonly(db) as records:
+        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     if owed:
         _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:

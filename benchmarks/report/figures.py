@@ -130,7 +130,7 @@ def _regret(axes: Axes, game: Game) -> str:
     paths(axes, sums, "sum over players")
     line(axes, 0, "no regret")
     axes.set_ylabel("regret")
-    highest = max(map(max, sums)) or 1
+    highest = np.nanmax([0.0, *map(max, sums)]) or 1  # NaN: not defined
     axes.set_ylim(-0.04 * highest, 1.08 * highest)
     axes.set_xlabel("move" if game.rules.turns else "round")
     return (

@@ -33,8 +33,11 @@ def skill_grid(run: Run) -> Grid:
         "price of anarchy": ".2f",
     }
     rows: list[list[Value]] = []
+    failed = dict[str, None]()  # why nothing was measured, each once
     for game in run.games:
         for found in skills(game):
+            if found.why:
+                failed[f"“{game.label}” could not be measured: {found.why}"] = None
             mean = found.means()
             rows.append(
                 [
@@ -50,6 +53,6 @@ def skill_grid(run: Run) -> Grid:
         heads,
         rows,
         name="skill",
-        note=NOTE * bool(rows),
+        note="\n".join([NOTE] * bool(rows) + list(failed)),
         strong=["solver's reply", "best-reply gap"],
     )

@@ -131,10 +131,12 @@ def resume(
         takes = "cache, budget_... and max_wait"
         raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
     path = Path(db)
-    if episodes is not None:
-        prolong(path, episodes)
     with Records.open_readonly(path) as records:
         plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
+    if episodes is not None:  # of a run that can go on
+        prolong(path, episodes)
+        plan = plan.longer(episodes)
+    with Records.open_readonly(path) as records:
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     return _played(lambda: Store.open(path), path, plan, use_cache, True) if owed else Results(path)
 

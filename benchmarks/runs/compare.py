@@ -28,11 +28,11 @@ from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.benchmarks.stats import comparing
+from llm_games.benchmarks.stats.intervals import ROUNDED
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array
 
 FLIPPED = 6  # fewest pairs whose sign flips can find anything at 5 %
-ROUNDED = 1e-12  # of the values: what differs by less is equal, but for rounding
 LEVEL = 0.05  # of all tests of a family together
 SIDES = "AB"
 
@@ -49,8 +49,7 @@ def difference(
     Raises:
         BadParameter: not equally many on both sides, none, or one that is no number.
     """
-    change = comparing.changes(a, b)
-    change[np.abs(change) <= ROUNDED * np.maximum(np.abs(a), np.abs(b))] = 0
+    change = _change(a, b)
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
     if n > 1:
         test = comparing.paired_t(change, 1 - level)
@@ -69,6 +68,13 @@ def difference(
         e=comparing.e_value(change),
         note=note,
     )
+
+
+def _change(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Array:
+    """Return B minus A of paired values, 0 where they are equal but for rounding."""
+    change = comparing.changes(a, b)
+    change[np.abs(change) <= ROUNDED * np.maximum(np.abs(a), np.abs(b))] = 0
+    return change
 
 
 def compare(
@@ -107,10 +113,12 @@ def _nothing(both: Sequence[Records], found: Sequence[Comparison]) -> str:
     some = "; ".join(why[:3]) + ("; …" if len(why) > 3 else "")
     seeds = [run.config.get("seed") for run in both]
     said = f" (A has seed {seeds[0]}, B {seeds[1]})" if seeds[0] != seeds[1] else ""
+    sat = '; players of other kinds sit alike with order = "fixed" or "shuffled" in both files'
     return (
         "A and B have no finished episode of the same label, number, seed and seating in common"
         f"{said}, so that no difference would be free of chance: {some}. Play B with the labels, "
-        f"the seed and the order of A, such as: llm-games run FILE --seed {seeds[0]}"
+        f"the chance, the seed and the order of A, such as: llm-games run FILE --seed {seeds[0]}"
+        f"{sat * ('another seating' in some)}"
     )
 
 
@@ -139,12 +147,13 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
     values = {"scores": scores, "payoffs": payoffs}
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
     (a_scored, b_scored), (a_paid, b_paid) = scores[:, has["scores"]], payoffs
-    changes = {
-        name: {
-            number: float(both[1, k] - both[0, k]) for k, number in enumerate(done) if has[name][k]
-        }
-        for name, both in values.items()
-    }
+    bases: dict[str, dict[int, float]] = {}
+    changes: dict[str, dict[int, float]] = {}
+    for name, both in values.items():
+        numbers, (one, other) = np.array(done, int)[has[name]].tolist(), both[:, has[name]]
+        gained = _change(one, other).tolist() if numbers else []
+        bases[name] = dict(zip(numbers, one.tolist(), strict=True))
+        changes[name] = dict(zip(numbers, gained, strict=True))
     return Comparison(
         label=first.label,
         game=first.name,
@@ -153,6 +162,7 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
         seats=places,
         alone=_alone(sides),
         notes=notes + more,
+        bases=bases,
         changes=changes,
         chance=first.rows[0].seed,
     )
@@ -176,6 +186,8 @@ def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int],
     rules = [(game.rows[0].edition or {}).get("rules") for game in (left, right)]
     if rules[0] != rules[1]:
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
+    if any(game.planned.get("series") for game in (left, right)):
+        notes.append("episodes follow from each other (series); as if independent, p is too small")
     places = _changed(left.seats, right.seats)
     if len(left.seats) != len(right.seats):
         notes.append("played by different numbers of players")
@@ -227,6 +239,8 @@ def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
             twin = other.get(number)
             if _twin(episode, other):
                 why = "" if episode.status == "done" else f"{episode.status} in {name}"
+            elif twin and twin.game.game != episode.game.game:
+                why = f"of {episode.game.game} in {name}"
             elif twin and twin.seed == episode.seed and _moved(episode, twin):
                 why = f"with another seating in {name}"
             else:
@@ -262,18 +276,21 @@ def _family(name: str, found: Sequence[Comparison], level: float) -> Family:
     made = [one for game in found if (one := game.of(name))]
     strata = _strata([(game.chance, game.changes[name]) for game in found])
     notes, overall = [], None
-    some = [column for column in strata if len(column)]
-    pooled = comparing.stratified(some) if len(some) > 1 else None
+    scaled = _strata([(game.chance, _scaled(game.changes[name])) for game in found])
+    some = [column for column in scaled if len(column)]
+    pooled = comparing.stratified(some) if some and len(made) > 1 else None
     if name == "scores" and len(made) > 1:
         few = [game.label for game, one in zip(found, made, strict=True) if one.pairs < 2]
         if few or min(map(len, strata)) < 2:
             lacks = ", ".join(few) or "games of one chance together"
             notes.append(f"No Overall: it needs 2 pairs of each game, which is not so of: {lacks}.")
         else:
-            overall = _overall(made, strata, level)
+            bases = _strata([(game.chance, game.bases[name]) for game in found])
+            overall = _overall(bases, strata, level)
             if len(strata) < len(found):
                 notes.append(
-                    "Overall: games share chance, so that it rests on their means by episode."
+                    "Overall: games share chance, so that it rests on their means by episode, of "
+                    "those episodes that all of them have."
                 )
     tests = sum(one.p is not None for one in made)
     return Family(tests, overall, pooled, notes)
@@ -296,14 +313,23 @@ def _strata(found: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
     return strata
 
 
-def _overall(made: Sequence[Difference], strata: Sequence[Array], level: float) -> Difference:
-    """Return the mean over games of both sides, and the test of its difference."""
+def _scaled(changes: Mapping[int, float]) -> dict[int, float]:
+    """Return differences over their root mean square, which leaves no units."""
+    size = float(np.sqrt(np.mean(np.square([*changes.values()])))) if changes else 0.0
+    return {number: change / (size or 1) for number, change in changes.items()}
+
+
+def _overall(bases: Sequence[Array], strata: Sequence[Array], level: float) -> Difference:
+    """Return the mean over games of both sides, and the test of its difference.
+
+    `bases` are the values of A, as `strata` are the differences.
+    """
     method = "Welch-Satterthwaite" if len(strata) > 1 else "Student t of means over games"
     test = comparing.welch_satterthwaite(strata, 1 - level, method)
-    a, b = (float(np.mean([getattr(one, side) for one in made])) for side in "ab")
+    a = float(np.mean([column.mean() for column in bases]))
     n, equal = min(map(len, strata)), len(set(map(len, strata))) == 1
     e = comparing.e_value(np.mean(strata, axis=0)) if equal else None
-    return Difference(n, a, b, test.mean, test.interval, test.p, e=e, note=test.note)
+    return Difference(n, a, a + test.mean, test.mean, test.interval, test.p, e=e, note=test.note)
 
 
 def _unplanned(found: Sequence[Comparison], looks: Sequence[int]) -> list[str]:

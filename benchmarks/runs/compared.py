@@ -40,7 +40,7 @@ class Difference(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return self._asdict() | {"interval": self.interval and self.interval._asdict()}
+        return self._asdict() | {"interval": self.interval and self.interval.plain()}
 
     def written(self, digits: int) -> list[str]:
         """Return it as words of a table, without its note."""
@@ -63,8 +63,8 @@ class Comparison:
     `scores` is None where no pair has one on both sides, `payoffs` without pairs. The latter is the
     mean of `seats`, those places that somebody else takes in the other run, or all if none is.
     `alone` says why episodes do not pair, with their numbers, `notes` what else is to be known.
-    `changes` are the differences of pairs by family and episode, `chance` is the same for labels
-    that share theirs.
+    `bases` are A's values and `changes` the differences of pairs, by family and episode; `chance`
+    is the same for labels that share theirs.
     """
 
     label: str
@@ -74,6 +74,7 @@ class Comparison:
     seats: list[int]
     alone: list[str]
     notes: list[str]
+    bases: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
     changes: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
     chance: int = 0
 
@@ -96,7 +97,7 @@ class Family:
     `overall` is of the mean over games, of scores alone, since payoffs have units of their own; its
     p and interval are of Welch and Satterthwaite's t, or where games share chance of the means over
     games. `stratified` is the p-value of "no game differs" against "all in one direction", by sign
-    flips within games, each game scaled.
+    flips within games, each game scaled; those that share chance count as one.
     """
 
     tests: int
@@ -182,17 +183,19 @@ class Comparisons:
             f"B − A is the mean over pairs; interval ({100 - 100 * self.level:.3g} %) and p are by "
             "Student's t of the paired differences, n pairs. Holm is p corrected for all games of "
             "a family (scores; payoffs), flips is p by sign flips alone, d in standard deviations "
-            f"of the differences; * is below {self.level:.3g}."
+            f"of the differences; * where Holm (of the Overall: p) is at most {self.level:.3g}."
         ]
         for name, family in self.families.items():
             if family.stratified is not None:
                 tests = f"{family.tests} t test{'s' * (family.tests != 1)}"
                 said.append(
-                    f"{name.capitalize()}, {tests}: that no game differs, or all in "
-                    f"one direction, has p = {_short(family.stratified)} (stratified sign flips)."
+                    f'{name.capitalize()}, {tests}: "no game differs", against "all in one '
+                    f'direction", has p = {_short(family.stratified)} (stratified sign flips).'
                 )
             if (whole := family.overall) and whole.interval:
-                said.append(f"Overall: {whole.interval.method}, n = {whole.pairs}.")
+                many = sum(game.of(name) is not None for game in self.games)
+                by = f"{whole.interval.method}, n = {whole.pairs}"
+                said.append(f"Overall, mean over {many} games: {by}.")
             said += family.notes
         noted: dict[str, list[str]] = {}
         for game in self.games:

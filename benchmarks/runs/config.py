@@ -207,7 +207,7 @@ class GameSettings(Settings):
     seats: list[SeatSettings] | None = Field(default=None, min_length=1)
     episodes: Episodes | None = None
     max_steps: Count | None = None  # stops an episode that has no end; such an episode is void
-    order: Order | None = None  # who sits where in each episode, see `PlannedGame.seating`
+    order: Order | None = None  # who sits where in each episode, see `PlannedGame.seatings`
     series: bool = False  # one episode after another; players recall what they noted down before
     success: Text | None = None  # what an episode must come to, such as "score >= 80"
 
@@ -239,11 +239,13 @@ class Config(Settings):
     seed: int = Field(default=1, ge=0, lt=2**63)  # all randomness comes from it
     common_chance: bool = False  # all labels of a game meet the same chance
     seats: list[SeatSettings] = Field(default=[SeatSettings(player="tiny")], min_length=1)
-    order: Order | None = None  # of games that do not say otherwise; None: see `plan.order_of`
+    order: Order | None = None  # of games that do not say otherwise; None: mixed tables rotate
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     success: Text | None = None  # of games that do not say otherwise, see `Success`
-    looks: list[Count] = []  # numbers of episodes at which it is planned to compare, see `compare`
+    looks: list[
+        Episodes
+    ] = []  # numbers of episodes at which it is planned to compare, see `compare`
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model

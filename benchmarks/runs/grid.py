@@ -77,9 +77,7 @@ class Grid:
                 found[name] = value.text
             if name in self._usual:
                 interval = value.interval if isinstance(value, Cell) else None
-                ends = interval._asdict() if interval else {}
-                if ends.get("method") == "none":
-                    ends |= {"low": None, "high": None}
+                ends = interval.plain() if interval else {}
                 found |= {f"{name} {part}": ends.get(part) for part in PARTS}
         return found
 

@@ -30,6 +30,7 @@ from llm_games.benchmarks.runs.rows import (
 )
 from llm_games.benchmarks.runs.spending import Spending
 from llm_games.benchmarks.runs.stats import filled_in
+from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array
 
@@ -220,10 +221,16 @@ class RecordedEpisode:
         return [seat for seat, sitting in enumerate(self.seats) if sitting == name]
 
     def regret(self) -> Array:
-        """Return what seats could have gained in hindsight, float64 ``(players, steps)``."""
+        """Return what seats could have gained in hindsight, float64 ``(players, steps)``.
+
+        NaN where it is not defined, as in a game too large to be solved.
+        """
         names = self.records[0]
         steps = {name: np.stack([r[name] for r in self.records], axis=-1) for name in names}
-        return deviation(self.rules, steps).regret
+        try:
+            return deviation(self.rules, steps).regret
+        except BadParameter:
+            return np.full(self.rewards.T.shape, np.nan)
 
 
 class Episodes(Sequence[RecordedEpisode]):

@@ -22,8 +22,9 @@ from llm_games.baselines.players import rule_of
 from llm_games.baselines.skill import Played, play_rules
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.skill import reason
 from llm_games.benchmarks.runs.stats import Cell, estimated
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook, seated
 from llm_games.version import __version__
@@ -111,8 +112,8 @@ def _reference(game: Game, player: str, edition: str) -> Reference:
             found = remember(table.name(edition), lambda: table.played(game, edition))
         else:  # rules of one's own may change without a version
             found = table.played(game, edition)
-    except LLMGamesError as error:
-        return Reference(player, why=str(error))
+    except Exception as error:  # costs only this row
+        return Reference(player, why=reason(error))
     columns = ("scores", "measured", "payoffs", "own", "regret")
     values: dict[str, Any] = {name: paper.known(found[name].tolist()) for name in columns}
     return Reference(player, claim, **values)
@@ -221,6 +222,9 @@ def _regret(rules: Rulebook, played: Played) -> Array:
         return np.full(len(played.lengths), np.nan)
     lost = np.zeros(len(played.lengths))
     for step, record in enumerate(played.records):
-        regret = theory.deviation(rules, record).regret.mean(axis=0)
+        try:
+            regret = theory.deviation(rules, record).regret.mean(axis=0)
+        except BadParameter:  # too large to be solved
+            return np.full(len(lost), np.nan)
         lost += np.where(step < played.lengths, regret, 0.0)
     return lost

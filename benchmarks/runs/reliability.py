@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.grid import Grid, Value, columns
-from llm_games.benchmarks.runs.paper import numbers
+from llm_games.benchmarks.runs.paper import editions, numbers
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.success import Success
 from llm_games.benchmarks.stats import intervals
 from llm_games.benchmarks.stats.reliability import LEVELS, SAMPLING, Part, pass_k, variance_parts
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
 MOST = 5  # values of k that are shown unless one is asked for
@@ -34,13 +34,17 @@ SPLIT = (
 
 
 class Task(NamedTuple):
-    """One game of a run as a task of one player (``all``: of the table)."""
+    """One game of a run as a task of one player (``all``: of the table).
+
+    `chance` is the same for tasks that share theirs.
+    """
 
     label: str
     who: str
     success: Success
     passed: int
     runs: int
+    chance: int
 
 
 def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task]:
@@ -54,7 +58,8 @@ def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task
         if (text := success or game.planned.get("success")) and len(game.done):
             wanted = Success.of(text)
             for who, passed in wanted.passed(game, edition).items():
-                found.append(Task(game.label, who, wanted, sum(passed), len(passed)))
+                came = sum(passed), len(passed), game.rows[0].seed
+                found.append(Task(game.label, who, wanted, *came))
     return found
 
 
@@ -73,19 +78,28 @@ def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
     """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
 
     Raises:
-        BadParameter: there are fewer than two tasks, or too few runs of one.
+        BadParameter: all players have fewer than two tasks or too few runs of one, or one has and
+            `k` is given.
     """
     rows: list[list[Value]] = []
+    lacking: dict[str, BadParameter] = {}
     for who in dict.fromkeys(task.who for task in found):
         own = [task for task in found if task.who == who]
         passed, runs = [task.passed for task in own], [task.runs for task in own]
+        apart = len({task.chance for task in own}) == len(own)
         most = max(1, min(MOST, min(runs) // 2))
-        for each in range(1, most + 1) if k is None else [k]:
-            all_ = pass_k(passed, runs, each)
-            cell = Cell(all_.value, None, min(runs), all_.interval)
-            rows.append([who, each, all_.tasks, cell])
+        try:
+            for each in range(1, most + 1) if k is None else [k]:
+                all_ = pass_k(passed, runs, each, independent=apart)
+                cell = Cell(all_.value, None, min(runs), all_.interval)
+                rows.append([who, each, all_.tasks, cell])
+        except BadParameter as error:
+            lacking[who] = error
+    if lacking and (k is not None or not rows):
+        raise next(iter(lacking.values()))
     heads = columns("player", "k, tasks", "d") | {"pass^k": ".3f"}
-    return Grid(heads, rows, "All of k runs", "pass_k", PASSED)
+    note = " ".join([PASSED, *(f"{who}: {error}." for who, error in lacking.items())])
+    return Grid(heads, rows, "All of k runs", "pass_k", note)
 
 
 class Split(NamedTuple):
@@ -107,10 +121,21 @@ def splits(games: Sequence[Game], edition: str) -> list[Split]:
     designs: dict[Any, dict[str, list[Game]]] = {}
     for game in games:
         seeds = tuple(row.seed for row in game.done.rows)
-        alike = (game.name, str(game.params), tuple(game.seats), seeds)
+        alike = (game.name, str(game.params), tuple(game.seats), seeds, _set_up(game))
         if len(seeds) >= LEVELS:
             designs.setdefault(alike, {}).setdefault(str(game.change), []).append(game)
     return [split for design in designs.values() for split in _splits(design, edition)]
+
+
+def _set_up(game: Game) -> str:
+    """Return how a game was played, but for what ``vary`` changes."""
+    seats = [
+        {k: v for part in ("client", "settings") for k, v in seat[part].items()}
+        | {"player": seat["player"]}
+        for seat in game.planned.get("seats", ())
+    ]
+    same = [{k: seat[k] for k in sorted(seat.keys() - game.change.keys())} for seat in seats]
+    return str([same, *(game.planned.get(name) for name in ("order", "series", "given"))])
 
 
 def _splits(design: Mapping[str, list[Game]], edition: str) -> Iterator[Split]:
@@ -179,8 +204,10 @@ def reliability(
     Raises:
         BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
             raises.
-        UnknownName: as `tasks` does.
+        UnknownName: there is no such edition, or as `tasks` does.
     """
+    if edition not in editions():
+        raise unknown("edition", edition, editions())
     found, parts = tasks(games, success, edition), splits(games, edition)
     if k is not None and not found:
         raise BadParameter(

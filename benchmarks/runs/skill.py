@@ -19,10 +19,12 @@ from llm_games.benchmarks.runs.editions import UNNAMED
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.errors import LLMGamesError
 from llm_games.rounds import Rounds
 from llm_games.rulebook import Array, Rulebook
 
 MOST = 500  # seats of a game's episodes that are measured, but two episodes at least
+COPIES = 100  # players up to whom exploitability is worked out, seat by seat
 FEWEST = 10  # episodes from which a response to the field is worked out
 SHARE = 0.0, 1.0  # where distance and efficiency lie
 
@@ -65,22 +67,23 @@ class Skill(NamedTuple):
     that was worked out for this field, where theory can. `exploitability` is what a best reply
     gains from copies of its own mix of moves. `distance` and `efficiency` are of the whole table,
     and `anarchy`, its price: the best welfare there was over that of the worst known equilibrium,
-    infinite if that is 0.
+    infinite if that is 0. `why` says why nothing of this could be measured, if so.
     """
 
     player: str
-    per: str
-    regret: list[float]
-    interim: list[float]
-    solver: str
-    gain: list[float]
-    gap: BestReplyGap | None
-    best: str
-    response: list[float]
-    exploitability: float | None
-    distance: list[float]
-    efficiency: list[float]
-    anarchy: float | None
+    per: str = ""
+    regret: Sequence[float] = ()
+    interim: Sequence[float] = ()
+    solver: str = ""
+    gain: Sequence[float] = ()
+    gap: BestReplyGap | None = None
+    best: str = ""
+    response: Sequence[float] = ()
+    exploitability: float | None = None
+    distance: Sequence[float] = ()
+    efficiency: Sequence[float] = ()
+    anarchy: float | None = None
+    why: str = ""
 
     @property
     def gap_cell(self) -> Cell | None:
@@ -100,28 +103,31 @@ class Skill(NamedTuple):
             "best-reply gap": self.gap_cell,
             "response gap": mean_of(self.response),
             "distance": mean_of(self.distance, SHARE),
-            "efficiency": mean_of(self.efficiency, _within(self.efficiency)),
+            "efficiency": mean_of(self.efficiency, SHARE),
         }
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
         means = {name: cell and cell.plain() for name, cell in self.means().items()}
-        about = {"player": self.player, "per": self.per, "solver": self.solver, "best": self.best}
+        about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "why")}
         known = self.anarchy is not None and np.isfinite(self.anarchy)
         more = {"exploitability": self.exploitability, "anarchy": self.anarchy if known else None}
         return about | means | more
 
 
-def _within(values: Sequence[float]) -> tuple[float, float] | None:
-    return SHARE if not values or (min(values) >= 0 and max(values) <= 1) else None
-
-
 def skills(game: Game) -> list[Skill]:
-    """Return how each player of a game did, worked out once; [] if no theory of it is known."""
+    """Return how each player of a game did, worked out once; [] if no theory of it is known.
+
+    A theory that fails, as of a game too large to be solved, costs only this game its measures.
+    """
     if __name__ not in game.found:
         known = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
         seen = map(Seen.of, islice(game.done, max(2, MOST // len(game.seats))))
-        game.found[__name__] = measured(seen, game.seats) if known else []
+        try:
+            game.found[__name__] = measured(seen, game.seats) if known else []
+        except Exception as error:
+            names = dict.fromkeys(game.seats)
+            game.found[__name__] = [Skill(name, why=reason(error)) for name in names]
     found: list[Skill] = game.found[__name__]
     return found
 
@@ -141,13 +147,15 @@ def measured(
     parts = [_Part.of(episode) for episode in episodes]
     rules, players = parts[0].seen.rules, whom or list(dict.fromkeys(names))
     replies, responses = candidates(rules), response_gaps(parts) if respond else None
-    gains = _gains(parts, replies, players)
+    few = len(parts) * rules.players <= MOST
+    most = rules.players if few else max(1, MOST // (len(parts) * len(players)))
+    gains = _gains(parts, replies, players, most)
     if gains is None:
         replies, gains = [], [np.zeros((0, rules.players))] * len(parts)
     exploited = _exploitability(parts)
     found = []
     for name in players:
-        seats = [[i for i, who in enumerate(part.seen.names) if who == name] for part in parts]
+        seats = [_of(name, part.seen, most) for part in parts]
         mean = _Means(parts, seats)
         gained = np.array([g[:, s].mean(axis=1) for g, s in zip(gains, seats, strict=True)])
         gap = best_reply_gap(gained) if replies else None
@@ -172,6 +180,11 @@ def measured(
             )
         )
     return found
+
+
+def reason(error: Exception) -> str:
+    """Say why something could not be measured; what is no error of this package has its type."""
+    return str(error) if isinstance(error, LLMGamesError) else f"{type(error).__name__}: {error}"
 
 
 class _Part(NamedTuple):
@@ -226,6 +239,11 @@ def _known(values: Sequence[float]) -> list[float]:
     return [value for value in values if not np.isnan(value)]
 
 
+def _of(name: str, seen: Seen, most: int) -> list[int]:
+    """Return the first seats of a player in an episode, at most so many."""
+    return [seat for seat, who in enumerate(seen.names) if who == name][:most]
+
+
 class _Means(NamedTuple):
     """Means over a player's seats of each episode."""
 
@@ -241,9 +259,9 @@ class _Means(NamedTuple):
 
 
 def _gains(
-    parts: Sequence[_Part], replies: Sequence[str], players: Sequence[str]
+    parts: Sequence[_Part], replies: Sequence[str], players: Sequence[str], most: int
 ) -> list[Array] | None:
-    """Return what each reply would have gained in each seat of these players, in every episode.
+    """Return what each reply would have gained in the first seats of these players, each episode.
 
     ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again.
     """
@@ -258,8 +276,8 @@ def _gains(
         pairs = [
             (number, seat)
             for number in numbers
-            for seat, name in enumerate(parts[number].seen.names)
-            if name in players
+            for name in players
+            for seat in _of(name, parts[number].seen, most)
         ]
         moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
         own, paid = counterfactual(
@@ -282,7 +300,7 @@ def _gains(
 def _exploitability(parts: Sequence[_Part]) -> Array | None:
     """Return it of the moves of each listed seat in all episodes, where it is defined."""
     rules = parts[0].seen.rules
-    if not theory.has(rules.name, "exploitability"):
+    if not theory.has(rules.name, "exploitability") or rules.players > COPIES:
         return None
 
     def ordered(seen: Seen, name: str) -> Array:

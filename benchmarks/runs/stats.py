@@ -28,8 +28,10 @@ class Cell(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, the interval with its method and n."""
-        interval = self.interval and self.interval._asdict()
-        return {"mean": self.mean, "std": self.std, "interval": interval}
+        return {
+            **{"mean": self.mean, "std": self.std},
+            "interval": self.interval and self.interval.plain(),
+        }
 
     @property
     def error(self) -> float | None:
@@ -56,7 +58,7 @@ def estimated(
         return None
     found = None
     if len(values) >= least:
-        bounded = ends and ends[0] <= min(values) and max(values) <= ends[1]
+        bounded = ends and intervals.within(values, *ends)
         found = intervals.score(values, *ends) if ends and bounded else intervals.money(values)
     return cell(values)._replace(interval=found)
 

@@ -257,26 +257,39 @@ def _look_level(looks: tuple[int, ...], alpha: float) -> float:
 
 
 def power(
-    n: int, difference: float, sd: float, rho: float = 0.0, games: int = 1, level: float = 0.05
+    n: int,
+    difference: float,
+    sd: float | Sequence[float],
+    rho: float = 0.0,
+    games: int = 1,
+    level: float = 0.05,
 ) -> float:
     """Return how probably `n` pairs in each game show a difference at a two-sided `level`.
 
-    `sd` is the standard deviation of one run, `rho` the correlation that common chance gives the
-    two sides, `games` the number of games of an Overall whose runs spread alike.
+    `sd` is the standard deviation of one run, or those of each game; `rho` the correlation that
+    common chance gives the two sides, `games` the number of games of an Overall.
 
     Raises:
-        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0, a `rho` out of
-            [-1, 1), or a `level` out of (0, 1).
+        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game,
+            a `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
     """
     from scipy.special import chdtri, ndtr, stdtrit
 
     _check_level(level)
     if n < 2 or games < 1:
         raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
-    if not sd > 0 or not -1 <= rho < 1:
-        raise BadParameter(f"power needs sd > 0 and -1 <= rho < 1, got {sd!r} and {rho!r}")
-    df = games * (n - 1)
-    away = abs(difference) / (sd * math.sqrt(2 * (1 - rho))) * math.sqrt(n * games)
+    sds = np.asarray(sd, np.float64)
+    if math.isnan(difference):
+        raise BadParameter(f"power needs a difference that is a number, got {difference!r}")
+    known = sds.shape in ((), (games,)) and ((sds > 0) & (sds < math.inf)).all()
+    if not known or not -1 <= rho < 1:
+        raise BadParameter(
+            f"power needs sd > 0, one or for each game, and -1 <= rho < 1, got {sd!r} and {rho!r}"
+        )
+    squares = np.broadcast_to(sds**2, games)
+    alike = squares.sum() ** 2 / (squares**2).sum()  # so many games that spread alike
+    df = (n - 1) * ((n - 1) * alike + 2) / (n + 1)  # Satterthwaite's, of estimated variances
+    away = abs(difference) * games / math.sqrt(2 * (1 - rho) * squares.sum() / n)
     # Normal given the spread, averaged over it: SciPy's nctdtr fails where `away` is large.
     spread = np.sqrt(chdtri(df, EVEN) / df) * stdtrit(df, 1 - level / 2)
     return float((ndtr(away - spread) + ndtr(-away - spread)).mean())
@@ -284,7 +297,7 @@ def power(
 
 def needed_episodes(
     difference: float,
-    sd: float,
+    sd: float | Sequence[float],
     rho: float = 0.0,
     games: int = 1,
     level: float = 0.05,
@@ -301,15 +314,14 @@ def needed_episodes(
     def enough(n: int) -> bool:
         return power(n, difference, sd, rho, games, level) >= wanted
 
-    high = 2
+    low, high = 1, 2
     while not enough(high):
-        high *= 2
-        if high > MOST:
+        if high == MOST:
             raise BadParameter(
                 f"a difference of {difference!r} at sd {sd!r} needs more than {MOST} episodes: "
                 "ask for a larger one"
             )
-    low = high // 2
+        low, high = high, min(2 * high, MOST)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -317,7 +329,12 @@ def needed_episodes(
 
 
 def detectable(
-    n: int, sd: float, rho: float = 0.0, games: int = 1, level: float = 0.05, wanted: float = 0.8
+    n: int,
+    sd: float | Sequence[float],
+    rho: float = 0.0,
+    games: int = 1,
+    level: float = 0.05,
+    wanted: float = 0.8,
 ) -> float:
     """Return the smallest difference that `n` pairs in each game show with the `wanted` power.
 
@@ -325,10 +342,10 @@ def detectable(
         BadParameter: a `wanted` out of (0, 1), or what `power` raises.
     """
     _check_level(wanted, "wanted")
-    low, high = 0.0, sd
+    low, high = 0.0, float(np.max(sd))
     while power(n, high, sd, rho, games, level) < wanted:
         low, high = high, 2 * high
-    while high - low > EQUAL * sd:
+    while high - low > EQUAL * high:
         middle = (low + high) / 2
         enough = power(n, middle, sd, rho, games, level) >= wanted
         low, high = (low, middle) if enough else (middle, high)

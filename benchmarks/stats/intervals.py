@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ TOGETHER = 4_000_000  # numbers that are held at once
 SEED = 2024  # of all draws: the same record has the same interval each time
 FEW = 3  # up to so many episodes an interval rests on the shape that its method supposes
 EQUAL = 1e-9  # of the range: values nearer than this are equal, since floats are rounded
+ROUNDED = 1e-12  # of the values: what differs by less is equal, but for rounding
 SKEWED = 1.0  # sample skewness beyond which money has a bootstrap, from `ENOUGH` episodes on
 ENOUGH = 20
 WIDEST = 3.0  # times Student's, as which it tells nothing more
@@ -45,6 +46,11 @@ class Interval(NamedTuple):
     method: str
     n: int
     note: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values; where there is no interval, it has no ends."""
+        gone = {"low": None, "high": None} if self.method == "none" else {}
+        return self._asdict() | gone
 
     def ends(self, digits: int) -> str:
         """Write the ends alone, as in ``61.2 to 88.0``; a dash if there is no interval."""
@@ -110,7 +116,7 @@ def money(
     n = len(runs)
     if n == 1:
         return None
-    if np.ptp(runs) <= EQUAL * np.abs(runs).max():
+    if np.ptp(runs) <= ROUNDED * np.abs(runs).max():
         if low is not None and high is not None:
             return gaffke(runs, low, high, level)
         return _no_spread(float(runs.mean()), n)
@@ -342,15 +348,20 @@ def _checked(
     if low is not None and high is not None:
         if not low < high:
             raise BadParameter(f"bounds must be low < high, got {low!r} and {high!r}")
-        slack = EQUAL * (high - low)
-        if x.min() < low - slack or x.max() > high + slack:
-            odd = float(x.min() if x.min() < low - slack else x.max())
+        if not within(x, low, high):
+            odd = max(x.tolist(), key=lambda value: max(low - value, value - high))
             raise BadParameter(
                 f"values must be from {low:g} to {high:g}, got {odd!r}: give their own bounds as "
                 "low and high, or use money() for values without bounds"
             )
         x = np.clip(x, low, high)
     return x
+
+
+def within(values: Values, low: float, high: float) -> bool:
+    """Return whether values lie within bounds, but for rounding errors."""
+    slack = EQUAL * (high - low)
+    return bool(low - slack <= np.min(values) and np.max(values) <= high + slack)
 
 
 def _check_level(level: float) -> None:

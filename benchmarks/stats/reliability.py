@@ -25,13 +25,20 @@ class Reliability(NamedTuple):
     tasks: int
 
 
-def pass_k(passed: Sequence[int], runs: Sequence[int], k: int, level: float = 0.95) -> Reliability:
+def pass_k(
+    passed: Sequence[int],
+    runs: Sequence[int],
+    k: int,
+    level: float = 0.95,
+    independent: bool = True,
+) -> Reliability:
     """Return pass^k from how many of each task's runs passed, by its unbiased estimator.
 
     ``C(passed, k) / C(runs, k)`` of each task, averaged; tasks are never pooled first. Source:
     Yao et al., tau-bench (arXiv 2406.12045). Each task's ends are those of its share by
     Clopper-Pearson to the power k; they are put together by their distances (MOVER; Zou and Donner,
-    Statistics in Medicine 27, 2008). The interval is of these tasks, n the fewest runs of one.
+    Statistics in Medicine 27, 2008), or averaged if tasks are not `independent`, as where they
+    share chance. The interval is of these tasks, n the fewest runs of one.
 
     Raises:
         BadParameter: fewer than 2 tasks, not as many `runs`, a `k` below 1, fewer than ``2 k`` runs
@@ -55,9 +62,10 @@ def pass_k(passed: Sequence[int], runs: Sequence[int], k: int, level: float = 0.
     ends = np.array([share_ends(np.asarray(c), n, 0.0, level) for c, n in both]) ** k
     below, above = np.maximum(values - ends[:, 0], 0), np.maximum(ends[:, 1] - values, 0)
     mean, tasks = float(values.mean()), len(values)
-    low = max(0.0, mean - math.sqrt((below**2).sum()) / tasks)
-    high = min(1.0, mean + math.sqrt((above**2).sum()) / tasks)
-    return Reliability(mean, Interval(low, high, "Clopper-Pearson^k, MOVER", n), k, tasks)
+    down, up = (np.linalg.norm(x) if independent else x.sum() for x in (below, above))
+    low, high = max(0.0, mean - float(down) / tasks), min(1.0, mean + float(up) / tasks)
+    method = "Clopper-Pearson^k, " + ("MOVER" if independent else "mean of ends")
+    return Reliability(mean, Interval(low, high, method, n), k, tasks)
 
 
 class Part(NamedTuple):

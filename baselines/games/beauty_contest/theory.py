@@ -264,7 +264,7 @@ def gain_on_copies(numbers: Array, contest: Contest, most: int = 201) -> float:
 
     Of wide ranges the replies tried are best ones to `most` of the profiles, and the own numbers.
     """
-    others, chances = draws(numbers, contest.players - 1)
+    others, chances = draws(numbers, contest.players - 1, min(contest.high - contest.low, most))
     kinds, counts = np.unique(numbers, return_counts=True)
     tried = np.arange(contest.low, contest.high + 1) if contest.high - contest.low < most else None
     if tried is None:

@@ -52,8 +52,11 @@ def interim(game: Any, record: Steps) -> Array:
     """Return what bids lose on average against equilibrium bids of the values one cannot see.
 
     The law of valuations is the one that they are drawn by, taken for continuous. A broken rule
-    costs its fee, and the best bid's gain where it takes no part.
+    costs its fee, and the best bid's gain where it takes no part. NaN where valuations are given or
+    assets, and with them the laws, differ.
     """
+    if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
+        return np.full(np.shape(record["actions"]), np.nan)
     bids, values, assets = (record[k] / game.unit for k in ("actions", "valuations", "assets"))
     part = record["legal"] | ((game.rule_breaker == "include") & (record["actions"] >= 0))
     if game.sigma == 0:  # all bid the same value, and nobody gains anything
@@ -126,11 +129,18 @@ def replies(game: Any) -> list[str]:
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return what the items are worth to who won them; without a sale nobody has anything.
 
-    At the second price there are equilibria in which one bids above all values and the others 0.
+    At the second price there are equilibria in which one bids all its money and the others 0, if
+    nobody has more money and values it above that.
     """
     values, winner = steps["valuations"] / game.unit, steps["winner"]
     total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
-    least, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
-    same = rational(game).kind != "heuristic"
-    first = best if same else np.nan
-    return total, 0, best, *((least, best) if game.price == "second" else (first, first))
+    best = values.max(axis=0).sum(axis=-1)
+    if game.price == "first":
+        played = best if rational(game).kind != "heuristic" else np.nan
+        return total, 0, best, played, played
+    seats, money = np.arange(game.players), np.array(game.of_each("assets"))
+    richer = (money > money[:, None]) | ((money == money[:, None]) & (seats < seats[:, None]))
+    above = values > money.reshape(-1, *(1,) * values.ndim)  # [i, j]: j would pay i's money
+    safe = ~(richer.reshape(*richer.shape, *(1,) * (values.ndim - 1)) & above).any(axis=1)
+    ends = ((np.where(safe, values, out), end) for out, end in ((np.inf, np.min), (0, np.max)))
+    return total, 0, best, *(end(kept, axis=0).sum(axis=-1) for kept, end in ends)

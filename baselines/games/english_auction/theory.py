@@ -134,8 +134,12 @@ def _rivals(purses: tuple[int, ...], mean: int, sd: int) -> tuple[Array, Array, 
 
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
-    if game.values == "private" and len(game.catalogue) == 1:
-        return Claim("equilibrium", "stays in up to its valuation, which is weakly dominant")
+    alone = len(game.catalogue) == 1 and set(game.objectives) == {"profit"}
+    if game.values == "private" and alone:
+        said = (
+            "stays in up to its valuation, an equilibrium but for what jumps over increments gain"
+        )
+        return Claim("best known", said)
     return Claim(
         "heuristic",
         "bids while the item beats what the money could buy later, at prices that the money in the "

@@ -47,8 +47,13 @@ def optimum(endowments: Array, ratio: Fraction) -> Array:
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret and distance of a round, in what each had."""
+    """Return regret and distance of a round, in what each had.
+
+    NaN if contributions have no ends: some reply is better then, and some sum, see `welfare`.
+    """
     given, have = record["actions"], np.floor(record["endowment"])
+    if game.contribution_range == "unbounded":
+        return given * np.nan, given[0] * np.nan
     far = distance(given, have, game.ratio) / np.maximum(have.sum(axis=0), 1)
     return regret(given, have, game.ratio), far
 
@@ -61,8 +66,10 @@ def exploitability(game: Any, steps: Steps) -> Array:
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     if game.ratio == game.players:
-        return Claim("equilibrium", "gives nothing; every contribution earns the same")
-    what = "everything" if game.ratio > game.players else "nothing"
+        return Claim("equilibrium", "gives nothing; every contribution of a round earns the same")
+    what, more = ("everything", "more") if game.ratio > game.players else ("nothing", "less")
+    if game.contribution_range == "unbounded":
+        return Claim("heuristic", f"gives {what}, though {more} is always better without ends")
     return Claim("equilibrium", f"gives {what}, the dominant strategy of a round")
 
 
@@ -80,6 +87,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     else:
         total, kept = held.sum(axis=(0, -1)), had.sum(axis=(0, -1))
         given = kept * ratio
+    if game.contribution_range == "unbounded":
+        return total, *(np.nan,) * 4
     worst, best = np.minimum(kept, given), np.maximum(kept, given)
     if game.ratio == game.players:
         return total, worst, best, worst, best

@@ -150,11 +150,12 @@ def replies(game: Any) -> list[str]:
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return what the items are worth to who won them.
 
-    At the second price there are equilibria in which one bids above all values and the others 0.
+    At the second price there are equilibria in which one bids above all values and the others 0,
+    where bids above the own value are legal; else whoever values it most can always gain it.
     """
     values, winner = steps["valuations"], steps["winner"]
     total = at(values, winner).sum(axis=-1)
     worst, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))
     if game.price == "second":
-        return total, worst, best, worst, best
+        return total, worst, best, worst if game.bid_range == "unbounded" else best, best
     return total, worst, best, np.nan, np.nan
