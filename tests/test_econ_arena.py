@@ -268,7 +268,8 @@ def test_sessions_are_the_units_of_intervals():
     sessions = [contest((0, 50), (0, 20), names="ab"), contest((50, 0), (9, 0), names="ab")]
     sessions.append(contest((0, 40), (60, 5), names="ab"))
     a, b = standings(sessions)
-    assert a.payoff.interval == intervals.money([1, 0, 0.5])
+    assert a.payoff.interval == intervals.score([1, 0, 0.5], 0, 1)  # no share is beyond the prize
+    assert a.ratio.interval[:2] == pytest.approx([2 * end for end in a.payoff.interval[:2]])
     assert a.shown["won"].interval == intervals.score([1, 0, 0.5], 0, 1)
     own = [
         np.mean([float(t.deviation) for run in player_runs(s) for t in run[:1]]) for s in sessions

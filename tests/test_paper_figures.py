@@ -10,12 +10,14 @@ from llm_games.benchmarks.papers.econ_arena.pooled import pooled, pools
 from llm_games.benchmarks.papers.gamma_bench import modes, page, published
 from llm_games.benchmarks.papers.gamma_bench.page import board, settings
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.paper import lacking
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.runs.stats import estimated
 from llm_games.registry import rulebook
 
 
@@ -215,3 +217,11 @@ def test_pooled_payoffs_are_on_the_page(tmp_path):
     assert set(methods) <= {"Welch-Satterthwaite", "none"}
     assert "Mean over the 12 sessions of 3 groups, and its 95 % interval (" in said
     assert labels == ["equilibrium"]
+
+
+def test_captions_speak_of_intervals_where_some_are_drawn():
+    lead, one = ", with its 95 % interval", estimated([1.0])
+    assert canvas.resting([one, None], lead) == ""
+    assert canvas.resting([one, estimated([1.0, 2.0, 4.0, 3.0])], lead) == (
+        ", with its 95 % interval (Student t; n = 4)"
+    )

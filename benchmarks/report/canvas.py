@@ -268,14 +268,14 @@ def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[Cell | None
             axes.vlines(place, cell.interval.low, cell.interval.high, color=INK, linewidth=1.2)
 
 
-def resting(cells: Iterable[Cell | None]) -> str:
-    """Say what drawn intervals rest on, in brackets; nothing without any."""
+def resting(cells: Iterable[Cell | None], lead: str = "") -> str:
+    """Say after `lead` what drawn intervals rest on, in brackets; nothing without any."""
     found = [cell.interval for cell in cells if cell and cell.interval]
     methods = ", ".join(dict.fromkeys(i.method for i in found if i.method != "none"))
     sizes = sorted({i.n for i in found})
     n = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
     notes = dict.fromkeys(i.note.split(" in ")[0] for i in found if i.note)
-    return f" ({'; '.join(filter(None, (methods, f'n = {n}', *notes)))})" if found else ""
+    return f"{lead} ({'; '.join(filter(None, (methods, f'n = {n}', *notes)))})" if found else ""
 
 
 def beside_published(

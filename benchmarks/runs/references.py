@@ -64,11 +64,14 @@ class Reference(NamedTuple):
         """Say who it is, and what ``rational`` is in the game."""
         return f"{self.player} ({self.claim})" if self.claim else self.player
 
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values: means with their intervals, and n."""
+    def plain(self, ends: tuple[float, float] | None = None, least: int = 2) -> dict[str, Any]:
+        """Return it as plain values: means with their intervals, and n.
+
+        `ends` are those of what the paper's measure gives, which has an interval from `least` on.
+        """
         cells: dict[str, Cell | None] = {
             "score": estimated(self.scores, paper.SCORED),
-            "measured": estimated(self.measured),
+            "measured": estimated(self.measured, ends, least),
             "payoff": estimated(self.payoffs),
             "payoff_of_own_seats": estimated(self.own),
             "regret": estimated(self.regret),

@@ -85,13 +85,14 @@ class GameSummary:
             **{"name": self.measure.name, "better": self.measure.better},
             **(found.plain() if found else dict.fromkeys(("mean", "std", "interval"))),
         }
+        least = self.measure.least if self.measure else 2
         paid = {name: payoff.plain() for name, payoff in self.paid.items()}
         means = {"score": self.cell, "payoff": self.payoff}
         return self.__dict__ | {
             **{name: mean and mean.plain() for name, mean in means.items()},
             **{"measure": measure, "paid": paid, "marked": self.marked},
             "payoff_of": self.payoff_of,
-            "references": [reference.plain() for reference in self.references],
+            "references": [one.plain(self.ends, least) for one in self.references],
         }
 
 

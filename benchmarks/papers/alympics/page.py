@@ -254,9 +254,10 @@ def _survivors_of_all(axes: Axes, settings: Sequence[Setting]) -> str:
     axes.set_xlabel("survivors of a game, mean")
     axes.set_xlim(-0.15, max(one.rules.players for one in settings) + 0.15)
     canvas.down(axes, [one.label for one in settings])
+    resting = canvas.resting(own, ", with its 95 % interval")
     return (
-        "Mean number of residents who are alive after the last day, with its 95 % interval"
-        f"{canvas.resting(own)}; GPT-4: as published, with intervals of our own."
+        "Mean number of residents who are alive after the last day"
+        f"{resting}; GPT-4: as published, with intervals of our own."
     )
 
 
@@ -279,10 +280,11 @@ def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
     axes.set_xlabel("supply to requirement (RSR)")
     axes.axvline(1, color=canvas.INK, linestyle=":", linewidth=1)
     canvas.down(axes, [one.label for one in settings])
+    ends = [one.ratio_end for one in settings]
+    resting = canvas.resting(ends, "; beside it, thin, the 95 % interval of the end")
     return (
-        "From the start (bar) to the end (mark): the mean supply to the daily need of the living; "
-        "beside it, thin, the 95 % interval of the end"
-        f"{canvas.resting([one.ratio_end for one in settings])}. From 1 on (dotted) there is water "
+        "From the start (bar) to the end (mark): the mean supply to the daily need of the living"
+        f"{resting}. From 1 on (dotted) there is water "
         "for all who are left. GPT-4: as published."
     )
 
@@ -312,8 +314,10 @@ def _survival(axes: Axes, one: Setting) -> str:
     at = np.arange(len(names))
     axes.bar(at, one.found.survival, color=BLUE, width=0.55, label="this run")
     canvas.upright(axes, at, one.survival)
-    sentence = f"Share of the {one.found.games} games that each resident survived"
-    sentence += f", with its 95 % interval{canvas.resting(one.survival)}" * (one.found.games > 1)
+    many = one.found.games
+    games = f"Share of the {many} games that" if many > 1 else "Whether"
+    sentence = f"{games} each resident survived" + " the game" * (many == 1)
+    sentence += canvas.resting(one.survival, ", with its 95 % interval")
     if paper:
         rates = list(paper.survival.values())
         axes.plot(at, rates, "D", color=ORANGE, mew=1.8, ms=8, label="GPT-4, published")

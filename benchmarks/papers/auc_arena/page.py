@@ -271,13 +271,14 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
             share = "" if named is None else f" {named:.0%}"
             right = max(width, cell.interval.high) if cell and cell.interval else width
             axes.text(right, place, share if any(getattr(one, key)) else " –", **look)
-    resting = canvas.resting(s.shares[k] for s in found for k in ("bids", "own", "others"))
+    cells = [s.shares[k] for s in found for k in ("bids", "own", "others")]
+    resting = canvas.resting(cells, "; lines: 95 % intervals over auctions")
     canvas.down(axes, [standing.player for standing in found])
     axes.set(xlabel="corrected failure rate", xlim=(0, 1.08 * axes.get_xlim()[1]))
     return (
         "How often bids are refused, and beliefs on itself and on others wrong, over all auctions; "
         "a dash: it has none of these. Beside the bar of a belief: the share of the known fields "
-        "that it mentions, as the rate is of those alone. Lines: 95 % intervals over auctions"
+        "that it mentions, as the rate is of those alone"
         f"{resting}."
     )
 
@@ -288,11 +289,12 @@ def _profits(axes: Axes, sold: Sold) -> str:
 
     rows = sold.found.values()
     series = {name: [profit(row.get(name)) for row in rows] for name in sold.looks}
-    resting = canvas.resting(cell for cells in series.values() for cell in cells)
+    cells = [cell for cells in series.values() for cell in cells]
+    resting = canvas.resting(cells, ", with its 95 % interval over auctions")
     canvas.dots(axes, list(sold.auctions), series)
     canvas.zero(axes)
     axes.set_xlabel("profit of an auction")
-    return f"Mean profit of an auction, with its 95 % interval over auctions{resting}."
+    return f"Mean profit of an auction{resting}."
 
 
 def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
@@ -335,7 +337,11 @@ def _money(axes: Axes, sold: Sold, label: str) -> str:
     canvas.over_rounds(axes, "items sold")
     axes.set(ylim=(0, None), ylabel="money left, mean")
     many = len(auctions)
-    over = f"mean over {many} auctions; {canvas.banded(many, 'auction')}" if many > 1 else "of one"
+    over = (
+        f"mean over {many} auctions; {canvas.banded(many, 'auction')}"
+        if many > 1
+        else "in one auction"
+    )
     return f"Money left after each item in the order of sale, {over}."
 
 

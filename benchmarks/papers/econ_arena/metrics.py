@@ -203,14 +203,14 @@ class Results:
 
     def __init__(self, measure: str = "scaled") -> None:
         self.measure = measure
-        self.ends: tuple[float, float] | None = None  # between which deviations lie
+        self.ends: Mapping[str, tuple[float, float]] = {}  # between which results lie, by field
         self.sums: dict[str, _Sums] = {}
         self.places: dict[str | None, list[_Mean]] = {None: []}
         self.tracks: dict[str, list[array[float]]] = {}
 
     def add(self, session: RecordedEpisode) -> Results:
         """Add one session."""
-        self.ends = ends(session.rules) if self.measure == "scaled" else None
+        self.ends = bounds(session.rules, self.measure)
         runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
         for seat, name in enumerate(session.seats):
             seats.setdefault(name, []).append(seat)
@@ -285,13 +285,13 @@ class _Sums:
         found = estimated(self.each[name], ends)
         return None if mean is None or found is None else found._replace(mean=mean, std=None)
 
-    def standing(self, player: str, ends: tuple[float, float] | None = None) -> Standing:
-        """Return the results; deviations lie between `ends`."""
+    def standing(self, player: str, ends: Mapping[str, tuple[float, float]]) -> Standing:
+        """Return the results, which lie between `ends`."""
         deviation, misbid, share = self.deviation.known(), self.misbid.known(), (0.0, 1.0)
         return Standing(
             player,
             self.runs,
-            **{name: _over(means) for name, means in self.means.items()},
+            **{name: _over(means, ends.get(name)) for name, means in self.means.items()},
             deviation=deviation,
             left_out=self.left_out,
             misbid=misbid,
@@ -299,7 +299,7 @@ class _Sums:
             bad_format=self.broke["format"],
             bad_range=self.broke["range"],
             shown={
-                "deviation": self.shown("deviation", deviation, ends),
+                "deviation": self.shown("deviation", deviation, ends.get("deviation")),
                 "misbid": self.shown("misbid", misbid, None),
                 "won": self.shown("won", self.won / self.runs, share),
             },
@@ -310,15 +310,29 @@ OVER_SESSIONS = ("payoff", "advantage", "ratio", "asset_ratio")
 """Fields of `PlayerRun` whose means of sessions are averaged."""
 
 
-def _over(means: Sequence[Fraction]) -> Any:
+def _over(means: Sequence[Fraction], ends: tuple[float, float] | None) -> Any:
     std = float(statistics.stdev(means)) if len(means) > 1 else None
-    mean, found = _Mean(means).known(), estimated([float(value) for value in means])
+    mean, found = _Mean(means).known(), estimated([float(value) for value in means], ends)
     return None if mean is None or found is None else found._replace(mean=mean, std=std)
 
 
 def ends(game: Any) -> tuple[float, float] | None:
     """Return the least and the highest deviation of a game, None without bounds."""
     return (0.0, 1.0) if is_contest(game) else None
+
+
+def bounds(game: Any, measure: str) -> dict[str, tuple[float, float]]:
+    """Return the least and the highest results of a player in a session, by field of `Standing`.
+
+    In an auction nothing but the assets limits them.
+    """
+    found = {"deviation": limits} if (limits := ends(game)) and measure == "scaled" else {}
+    if is_contest(game) and game.prize_rule == "split" and game.prize:
+        low, high = -float(game.foul_fee), float(game.prize)
+        equal = high / game.players
+        found |= {"payoff": (low, high), "advantage": (low - equal, high - equal)}
+        found["ratio"] = low / equal, high / equal
+    return found
 
 
 def results(game: Game) -> Results:

@@ -196,7 +196,11 @@ def _players(games: Sequence[Game]) -> list[str]:
 
 
 def _dots(
-    axes: Axes, games: Sequence[Game], value: Callable[[Standing], Cell | None], less: float = 0
+    axes: Axes,
+    games: Sequence[Game],
+    value: Callable[[Standing], Cell | None],
+    less: float = 0,
+    lead: str = ", with its 95 % interval over sessions",
 ) -> tuple[dict[str, float], str]:
     """Draw a value of each player in each game.
 
@@ -206,17 +210,15 @@ def _dots(
     series = {name: [row.get(name) for row in found] for name in _players(games)}
     shifts = canvas.dots(axes, [game.label for game in games], series, less)
     canvas.zero(axes)
-    return shifts, canvas.resting(cell for cells in series.values() for cell in cells)
+    cells = [cell for cells in series.values() for cell in cells]
+    return shifts, canvas.resting(cells, lead)
 
 
 def _payoff(axes: Axes, games: Sequence[Game]) -> str:
     if not econ_arena.is_contest(games[0].rules):
         _, resting = _dots(axes, games, lambda found: found.asset_ratio, 1)
         axes.set_xlabel("gain as a share of the assets")
-        return (
-            "Mean gain of a run as a share of the assets, with its 95 % interval over sessions"
-            f"{resting}."
-        )
+        return f"Mean gain of a run as a share of the assets{resting}."
     shifts, resting = _dots(axes, games, lambda found: found.payoff)
     for row, game in enumerate(games):
         for found in results(game).standings():
@@ -224,19 +226,14 @@ def _payoff(axes: Axes, games: Sequence[Game]) -> str:
                 stable = found.payoff.mean - found.advantage.mean
                 axes.plot(stable, row + shifts[found.player], "|", color=canvas.INK, ms=9)
     axes.set_xlabel("share of the prize")
-    return (
-        f"Mean share of the prize in a run, with its 95 % interval over sessions{resting}; black "
-        "ticks: in equilibrium."
-    )
+    return f"Mean share of the prize in a run{resting}; black ticks: in equilibrium."
 
 
 def _deviation(axes: Axes, games: Sequence[Game]) -> str:
-    _, resting = _dots(axes, games, lambda found: found.shown["deviation"])
+    lead = ", with the 95 % interval of the sessions' means"
+    _, resting = _dots(axes, games, lambda found: found.shown["deviation"], lead=lead)
     axes.set_xlabel("deviation d")
-    return (
-        "Mean distance from equilibrium over all legal actions, with the 95 % interval of the "
-        f"sessions' means{resting}; 0: as in equilibrium."
-    )
+    return f"Mean distance from equilibrium over all legal actions{resting}; 0: as in equilibrium."
 
 
 def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
@@ -246,9 +243,9 @@ def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     canvas.beside_published(axes, rows, series, filled=lambda column: column % 2 == 0)
     axes.set(xlim=(-3, 103), xlabel="% of the runs")
     own = (cell for row in rows for cell in row if isinstance(cell, Cell))
+    resting = canvas.resting(own, ", with its 95 % interval over sessions")
     return (
-        "Share of the runs in which a player broke a rule, with its 95 % interval over sessions"
-        f"{canvas.resting(own)}; below the line as published."
+        f"Share of the runs in which a player broke a rule{resting}; below the line as published."
     )
 
 
@@ -311,8 +308,10 @@ def _action(game: Game) -> str:
 def _paths(axes: Axes, game: Game) -> str:
     _curves(axes, game, [(name, results(game).track(name)) for name in game.players])
     many = len(game.done)
-    banded = f"; {canvas.banded(many, 'session')}" if many > 1 else ""
-    return f"Mean normalised action in each run, over {many} sessions, by player{banded}."
+    if many == 1:
+        return "Normalised action in each run of the session, by player."
+    banded = canvas.banded(many, "session")
+    return f"Mean normalised action in each run, over {many} sessions, by player; {banded}."
 
 
 def _actions(axes: Axes, game: Game) -> str:

@@ -164,6 +164,6 @@ def _drawn(axes: Axes, pool: Pool, deviation: bool) -> str:
         share = float(np.mean([float(g.rules.prize) / g.rules.players for g in pool.games]))
         axes.axvline(share, color=canvas.ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     return (
-        f"Mean over the {found[0].sessions} sessions of {len(pool.games)} groups, and its 95 % "
-        f"interval{canvas.resting(known)}."
+        f"Mean over the {found[0].sessions} sessions of {len(pool.games)} groups"
+        f"{canvas.resting(known, ', and its 95 % interval')}."
     )

@@ -206,8 +206,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
     axes.set_xticks(range(len(names)), names, **turned)
     axes.set(ylim=(-4, 104), ylabel="score")
     text = "The score at each setting, by the formulas of the published runs (v4)"
-    upright = any(cell and cell.interval for cell in cells)
-    return f"{text}{', with its 95 % interval' * upright}{canvas.resting(cells)}."
+    return f"{text}{canvas.resting(cells, ', with its 95 % interval')}."
 
 
 def _short(name: str) -> str:
