@@ -416,8 +416,8 @@ def test_a_table_of_several_players_shows_what_each_came_to(llm_games, tmp_path)
     code, out, _ = llm_games("run", "two.toml", "--db", "two.db")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
-    assert ["divide_dollar", "fixed:90", "90.00", "[no", "spread]"] in lines
-    assert ["divide_dollar", "fixed:10", "10.00", "[no", "spread]"] in lines
+    assert ["divide_dollar", "fixed:90", "90.00", "[no", "spread]a"] in lines
+    assert ["divide_dollar", "fixed:10", "10.00", "[no", "spread]a"] in lines
     [game] = json.loads(llm_games("resume", "two.db", "--json")[1])["games"]
     assert game["payoffs"] == [90, 10]
     assert {name: paid["mean"] for name, paid in game["paid"].items()} == {

@@ -185,6 +185,23 @@ def test_no_overall_of_single_episodes(tmp_path):
     assert found.games[0].scores.note.startswith("1 pair, no test")
 
 
+def test_an_overall_says_which_differences_it_takes_as_certain(tmp_path):
+    def both(goods, beauty):
+        games = [
+            {"game": name, "params": params, "seats": [{"player": player}], "episodes": 3}
+            for (name, params), player in ((PUBLIC_GOODS, goods), (BEAUTY, beauty))
+        ]
+        return llm_games.run({"games": games}, tmp_path / f"{goods} {beauty}.db").path
+
+    [note] = (
+        compare(both("fixed:0", "random"), both("fixed:20", "fixed:50")).families["scores"].notes
+    )
+    assert note.endswith("which few episodes cannot show: public_goods.")
+    assert (
+        not compare(both("fixed:7", "random"), both("fixed:7", "fixed:9")).families["scores"].notes
+    )
+
+
 def test_payoff_is_that_of_the_places_that_differ(tmp_path):
     a = played(tmp_path / "a.db", [PUBLIC_GOODS], seats=["fixed:20", "fixed:20", "fixed:20"])
     b = played(tmp_path / "b.db", [PUBLIC_GOODS], seats=["fixed:20", "fixed:0", "fixed:20"])

@@ -278,7 +278,8 @@ def _family(name: str, found: Sequence[Comparison], level: float) -> Family:
     notes, overall = [], None
     scaled = _strata([(game.chance, _scaled(game.changes[name])) for game in found])
     some = [column for column in scaled if len(column)]
-    pooled = comparing.stratified(some) if some and len(made) > 1 else None
+    several = len(made) > 1 and any(one.pairs > 1 for one in made)
+    pooled = comparing.stratified(some) if some and several else None
     if name == "scores" and len(made) > 1:
         few = [game.label for game, one in zip(found, made, strict=True) if one.pairs < 2]
         if few or min(map(len, strata)) < 2:
@@ -287,6 +288,12 @@ def _family(name: str, found: Sequence[Comparison], level: float) -> Family:
         else:
             bases = _strata([(game.chance, game.bases[name]) for game in found])
             overall = _overall(bases, strata, level)
+            sure = [game.label for game, one in zip(found, made, strict=True) if _certain(one)]
+            if sure and overall.p is not None:
+                notes.append(
+                    "Overall: it takes differences without spread as certain, which few episodes "
+                    f"cannot show: {', '.join(sure)}."
+                )
             if len(strata) < len(found):
                 notes.append(
                     "Overall: games share chance, so that it rests on their means by episode, of "
@@ -294,6 +301,11 @@ def _family(name: str, found: Sequence[Comparison], level: float) -> Family:
                 )
     tests = sum(one.p is not None for one in made)
     return Family(tests, overall, pooled, notes)
+
+
+def _certain(found: Difference) -> bool:
+    """Return whether all pairs of a game differ by the same, and by something."""
+    return found.p is None and found.pairs > 1 and found.mean != 0
 
 
 def _strata(found: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:

@@ -167,6 +167,7 @@ class Comparisons:
         heads = columns("game, of", ", ".join(VALUES + TESTS), ">")
         wanted = ("game", "of", *(shown or heads))
         at = [i for i, name in enumerate(heads) if i in some and name in wanted]
+        at = at if len(at) > 2 else []  # of which none stands anywhere
         kept = {name: form for i, (name, form) in enumerate(heads.items()) if i in at}
         rows, foot = ([[row[i] for i in at] for row in part] for part in (rows, foot))
         note = "" if shown == VALUES else " ".join(self._said())
