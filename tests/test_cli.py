@@ -318,6 +318,12 @@ def test_what_intervals_rest_on_is_said_once():
     ends = [second[f"payoff {part}"] for part in ("low", "high", "method", "n")]
     assert ends == [None, None, "none", 4]
     assert (third["score low"], third["payoff"], third["payoff n"]) == (0.5, 0.5, None)
+    aside = Grid(
+        {"game": "", "score": ".1f"}, [("a", other), *[("b", usual)] * 5], beside=range(1, 6)
+    )
+    assert aside.basis == (
+        "95 % intervals: Gaffke, n = 3, no spread in 3 runs; a: logit-t, n = 5."
+    )  # rows to compare with are marked, however many
 
 
 def test_numbers_are_written_for_readers():
