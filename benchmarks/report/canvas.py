@@ -14,7 +14,7 @@ from markupsafe import Markup
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED
 from llm_games.benchmarks.runs.paper import HALF
 from llm_games.benchmarks.runs.stats import Cell
-from llm_games.benchmarks.stats.intervals import FEW, Interval, t_ends
+from llm_games.benchmarks.stats.intervals import FEW, Interval, few, no_spread, t_ends
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array
 
@@ -187,10 +187,9 @@ def points(table: Array) -> list[Cell | None]:
     for mean, low, high, n in zip(means(table), *band(table), counts, strict=True):
         interval, many = None, int(n)
         if low == high:
-            interval = Interval(low, high, "none", many, f"no spread in {many} runs")
+            interval = no_spread(low, many)
         elif n > 1:
-            few = "rests on near-normal runs" if n <= FEW else ""
-            interval = Interval(float(low), float(high), "Student t", many, few)
+            interval = Interval(float(low), float(high), "Student t", many, few(many))
         found.append(Cell(float(mean), None, many, interval) if n else None)
     return found
 
@@ -199,8 +198,8 @@ def banded(many: int, kind: str = "run") -> str:
     """Explain the band of so many runs, or what else is drawn; nothing for one."""
     if many < 2:
         return ""
-    few = f", which rests on near-normal {kind}s" if many <= FEW else ""
-    return f"band: 95 % interval of the mean at each point (Student t, n = {many} {kind}s{few})"
+    rests = f", which rests on near-normal {kind}s" if many <= FEW else ""
+    return f"band: 95 % interval of the mean at each point (Student t, n = {many} {kind}s{rests})"
 
 
 def over_rounds(axes: Axes, word: str = "round") -> None:

@@ -220,15 +220,18 @@ class RecordedEpisode:
         """Return the seats of a player."""
         return [seat for seat, sitting in enumerate(self.seats) if sitting == name]
 
+    def stacked(self) -> dict[str, Array]:
+        """Return what happened by name, steps on a last axis."""
+        names = self.records[0]
+        return {name: np.stack([r[name] for r in self.records], axis=-1) for name in names}
+
     def regret(self) -> Array:
         """Return what seats could have gained in hindsight, float64 ``(players, steps)``.
 
         NaN where it is not defined, as in a game too large to be solved.
         """
-        names = self.records[0]
-        steps = {name: np.stack([r[name] for r in self.records], axis=-1) for name in names}
         try:
-            return deviation(self.rules, steps).regret
+            return deviation(self.rules, self.stacked()).regret
         except BadParameter:
             return np.full(self.rewards.T.shape, np.nan)
 

@@ -22,6 +22,7 @@ from llm_games.baselines.skill import (
     counterfactual,
 )
 from llm_games.benchmarks.runs.editions import UNNAMED
+from llm_games.benchmarks.runs.paper import known
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats.intervals import Interval
@@ -54,8 +55,7 @@ class Seen(NamedTuple):
     @classmethod
     def of(cls, episode: RecordedEpisode) -> Seen:
         """Read an episode of a run."""
-        row, records = episode.row, episode.records
-        steps = {name: np.stack([r[name] for r in records], axis=-1) for name in records[0]}
+        row, steps = episode.row, episode.stacked()
         places = np.argsort(row.seating).tolist()
         paid = episode.rewards.sum(axis=0)
         if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
@@ -116,8 +116,8 @@ class Skill(NamedTuple):
         """Return it as plain values."""
         means = {name: cell and cell.plain() for name, cell in self.means().items()}
         about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "why")}
-        known = self.anarchy is not None and np.isfinite(self.anarchy)
-        more = {"exploitability": self.exploitability, "anarchy": self.anarchy if known else None}
+        finite = self.anarchy is not None and np.isfinite(self.anarchy)
+        more = {"exploitability": self.exploitability, "anarchy": self.anarchy if finite else None}
         return about | means | more
 
 
@@ -127,10 +127,10 @@ def skills(game: Game) -> list[Skill]:
     A theory that fails, as of a game too large to be solved, costs only this game its measures.
     """
     if __name__ not in game.found:
-        known = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
+        judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
         seen = map(Seen.of, islice(game.done, max(2, MOST // len(game.seats))))
         try:
-            game.found[__name__] = measured(seen, game.seats) if known else []
+            game.found[__name__] = measured(seen, game.seats) if judged else []
         except Exception as error:
             names = dict.fromkeys(game.seats)
             game.found[__name__] = [Skill(name, why=reason(error)) for name in names]
@@ -178,8 +178,8 @@ def measured(
                 best=replies[gap.best] if gap and gap.best is not None else "",
                 response=mean.over(responses) if responses else [],
                 exploitability=None if exploited is None else _mean(exploited[own].tolist()),
-                distance=_known([part.distance for part in parts]),
-                efficiency=_known([part.efficiency for part in parts]),
+                distance=known([part.distance for part in parts]),
+                efficiency=known([part.efficiency for part in parts]),
                 anarchy=_mean([part.anarchy for part in parts]),
             )
         )
@@ -213,7 +213,7 @@ class _Part(NamedTuple):
         if theory.has(rules.name, "welfare"):
             welfare = theory.welfare(rules, steps)
             share, price = float(welfare.efficiency), float(welfare.anarchy)
-        regret, far = _summed(found.regret, summed), _known(found.distance.tolist())
+        regret, far = _summed(found.regret, summed), known(found.distance.tolist())
         distance = float(np.mean(far)) if far else np.nan
         return cls(seen, regret, interim, distance, share, price)
 
@@ -233,14 +233,10 @@ def response_gaps(parts: Sequence[_Part]) -> list[Array] | None:
 
 def _summed(values: Array, summed: Any) -> Array:
     """Return the mean or the sum over the steps where it is defined, NaN if it is in none."""
-    known = ~np.isnan(values)
+    there = ~np.isnan(values)
     return np.array(
-        [summed(row[has]) if has.any() else np.nan for row, has in zip(values, known, strict=True)]
+        [summed(row[has]) if has.any() else np.nan for row, has in zip(values, there, strict=True)]
     )
-
-
-def _known(values: Sequence[float]) -> list[float]:
-    return [value for value in values if not np.isnan(value)]
 
 
 def _of(name: str, seen: Seen, most: int) -> list[int]:
@@ -249,7 +245,7 @@ def _of(name: str, seen: Seen, most: int) -> list[int]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(known)) if (known := _known(values)) else None
+    return float(np.mean(found)) if (found := known(values)) else None
 
 
 class _Means(NamedTuple):
@@ -263,7 +259,7 @@ class _Means(NamedTuple):
 
     def over(self, values: Sequence[Array]) -> list[float]:
         pairs = zip(values, self.seats, strict=True)
-        return _known([float(each[own].mean()) for each, own in pairs])
+        return known([float(each[own].mean()) for each, own in pairs])
 
 
 def _gains(

@@ -17,11 +17,13 @@ import numpy as np
 from llm_games.benchmarks.stats.intervals import (
     DRAWS,
     EQUAL,
-    FEW,
     SEED,
     TOGETHER,
     Interval,
     Values,
+    check_level,
+    few,
+    no_spread,
     t_ends,
     welch,
 )
@@ -83,7 +85,7 @@ def welch_satterthwaite(
         BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
             out of (0, 1).
     """
-    _check_level(level)
+    check_level(level, such=0.05)
     runs = [_change(column) for column in columns]
     n = min(map(len, runs), default=0)
     if n < 2:
@@ -92,13 +94,10 @@ def welch_satterthwaite(
         )
     mean, error, df = welch(runs)
     if error <= EQUAL * max(np.abs(column).max() for column in runs):
-        none = Interval(float(mean), float(mean), "none", n, f"no spread in {n} runs")
-        return Tested(float(mean), None, none)
-    note = "rests on near-normal runs" if n <= FEW else ""
+        return Tested(float(mean), None, no_spread(float(mean), n))
     low, high = map(float, t_ends(mean, error, df, level))
-    return Tested(
-        float(mean), float(two_sided(mean, error, df)), Interval(low, high, method, n, note)
-    )
+    interval = Interval(low, high, method, n, few(n))
+    return Tested(float(mean), float(two_sided(mean, error, df)), interval)
 
 
 def sign_flip(change: Values) -> float:
@@ -229,7 +228,7 @@ def look_level(looks: Sequence[int], alpha: float = 0.05) -> float:
         BadParameter: looks that do not rise, begin below 2 or go beyond `MOST`, or an `alpha` out
             of (0, 1).
     """
-    _check_level(alpha, "alpha")
+    check_level(alpha, "alpha", 0.05)
     rising = all(a < b for a, b in pairwise(looks))
     if not looks or not rising or looks[0] < 2 or looks[-1] > MOST:
         raise BadParameter(
@@ -275,7 +274,7 @@ def power(
     """
     from scipy.special import chdtri, ndtr, stdtrit
 
-    _check_level(level)
+    check_level(level, such=0.05)
     if n < 2 or games < 1:
         raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
     sds = np.asarray(sd, np.float64)
@@ -309,7 +308,7 @@ def needed_episodes(
         BadParameter: a `difference` of 0 or one that needs more than `MOST` pairs, a `wanted` out
             of (0, 1), or what `power` raises.
     """
-    _check_level(wanted, "wanted")
+    check_level(wanted, "wanted", 0.05)
 
     def enough(n: int) -> bool:
         return power(n, difference, sd, rho, games, level) >= wanted
@@ -341,7 +340,7 @@ def detectable(
     Raises:
         BadParameter: a `wanted` out of (0, 1), or what `power` raises.
     """
-    _check_level(wanted, "wanted")
+    check_level(wanted, "wanted", 0.05)
     low, high = 0.0, float(np.max(sd))
     while power(n, high, sd, rho, games, level) < wanted:
         low, high = high, 2 * high
@@ -367,8 +366,3 @@ def _change(values: Values) -> Array:
 def _flat(change: Array) -> bool:
     """Return whether no difference differs from another, but by rounding."""
     return bool(np.ptp(change) <= EQUAL * np.abs(change).max())
-
-
-def _check_level(level: float, word: str = "level") -> None:
-    if not 0 < level < 1:
-        raise BadParameter(f"{word} must be between 0 and 1, such as 0.05, got {level!r}")

@@ -85,7 +85,7 @@ def score(
     *ends, equal = score_ends(runs, low, high, level)
     if equal:
         return Interval(*_floats(ends), "Gaffke", n, _equal(runs, high - low))
-    return Interval(*_floats(ends), "logit-t", n, _few(n))
+    return Interval(*_floats(ends), "logit-t", n, few(n))
 
 
 def gaffke(
@@ -119,8 +119,8 @@ def money(
     if np.ptp(runs) <= ROUNDED * np.abs(runs).max():
         if low is not None and high is not None:
             return gaffke(runs, low, high, level)
-        return _no_spread(float(runs.mean()), n)
-    usual, note = _floats(student_t(runs, level)), _few(n)
+        return no_spread(float(runs.mean()), n)
+    usual, note = _floats(student_t(runs, level)), few(n)
     if n >= ENOUGH and abs(skewness(runs)) > SKEWED:
         first, last = _floats(studentised(runs, level))
         if last - first <= WIDEST * (usual[1] - usual[0]):
@@ -138,7 +138,7 @@ def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> I
     Raises:
         BadParameter: no episodes, `wins` that are not from 0 to `n`, or a `level` out of (0, 1).
     """
-    _check_level(level)
+    check_level(level)
     if n < 1 or not 0 <= wins <= n:
         raise BadParameter(f"a share needs wins from 0 to n of n >= 1 episodes, got {wins} of {n}")
     if n == 1:
@@ -175,9 +175,9 @@ def overall(
         return None
     mean, error, df = welch(runs)
     if error <= EQUAL * (high - low):
-        return _no_spread(float(mean), n)
+        return no_spread(float(mean), n)
     ends = np.clip(t_ends(mean, error, df, level), low, high)
-    return Interval(*_floats(ends), "Welch-Satterthwaite", n, _few(n))
+    return Interval(*_floats(ends), "Welch-Satterthwaite", n, few(n))
 
 
 def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
@@ -190,7 +190,7 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
     Raises:
         BadParameter: `r` is not from -1 to 1, `n` not above 0, or a `level` out of (0, 1).
     """
-    _check_level(level)
+    check_level(level)
     if not -1 <= r <= 1 or n < 1:
         raise BadParameter(f"a correlation is from -1 to 1 of n >= 1 pairs, got {r!r} of {n!r}")
     if n < RANKED:
@@ -338,7 +338,7 @@ def _checked(
     values: Values, level: float, low: float | None = None, high: float | None = None
 ) -> Array:
     """Return the values as floats, those beyond a bound by a rounding error drawn back to it."""
-    _check_level(level)
+    check_level(level)
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not len(x):
         raise BadParameter(f"an interval needs a row of one value or more, got shape {x.shape}")
@@ -364,12 +364,14 @@ def within(values: Values, low: float, high: float) -> bool:
     return bool(low - slack <= np.min(values) and np.max(values) <= high + slack)
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float, word: str = "level", such: float = 0.95) -> None:
+    """Raise BadParameter unless a `level`, or what else the `word` says, is between 0 and 1."""
     if not 0 < level < 1:
-        raise BadParameter(f"level must be between 0 and 1, such as 0.95, got {level!r}")
+        raise BadParameter(f"{word} must be between 0 and 1, such as {such}, got {level!r}")
 
 
-def _no_spread(value: float, n: int) -> Interval:
+def no_spread(value: float, n: int) -> Interval:
+    """Return what stands in place of the interval of values that are equal and have no bounds."""
     return Interval(value, value, "none", n, f"no spread in {n} runs")
 
 
@@ -377,7 +379,8 @@ def _equal(runs: Array, size: float) -> str:
     return "" if np.ptp(runs) > EQUAL * size else f"no spread in {len(runs)} runs"
 
 
-def _few(n: int) -> str:
+def few(n: int) -> str:
+    """Return what to say of an interval of so many runs; nothing if they are enough."""
     return "rests on near-normal runs" if n <= FEW else ""
 
 

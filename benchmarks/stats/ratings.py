@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_games.benchmarks.stats.intervals import Interval, _check_level
+from llm_games.benchmarks.stats.intervals import Interval, check_level
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
@@ -53,7 +53,7 @@ class Ratings:
         """
         from scipy.special import ndtri
 
-        _check_level(level)
+        check_level(level)
         contrast = np.zeros(len(self.names))
         for player, sign in ((name, 1), (reference, -1)):
             if player not in self.names:

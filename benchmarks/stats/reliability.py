@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.stats.intervals import Interval, _check_level, share_ends
+from llm_games.benchmarks.stats.intervals import Interval, check_level, share_ends
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
@@ -44,7 +44,7 @@ def pass_k(
         BadParameter: fewer than 2 tasks, not as many `runs`, a `k` below 1, fewer than ``2 k`` runs
             in a task, more passed than were run, or a `level` out of (0, 1).
     """
-    _check_level(level)
+    check_level(level)
     if len(passed) != len(runs) or len(runs) < 2 or k < 1:
         raise BadParameter(
             "pass^k needs 2 tasks or more, each with its runs, and k >= 1; passed has "
@@ -100,7 +100,7 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
         BadParameter: a missing value, axes that are not the names, fewer than 2 factors, fewer than
             `LEVELS` levels of one (sampling: 2), or a `level` out of (0, 1).
     """
-    _check_level(level)
+    check_level(level)
     x = np.asarray(values, np.float64)
     repeats = bool(names) and names[-1] == SAMPLING
     factors = list(names[:-1] if repeats else names)
