@@ -16,7 +16,7 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
-from llm_games.view import View
+from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decision, Policy
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Players:
     meaning: Callable[[Rulebook, str], Any] | None = None
     assumed: str = ""  # what best_response takes the others to do, in words
     mixed: bool = False  # whether rational or best_response may play by chance
+    broadcasts: bool = False  # rules of the room take a view of several seats, see `Sight.view`
     reply_to: Callable[[View, Array], Any] | None = None
     script: Script | None = None  # what the embedded model learns to do
 
@@ -94,10 +95,34 @@ class RulePolicy(Policy):
         return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
 
 
+def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
+    """Follow a rule that minds one seat in the view of several, see `Sight.view`."""
+    seats, sight = view.seat, view.sight
+    if not isinstance(seats, np.ndarray):
+        return rule(view, noise)
+    batch: tuple[int, ...] = sight.state.round.shape
+    if seats.ndim > len(batch):  # several of all tables
+        each = [(sight.view(int(seat)), noise.table(i)) for i, seat in enumerate(seats.ravel())]
+        return np.stack([_wide(rule(*one), batch) for one in each], axis=-1 - len(batch))
+    found: Any = None
+    for seat in np.unique(seats).tolist():
+        here = np.flatnonzero(seats == seat)
+        some = Sight(sight.game, sight.state.table(here))
+        part = _wide(rule(some.view(seat), noise.table(here)), here.shape)
+        found = np.zeros((*part.shape[:-1], *batch), np.int64) if found is None else found
+        found[..., here] = part
+    return found
+
+
+def _wide(action: Any, batch: tuple[int, ...]) -> Array:
+    shape = np.shape(action)
+    return np.broadcast_to(action, np.broadcast_shapes(shape, batch))
+
+
 def decision(view: View, action: Any) -> Decision:
     """Return a decision; numbers are kept within what is legal now."""
     values = np.asarray(action)
-    if values.ndim == len(view.batch):
+    if values.ndim <= len(view.batch):
         values = np.minimum(np.maximum(values, view.low), view.high)
     values = values.astype(np.int64)
     if view.batch:

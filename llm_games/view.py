@@ -54,8 +54,12 @@ class Sight:
         """Pickle what it is of; what was worked out is worked out again."""
         return Sight, (self.game, self.state, self.who)
 
-    def view(self, seat: int) -> View:
-        """Return one seat's view."""
+    def view(self, seat: int | Array) -> View:
+        """Return one seat's view, or that of several: integers that broadcast with the batch.
+
+        Of shape ``(*batch)`` they are another seat at every table, of ``(k, 1, ...)`` k seats of
+        all tables; the view then has the batch that comes of it, such as ``(k, *batch)``.
+        """
         return View(self, seat)
 
     @_lazy
@@ -79,18 +83,32 @@ class Sight:
     mask = _lazy(lambda sight: sight.game.mask(sight.state))
 
 
+def _rows(seats: Array, batch: tuple[int, ...]) -> Any:
+    """Return where several seats stand in what is ``(players, *batch)``."""
+    if seats.ndim <= len(batch):
+        return (seats, *np.ogrid[tuple(slice(n) for n in batch)])
+    several = seats.reshape(-1)
+    first, last = int(several[0]), int(several[-1])
+    if last - first + 1 == len(several) and (np.diff(several) == 1).all():
+        return slice(first, last + 1)  # one after another: nothing is copied
+    return several
+
+
 class View:
     """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
 
     Each part is worked out when it is first asked for, the numbers for all seats of a `Sight`.
+    Of several seats `seat` is an array, see `Sight.view`, and there are no words.
     """
 
     game: Any  # of the game that the reader is for
-    low = _lazy(lambda view: view.sight.legal[0][view.seat])  # lowest legal action, ``(*batch)``
-    high = _lazy(lambda view: view.sight.legal[1][view.seat])  # highest legal action, ``(*batch)``
+    seat: Any
+    low = _lazy(lambda view: view.sight.legal[0][view.rows])  # lowest legal action, ``(*batch)``
+    high = _lazy(lambda view: view.sight.legal[1][view.rows])  # highest legal action, ``(*batch)``
 
-    def __init__(self, sight: Sight, seat: int) -> None:
+    def __init__(self, sight: Sight, seat: int | Array) -> None:
         self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
+        self.rows = _rows(seat, sight.state.round.shape) if isinstance(seat, np.ndarray) else seat
 
     @property
     def who(self) -> Who:
@@ -100,8 +118,10 @@ class View:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Shape of the batch, () for one table."""
-        return self._state.round.shape
+        """Shape of the batch, () for one seat of one table."""
+        shape: tuple[int, ...] = self._state.round.shape
+        several = isinstance(self.seat, np.ndarray)
+        return np.broadcast_shapes(self.seat.shape, shape) if several else shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
@@ -111,42 +131,43 @@ class View:
     @_lazy
     def numbers(self) -> Array:
         """What the seat knows, float32 ``(*batch, columns)``; see ``game.columns()``."""
-        return self.sight.numbers[self.seat]
+        return self.sight.numbers[self.rows]
 
     @_lazy
     def told(self) -> dict[str, Any] | None:
         """The same knowledge as plain values; None for a batch."""
-        return None if self._state.round.ndim else self.sight.tell(self.seat)
+        return None if self.batch else self.sight.tell(self.seat)
 
     @_lazy
     def question(self) -> Question | None:
         """What is asked; None for a batch, or if it is not this seat's move."""
-        if self._state.round.ndim or self.seat not in self.sight.asked:
+        if self.batch or self.seat not in self.sight.asked:
             return None
         return self.game.asks(self._state, self.seat)
 
     @_lazy
     def mask(self) -> Array | None:
         """Legal actions from the lowest on, bool ``(*batch, actions)``; None if all are."""
-        return self.sight.mask[self.seat] if self.game.masked else None
+        return self.sight.mask[self.rows] if self.game.masked else None
 
     @_lazy
     def amounts(self) -> tuple[Array, Array]:
         """Limits of an amount, see `Rulebook.amounts`, int64 ``(*batch)`` each."""
         low, high = self.sight.amounts
-        return low[self.seat], high[self.seat]
+        return low[self.rows], high[self.rows]
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers, or what is `recalled`, by name, exactly, ``(*batch)``.
 
-        Whole numbers, true and false are int64; `numbers` are float32, for learners.
+        Whole numbers, true and false are int64; `numbers` are float32, for learners. What all hear
+        broadcasts to the batch of several seats.
         """
         place, index = self.game.fact_index[column]
         value, hears = self.sight.fact(place), self.sight.hears
         if index is not None:
             value = value[index]
         if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
-            value = value[self.seat]
+            value = value[self.rows]
         if value.dtype.kind == "b":
             value = value.astype(np.int64)
-        return value if hears is None else value * hears[self.seat]
+        return value if hears is None else value * hears[self.rows]
