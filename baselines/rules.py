@@ -17,7 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import Sight, View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.policy import Decided, Decision, Policy
 
 if TYPE_CHECKING:
     from llm_games.baselines.tiny.scripts import Script
@@ -73,11 +73,23 @@ class Memory(NamedTuple):
     decided: int = 0
 
 
+class Memories(NamedTuple):
+    """The same of a batch: keys of its seats' noise, and how often they have decided.
+
+    Both are ``(players, tables)``.
+    """
+
+    rule: Rule
+    keys: Array
+    decided: Array
+
+
 class RulePolicy(Policy):
     """A player that follows the rule that `rule_in` says it has in a game, or `BadParameter`.
 
     It acts on the numbers of a view, of one table or of a whole batch; the action is then an
-    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
+    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan. In many seats
+    it follows the rule once for all of them.
     """
 
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
@@ -93,6 +105,43 @@ class RulePolicy(Policy):
         alike = view.batch and not np.ndim(seed)
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
         return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
+
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Memories | None = None
+    ) -> Memories:
+        """Return the memory of a batch; the seats that begin have not decided yet."""
+        if memory is None:
+            rule, keys = self.rule_in(game), np.zeros(where.shape, np.uint64)
+            memory = Memories(rule, keys, np.zeros(where.shape, np.int64))
+        rule, keys, decided = memory
+        keys = keys.copy()
+        keys[where] = Noise(seeds[where].astype(np.uint64)).key
+        return Memories(rule, keys, np.where(where, 0, decided))
+
+    async def decide_batch(
+        self, sight: Sight, where: Array, memory: Memories
+    ) -> tuple[Decided, Memories]:
+        """Follow the rule in all these seats at once, at the tables where there are any."""
+        rule, keys, decided = memory
+        actions, tables = np.zeros(where.shape, np.int64), np.flatnonzero(where.any(axis=0))
+        if len(tables) < where.shape[1]:
+            sight = Sight(sight.game, sight.state.table(tables))
+        here, rows = where[:, tables], np.flatnonzero(where.any(axis=1))
+        if np.count_nonzero(here) == len(tables) and len(rows) > 1:  # one at each table
+            seats = here.argmax(axis=0)
+            place: Any = (seats, tables)
+        else:
+            seats, place = rows[:, None], np.ix_(rows, tables)
+            here = here[rows]
+        view, counts = sight.view(seats), decided[place]
+        alike = counts.size and counts.min() == counts.max()
+        noise = Noise.keyed(keys[place]).of(int(counts.flat[0]) if alike else counts)
+        found = legal(view, rule(view, noise))
+        if found.ndim > len(view.batch):  # plans, and votes among zeros
+            actions[:, tables] = found if seats.ndim == 1 else (found * here).sum(axis=1)
+        else:
+            actions[place] = found if seats.ndim == 1 else found * here
+        return Decided(actions), Memories(rule, keys, decided + where)
 
 
 def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
@@ -119,12 +168,17 @@ def _wide(action: Any, batch: tuple[int, ...]) -> Array:
     return np.broadcast_to(action, np.broadcast_shapes(shape, batch))
 
 
-def decision(view: View, action: Any) -> Decision:
-    """Return a decision; numbers are kept within what is legal now."""
+def legal(view: View, action: Any) -> Array:
+    """Return what a rule says as int64; numbers are kept within what is legal now."""
     values = np.asarray(action)
     if values.ndim <= len(view.batch):
         values = np.minimum(np.maximum(values, view.low), view.high)
-    values = values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
+
+
+def decision(view: View, action: Any) -> Decision:
+    """Return a decision; numbers are kept within what is legal now."""
+    values = legal(view, action)
     if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))
