@@ -180,7 +180,7 @@ def sampled_index(env, agent, seen, step):
 
 def test_columns_without_an_end_grow_as_a_logarithm():
     scale = Scale([Column("a", 0, np.inf, ""), Column("b", -4, 4, ""), Column("c", 7, 7, "")])
-    numbers = np.array([[0, -4, 7], [1e6, 1, 7], [2.0**53, 4, 7], [np.inf, 5, 7]], np.float32)
+    numbers = np.array([[0, -4, 7], [1e6, 1, 7], [2.0**53, 4, 7], [1e30, 5, 7]], np.float32)
     scaled = scale(numbers)
     assert scaled[:, 0] == pytest.approx([0, np.log1p(1e6) / np.log1p(2**53), 1, 1])
     assert scaled[:, 1].tolist() == [-1, 0.25, 1, 1]
@@ -239,9 +239,9 @@ def test_a_share_that_is_no_number_from_minus_1_to_1_is_refused(name, bad):
     own = codec(game, 0, "unit", batch=(3,))
     actions = np.zeros((3, *own.space.shape), np.float32)
     actions[1] = bad
-    with pytest.raises(IllegalAction, match="player_1 at table 1: .* numbers from -1 to 1"):
+    with pytest.raises(IllegalAction, match=r"player_1 at table 1: .* numbers from -1 to 1"):
         own.taken(view, actions, np.ones(3, bool))
-    with pytest.raises(IllegalAction, match="player_0: .* numbers from -1 to 1"):
+    with pytest.raises(IllegalAction, match=r"player_0: .* numbers from -1 to 1"):
         codec(game, 0, "unit").take(Sight(game, game.reset(1)).view(0), actions[1])
 
 
