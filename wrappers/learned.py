@@ -45,8 +45,12 @@ class Trained:
             fault = f"edition {self.edition} of {game.name}'s rules, which are now {game.edition}"
             out = f"train it again, or play it with llm-games {self.package}"
         elif self.columns != (own := tuple(game.column_index)):
-            new, gone = ([*sorted({*a} - {*b})] for a, b in ((own, self.columns), (self.columns, own)))
-            fault = f"other observations of {game.name}: here are {new} more, and {gone} are missing"
+            new, gone = (
+                [*sorted({*a} - {*b})] for a, b in ((own, self.columns), (self.columns, own))
+            )
+            fault = (
+                f"other observations of {game.name}: here are {new} more, and {gone} are missing"
+            )
             out = "give the game the parameters that it was trained with"
         else:
             return
@@ -100,7 +104,9 @@ class LearnedPolicy(Policy):
         network = getattr(model, "policy", None)
         weights = network.state_dict() if hasattr(network, "state_dict") else {}
         if broken := [key for key, value in weights.items() if not value.isfinite().all()]:
-            raise BadParameter(f"{name} has weights that are no numbers: {broken[0]}; train it anew")
+            raise BadParameter(
+                f"{name} has weights that are no numbers: {broken[0]}; train it anew"
+            )
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
         """Return the memory at the start; a BadParameter: it was trained for something else."""
@@ -111,7 +117,10 @@ class LearnedPolicy(Policy):
             self.trained.check(self.name, game)
         own, columns = codec(game, seat, self.actions), (len(game.column_index),)
         seen: Any = getattr(self.model, "observation_space", None)
-        seen, acts = (self._parts or {}).get("observation", seen), getattr(self.model, "action_space", None)
+        seen, acts = (
+            (self._parts or {}).get("observation", seen),
+            getattr(self.model, "action_space", None),
+        )
         if (seen and seen.shape != columns) or (acts and acts != own.space):
             raise BadParameter(
                 f"{self.name} was trained for actions {acts} and observations {seen.shape}, but "
@@ -129,7 +138,9 @@ class LearnedPolicy(Policy):
             noise = Noise(np.array([seed])).of(decided, part)
             mask = own.mask(view)[None] if self._wants_mask(own) else None
             seen = self._seen(own.shown(view.numbers)[None], mask)
-            (action,), state = self._predict(seen, mask, state, np.array([decided + part == 0]), noise)
+            (action,), state = self._predict(
+                seen, mask, state, np.array([decided + part == 0]), noise
+            )
             move, part = own.take(view, action), part + 1
         return Decision(move), Memory(own, seed, decided + 1, state)
 

@@ -83,7 +83,9 @@ def _spread(env: Any) -> dict[str, tuple[Any, Any, float]] | None:
     found: VecNormalize | None = unwrap_vec_normalize(env) if isinstance(env, VecEnv) else None
     if found is None or not found.norm_obs:
         return None
-    parts: Mapping[str, Any] = found.obs_rms if isinstance(found.obs_rms, dict) else {"": found.obs_rms}
+    parts: Mapping[str, Any] = (
+        found.obs_rms if isinstance(found.obs_rms, dict) else {"": found.obs_rms}
+    )
     return {
         part: (rms.mean, np.sqrt(rms.var + found.epsilon), found.clip_obs)
         for part, rms in parts.items()
@@ -109,7 +111,9 @@ def load_player(path: str | Path, *, deterministic: bool = True) -> LearnedPolic
         raise BadParameter(f"player {name!r}: {path} cannot be read: {error}") from None
     if about["format"] > FORMAT:
         package = about["trained"]["package"]
-        raise BadParameter(f"player {name!r} was saved by llm-games {package}: install that, or later")
+        raise BadParameter(
+            f"player {name!r} was saved by llm-games {package}: install that, or later"
+        )
     try:
         model = named(about["algorithm"], "algorithm").load(path, device="cpu")
     except Exception as error:  # whatever its pickles, shapes and versions come to
