@@ -14,8 +14,8 @@ from llm_games.errors import BadParameter, IllegalAction
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
 from llm_games.version import __version__
-from llm_games.view import View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.view import Sight, View
+from llm_games.wrappers.policy import Decided, Decision, Policy
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Trained:
     """What a learner was trained for: a game, how many players, what it saw and how it acted.
 
     `edition` is that of the game's rules, `columns` are the names of `Rulebook.columns`, `spread`
-    has the mean and the deviation that observations were normalised by, for each part of them ("" if
-    it has no parts), and the most that is left then.
+    has the mean and the deviation that observations were normalised by, for each part of them (""
+    if they have none), and the most that is left then.
     """
 
     game: str
@@ -66,13 +66,40 @@ class Memory(NamedTuple):
     state: Any = None
 
 
+class Cells(NamedTuple):
+    """The same of many seats and tables, int64 ``(players, tables)``.
+
+    `state` are arrays ``(layers, players, tables, ...)``, once a recurrent network has given some.
+    """
+
+    seeds: Array
+    decided: Array
+    state: tuple[Array, ...] | None = None
+
+    def of(self, cells: tuple[Array, Array]) -> tuple[Array, ...] | None:
+        """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
+        return self.state and tuple(value[:, *cells] for value in self.state)
+
+    def after(self, cells: tuple[Array, Array], state: tuple[Array, ...] | None) -> Cells:
+        """Return the memory after these cells decided and have this state."""
+        decided, kept = self.decided.copy(), self.state
+        decided[cells] += 1
+        if state is not None:
+            shape = self.seeds.shape
+            kept = kept or tuple(np.zeros((len(v), *shape, *v.shape[2:])) for v in state)
+            kept = tuple(value.copy() for value in kept)
+            for value, new in zip(kept, state, strict=True):
+                value[:, *cells] = new
+        return Cells(self.seeds, decided, kept)
+
+
 class LearnedPolicy(Policy):
     """Plays what a model trained in `SingleAgentEnv` or `GameVectorEnv` (numeric mode) predicts.
 
     Args:
         model: a Stable-Baselines3 model, or anything with such a `predict`, of many observations at
             once: recurrent ones get their state back, those that take ``action_masks`` get them.
-        deterministic: take the likeliest action; else one is drawn from the seat's own chance, where
+        deterministic: take the likeliest action; else one is drawn by the seat's own chance, where
             the model's policy has a distribution (PPO and the like), or by `predict` itself.
         actions, normalize: what it was trained with, see `llm_games.make`.
         trained: what else it was trained for and is checked against, as `save_player` notes it; its
@@ -112,20 +139,18 @@ class LearnedPolicy(Policy):
         """Return the memory at the start; a BadParameter: it was trained for something else."""
         return Memory(self._codec(game, seat), seed)
 
-    def _codec(self, game: Rulebook, seat: int) -> Codec:
+    def _codec(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> Codec:
         if self.trained is not None:
             self.trained.check(self.name, game)
-        own, columns = codec(game, seat, self.actions), (len(game.column_index),)
+        own, columns = codec(game, seat, self.actions, batch=batch), (len(game.column_index),)
         seen: Any = getattr(self.model, "observation_space", None)
-        seen, acts = (
-            (self._parts or {}).get("observation", seen),
-            getattr(self.model, "action_space", None),
-        )
+        acts: Any = getattr(self.model, "action_space", None)
+        seen = (self._parts or {}).get("observation", seen)
         if (seen and seen.shape != columns) or (acts and acts != own.space):
             raise BadParameter(
                 f"{self.name} was trained for actions {acts} and observations {seen.shape}, but "
-                f"{game.name} has {own.space} and {columns} with actions={self.actions!r}: seat it in "
-                f"its own game with as many players, and give LearnedPolicy its actions"
+                f"{game.name} has {own.space} and {columns} with actions={self.actions!r}: seat it "
+                f"in its own game with as many players, and give LearnedPolicy its actions"
             )
         return own
 
@@ -136,17 +161,60 @@ class LearnedPolicy(Policy):
         move, part = None, 0
         while move is None:
             noise = Noise(np.array([seed])).of(decided, part)
-            mask = own.mask(view)[None] if self._wants_mask(own) else None
-            seen = self._seen(own.shown(view.numbers)[None], mask)
-            (action,), state = self._predict(
-                seen, mask, state, np.array([decided + part == 0]), noise
-            )
+            mask = own.mask(view)[None] if self._masked(own) else None
+            first = np.array([decided + part == 0])
+            numbers = own.shown(view.numbers)[None]
+            (action,), state = self._predict(numbers, mask, state, first, noise)
             move, part = own.take(view, action), part + 1
         return Decision(move), Memory(own, seed, decided + 1, state)
 
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Cells | None = None
+    ) -> Cells:
+        """Return the memory of a batch in which these cells begin; raises as `start` does."""
+        if memory is None:
+            self._codec(game, 0)
+            memory = Cells(seeds, np.zeros_like(seeds))
+        seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
+        return memory._replace(seeds=seeds, decided=decided)
+
+    async def decide_batch(self, sight: Sight, where: Array, memory: Cells) -> tuple[Decided, Cells]:
+        """Predict for all cells at once, until all moves are whole."""
+        cells = seats, tables = np.nonzero(where)
+        seeds, decided, state = memory.seeds[cells], memory.decided[cells], memory.of(cells)
+        own = codec(sight.game, 0, self.actions, batch=seats.shape)
+        view = sight.table(tables).view(seats)
+        actions, left, part = np.zeros(where.shape, np.int64), np.ones(len(seats), np.bool_), 0
+        while left.any():
+            rows = np.flatnonzero(left)
+            masks = own.masks(view)[rows] if self._masked(own) else None
+            noise, first = Noise(seeds[rows]).of(decided[rows], part), decided[rows] + part == 0
+            now = state and tuple(value[:, rows] for value in state)
+            found, after = self._predict(own.shown(view.numbers)[rows], masks, now, first, noise)
+            given = np.zeros((len(seats), *found.shape[1:]), found.dtype)
+            given[rows] = found
+            try:
+                moves, whole = own.taken(view, given, left)
+            except IllegalAction as error:
+                odd = [row for row in rows if not own.space.contains(given[row])]
+                if not odd:
+                    raise error
+                seat, table = seats[odd[0]], tables[odd[0]]
+                raise own.refuse(given[odd[0]].tolist(), seat, table) from None
+            if moves.ndim > 1:  # columns of their tables
+                np.add.at(actions.T, tables, moves.T)
+            else:
+                actions[cells] += moves
+            if after is not None:
+                state = state or tuple(np.zeros((len(v), len(seats), *v.shape[2:])) for v in after)
+                for value, new in zip(state, after, strict=True):
+                    value[:, rows] = new
+            left, part = left & ~whole, part + 1
+        return Decided(actions), memory.after(cells, state)
+
     # -- rows: one for each seat and table that decides ----------------------------------------------
 
-    def _wants_mask(self, own: Codec) -> bool:
+    def _masked(self, own: Codec) -> bool:
         return hasattr(own.space, "n") and (self.masks or own.masked)
 
     def _seen(self, numbers: Array, masks: Array | None) -> Any:
@@ -165,12 +233,13 @@ class LearnedPolicy(Policy):
         return np.clip((rows - mean) / deviation, -most, most).astype(np.float32)
 
     def _predict(
-        self, seen: Any, masks: Array | None, state: Any, first: Array, noise: Noise
+        self, numbers: Array, masks: Array | None, state: Any, first: Array, noise: Noise
     ) -> tuple[Array, Any]:
         """Return the actions of these rows and the state of a recurrent network after them.
 
         `first` are the rows that begin an episode; each has noise of its own.
         """
+        seen = self._seen(numbers, masks)
         more: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
         if self.masks and masks is not None:
             more["action_masks"] = masks
