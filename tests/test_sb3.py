@@ -1,5 +1,6 @@
-"""Stable-Baselines3 and sb3-contrib train at our tables, and what they trained sits down at others."""
+"""Stable-Baselines3 and sb3-contrib train at our tables; what they trained sits down at others."""
 
+import asyncio
 import json
 import pickle
 import zipfile
@@ -13,6 +14,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import llm_games as lg
 from llm_games.errors import BadParameter, IllegalAction
+from llm_games.noise import Noise
+from llm_games.view import Sight
 from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.sb3 import load_player, save_player
 from llm_games.wrappers.single_agent import SingleAgentEnv
@@ -72,6 +75,39 @@ def test_a_saved_player_plays_as_its_model_did(algorithm, policy, game, actions,
     assert paid == pytest.approx(episode.payoffs[0])
     assert decided
     assert len(taken) >= len(decided)
+
+
+async def in_a_batch(policy, game, seeds, steps):
+    """Play all seats by a policy at many tables at once; return what each step brought."""
+    where = np.ones((game.players, len(seeds)), bool)
+    own = [[Noise(seed).of("seat", seat).seed() for seed in seeds] for seat in range(game.players)]
+    memory = policy.start_batch(game, where, np.array(own))
+    state, outcomes = game.reset(Noise(np.array(seeds)), (len(seeds),)), []
+    for _ in range(steps):
+        decided, memory = await policy.decide_batch(Sight(game, state), game.asked(state), memory)
+        state, outcome = game.step(state, decided.actions)
+        outcomes.append(outcome)
+    return outcomes
+
+
+@pytest.mark.parametrize("deterministic", [True, False], ids=["likeliest", "drawn"])
+@pytest.mark.parametrize(
+    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
+)
+def test_a_batch_is_a_loop(algorithm, policy, game, actions, deterministic):
+    env = single(game, actions=actions)
+    model = untrained(algorithm, env, policy)
+    player = LearnedPolicy(model, actions=actions, deterministic=deterministic)
+    if not deterministic and not hasattr(model.policy, "get_distribution"):
+        pytest.skip("predict draws by itself")
+    seeds = [7, 2**62, 9]
+    played = asyncio.run(in_a_batch(player, env.game, seeds, 8))
+    for table, seed in enumerate(seeds):
+        alone = lg.play(env.game, [player] * env.game.players, seed, max_steps=8)
+        for one, all_tables in zip(alone.steps, played, strict=False):
+            for name, value in one.outcome.record.items():
+                np.testing.assert_array_equal(all_tables.record[name][..., table], value)
+            np.testing.assert_array_equal(all_tables.rewards[:, table], one.outcome.rewards)
 
 
 def test_normalised_observations_are_normalised_at_the_table(tmp_path):
@@ -164,6 +200,7 @@ def test_a_player_of_another_version_is_not_seated(saved, tmp_path):
         ({"trained": {"edition": 1}}, "edition 1 of public_goods's rules, which are now 3; train"),
         ({"trained": {"actions": "unit"}}, "give LearnedPolicy its actions"),
         ({"format": 99}, "saved by llm-games"),
+        ({"trained": {"columns": ["fog"]}}, r"other observations .* \['fog'\] are missing"),
         ({"algorithm": "stable_baselines3:Nothing"}, "cannot be loaded: UnknownName"),
         ({"algorithm": "stable_baselines3:DQN"}, "cannot be loaded"),
     ):
@@ -181,7 +218,7 @@ def test_files_that_are_no_players_are_named(saved, tmp_path):
     PPO.load(saved).save(plain)
     with pytest.raises(BadParameter, match="save it by"):
         lg.player(f"sb3:{plain}")
-    with pytest.raises(BadParameter, match="sb3 needs a value|'sb3' needs a value"):
+    with pytest.raises(BadParameter, match="'sb3' needs a value"):
         lg.player("sb3")
     with pytest.raises(BadParameter, match="takes deterministic, got determinstic"):
         lg.player(f"sb3:{saved}", determinstic=False)
@@ -193,7 +230,7 @@ def test_weights_that_are_no_numbers_are_not_seated(saved):
     model = PPO.load(saved)
     with torch.no_grad():
         model.policy.action_net.bias[0] = float("nan")
-    with pytest.raises(BadParameter, match="action_net.bias"):
+    with pytest.raises(BadParameter, match=r"action_net\.bias"):
         LearnedPolicy(model)
 
 
@@ -203,7 +240,7 @@ def test_a_model_that_answers_nan_is_named_with_its_seat():
             return np.full((len(observation), 1), np.nan, np.float32), None
 
     player = LearnedPolicy(Broken(), actions="unit", name="broken")
-    with pytest.raises(IllegalAction, match="player_1.*nan"):
+    with pytest.raises(IllegalAction, match=r"player_1: .*nan"):
         lg.play("public_goods", [lg.player("random"), player, player], players=3)
 
 

@@ -178,7 +178,9 @@ class LearnedPolicy(Policy):
         seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
         return memory._replace(seeds=seeds, decided=decided)
 
-    async def decide_batch(self, sight: Sight, where: Array, memory: Cells) -> tuple[Decided, Cells]:
+    async def decide_batch(
+        self, sight: Sight, where: Array, memory: Cells
+    ) -> tuple[Decided, Cells]:
         """Predict for all cells at once, until all moves are whole."""
         cells = seats, tables = np.nonzero(where)
         seeds, decided, state = memory.seeds[cells], memory.decided[cells], memory.of(cells)
@@ -212,7 +214,7 @@ class LearnedPolicy(Policy):
             left, part = left & ~whole, part + 1
         return Decided(actions), memory.after(cells, state)
 
-    # -- rows: one for each seat and table that decides ----------------------------------------------
+    # -- rows: one for each seat and table that decides ------------------------------------------
 
     def _masked(self, own: Codec) -> bool:
         return hasattr(own.space, "n") and (self.masks or own.masked)
@@ -262,7 +264,7 @@ class LearnedPolicy(Policy):
         given = [policy.obs_to_tensor(seen)[0]]
         if after is not None:
             states = more.get("state", [np.zeros_like(part) for part in after])
-            starts = more.get("episode_start", np.ones(len(noise.batch)))
+            starts = more.get("episode_start", np.ones(noise.batch))
             given += [tuple(map(torch.tensor, states)), torch.tensor(starts).float()]
         elif self.masks:
             given.append(masks)

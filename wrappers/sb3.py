@@ -1,4 +1,4 @@
-"""Stable-Baselines3 and sb3-contrib: their vector environment over ours, and players they trained."""
+"""Stable-Baselines3 and sb3-contrib: their vector environment over ours, players they trained."""
 
 from __future__ import annotations
 
