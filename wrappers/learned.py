@@ -265,7 +265,10 @@ class LearnedPolicy(Policy):
         if after is not None:
             states = more.get("state", [np.zeros_like(part) for part in after])
             starts = more.get("episode_start", np.ones(noise.batch))
-            given += [tuple(map(torch.tensor, states)), torch.tensor(starts).float()]
+            given += [
+                tuple(torch.tensor(part).float() for part in states),
+                torch.tensor(starts).float(),
+            ]
         elif self.masks:
             given.append(masks)
         with torch.no_grad():
