@@ -16,8 +16,8 @@ import numpy as np
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
-from llm_games.view import View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.view import Sight, View
+from llm_games.wrappers.policy import Decided, Decision, Policy
 
 if TYPE_CHECKING:
     from llm_games.baselines.tiny.scripts import Script
@@ -93,13 +93,46 @@ class RulePolicy(Policy):
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
         return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
 
+    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Memory:
+        """Return one memory for all cells; seeds and counts are int64 ``(players, tables)``."""
+        if memory is None:
+            return Memory(self.rule_in(game), seeds, np.zeros(seeds.shape, np.int64))
+        rule, before, decided = memory
+        return Memory(rule, np.where(where, seeds, before), np.where(where, 0, decided))
 
-def decision(view: View, action: Any) -> Decision:
-    """Return a decision; numbers are kept within what is legal now."""
+    async def decide_batch(
+        self, sight: Sight, where: Array, memory: Memory
+    ) -> tuple[Decided, Memory]:
+        """Decide by the rule, at all tables of a seat at once."""
+        rule, seeds, decided = memory
+        actions = np.zeros(where.shape, np.int64)
+        for seat in np.flatnonzero(where.any(axis=1)).tolist():
+            at: Any = where[seat]
+            if at.all():
+                at, view = slice(None), sight.view(seat)
+            else:
+                at = np.flatnonzero(at)
+                view = sight.table(at).view(seat)
+            noise = Noise(seeds[seat, at].astype(np.uint64)).of(decided[seat, at])
+            move = legal(view, rule(view, noise))
+            if move.ndim > 1:  # a plan, or of who votes the own vote and zeros
+                actions[:, at] += move
+            else:
+                actions[seat, at] = move
+        return Decided(actions), Memory(rule, seeds, decided + where)
+
+
+def legal(view: View, action: Any) -> Array:
+    """Return a rule's action, int64; numbers are kept within what is legal now."""
     values = np.asarray(action)
     if values.ndim == len(view.batch):
         values = np.minimum(np.maximum(values, view.low), view.high)
-    values = values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
+
+
+def decision(view: View, action: Any) -> Decision:
+    """Return a decision by a rule's action, see `legal`."""
+    values = legal(view, action)
     if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))

@@ -30,7 +30,8 @@ class _lazy(Generic[T]):
 class Who(NamedTuple):
     """Who is asked: in what, which episode (its seed, or its number in a run), and when.
 
-    `call` counts what a seat asks of its model for one decision. `seed` is the episode's.
+    `call` counts what a seat asks of its model for one decision. `seed` is the episode's. Of a
+    batch, `episode`, `step` and `seed` are arrays ``(tables,)``.
     """
 
     run: str = ""
@@ -39,6 +40,11 @@ class Who(NamedTuple):
     seat: int = 0
     call: int = 0
     seed: int = 0
+
+    def table(self, index: Any) -> Who:
+        """Return who is asked at one table of a batch (or several, by an array)."""
+        own = (value[index] if np.ndim(value) else value for value in self[1:])
+        return Who(self.run, *(value if np.ndim(value) else int(value) for value in own))
 
 
 NOBODY = Who()
@@ -53,6 +59,10 @@ class Sight:
     def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
         """Pickle what it is of; what was worked out is worked out again."""
         return Sight, (self.game, self.state, self.who)
+
+    def table(self, index: Any) -> Sight:
+        """Return what is seen of one table of a batch (or of several, by an int array)."""
+        return Sight(self.game, self.state.table(index), self.who.table(index))
 
     def view(self, seat: int) -> View:
         """Return one seat's view."""
