@@ -169,6 +169,6 @@ def test_what_is_known_is_served_when_the_budget_has_ended(tmp_path):
     found = complete(client, *(asking(step=step) for step in range(40)))
     assert not seen
     assert {*found} <= {'{"bid": 1}', '{"bid": 2}', '{"bid": 3}'}
-    with pytest.raises(BudgetExceeded, match="calls = 0, has 0 spent.*nearest"):
+    with pytest.raises(BudgetExceeded, match=r"calls = 0, has 0 spent.*nearest"):
         complete(client, asking(1))
     assert (client.hits, client.misses, client.near) == (40, 0, 0)
