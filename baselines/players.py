@@ -28,6 +28,7 @@ from llm_games.baselines.rules import (
     RulePolicy,
     cannot_play,
     count_from,
+    seat_by_seat,
 )
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.facts import ratio_of
@@ -276,7 +277,9 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
         games = ", ".join(games_of(kind))
         raise BadParameter(f"player {name!r} is not defined for {game.name}; it is for {games}")
     about, rule = found
-    return partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    alone = rule is not about.rule or kind not in PLAYERS
+    rule = partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    return partial(seat_by_seat, rule) if alone and not handed(game.name).broadcasts else rule
 
 
 # -- by name --------------------------------------------------------------------------------------

@@ -26,3 +26,14 @@ def at(values: Array, place: Array) -> Array:
         return values[place]
     place = place[(None,) * (values.ndim - place.ndim)]
     return np.take_along_axis(values, place, axis=0)[0]
+
+
+def of_seats(values: Array, seats: Any, axis: int = 0) -> Array:
+    """Take rows of these seats, ``(k,)``, or of others at each table, ``(k, *batch)``.
+
+    The seats of `values` lie along `axis`, its batch axes are last.
+    """
+    seats = np.asarray(seats)
+    if seats.ndim == 1:
+        return values.take(seats, axis)
+    return np.take_along_axis(values, seats[(None,) * axis], axis)

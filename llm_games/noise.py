@@ -57,7 +57,7 @@ class Noise:
     `batch` is the shape of the seeds, ``()`` for one table.
     """
 
-    __slots__ = ("_base", "batch")
+    __slots__ = ("_base", "_due", "batch")
 
     def __init__(self, seed: Any, *key: Word) -> None:
         """Make the noise of a seed, or of an array of one for each table; from 0 to 2**64 - 1."""
@@ -82,7 +82,24 @@ class Noise:
         An array of integers gives each table its own word; it broadcasts with the batch.
         """
         other = object.__new__(Noise)
-        other._absorb(self._base, key)
+        if self.batch and all(type(word) in (str, int) for word in key):
+            other._due, other.batch = (self, key), self.batch  # of many: once something is drawn
+        else:
+            other._absorb(self._base, key)
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_base":
+            raise AttributeError(name)
+        shorter, key = self._due
+        self._absorb(shorter._base, key)
+        return self._base
+
+    @classmethod
+    def keyed(cls, keys: Array) -> Noise:
+        """Return the noise of a batch with these as its `key`, uint64 ``(*batch)``."""
+        other = object.__new__(cls)
+        other._base, other.batch = keys, keys.shape
         return other
 
     def table(self, index: Any) -> Noise:
