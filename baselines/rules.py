@@ -124,8 +124,10 @@ class RulePolicy(Policy):
         """Follow the rule in all these seats at once, at the tables where there are any."""
         rule, keys, decided = memory
         actions, tables = np.zeros(where.shape, np.int64), np.flatnonzero(where.any(axis=0))
+        if not len(tables):
+            return Decided(actions), memory
         if len(tables) < where.shape[1]:
-            sight = Sight(sight.game, sight.state.table(tables))
+            sight = sight.table(tables)
         here, rows = where[:, tables], np.flatnonzero(where.any(axis=1))
         if np.count_nonzero(here) == len(tables) and len(rows) > 1:  # one at each table
             seats = here.argmax(axis=0)
@@ -134,7 +136,7 @@ class RulePolicy(Policy):
             seats, place = rows[:, None], np.ix_(rows, tables)
             here = here[rows]
         view, counts = sight.view(seats), decided[place]
-        alike = counts.size and counts.min() == counts.max()
+        alike = counts.min() == counts.max()
         noise = Noise.keyed(keys[place]).of(int(counts.flat[0]) if alike else counts)
         found = legal(view, rule(view, noise))
         if found.ndim > len(view.batch):  # plans, and votes among zeros
@@ -156,8 +158,7 @@ def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
     found: Any = None
     for seat in np.unique(seats).tolist():
         here = np.flatnonzero(seats == seat)
-        some = Sight(sight.game, sight.state.table(here))
-        part = _wide(rule(some.view(seat), noise.table(here)), here.shape)
+        part = _wide(rule(sight.table(here).view(seat), noise.table(here)), here.shape)
         found = np.zeros((*part.shape[:-1], *batch), np.int64) if found is None else found
         found[..., here] = part
     return found

@@ -33,7 +33,7 @@ from llm_games.wrappers.clients.stack import Shared, dress, layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.own import Own, client_of
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.seats import together
+from llm_games.wrappers.together import together
 
 DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
