@@ -198,7 +198,7 @@ class View:
         if index is not None:
             value = value[index]
         if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
-            if isinstance(self.rows, tuple):  # of other seats at each table
+            if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
                 value = np.broadcast_to(value, (len(value), *self._state.round.shape))
             value = value[self.rows]
         if value.dtype.kind == "b":
