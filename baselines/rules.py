@@ -35,8 +35,9 @@ class Kind:
     """A kind of player.
 
     `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
-    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model
-    from what was read.
+    names what is allowed. Instead of `rule`, `model` makes a player that asks a language model
+    from what was read, and `made` any other one that follows no rule, such as one that was trained,
+    from that and settings of its own; its `start` says whether it can play a game.
     """
 
     summary: str  # one line on what it does
@@ -46,6 +47,7 @@ class Kind:
     read: Callable[[str], Any] = str
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
     model: Model | None = None
+    made: Callable[..., Policy] | None = None
 
 
 @dataclass(frozen=True)
