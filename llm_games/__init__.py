@@ -129,6 +129,7 @@ class _Finder:
 
 
 rooms.KINDS |= {
+    "ghost": "llm_games.benchmarks.ghosts.policy:GHOST",
     "recorded": "llm_games.benchmarks.runs.served:RECORDED",
 }
 rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
