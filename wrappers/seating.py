@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, unknown
 from llm_games.facts import check_integer
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
@@ -24,12 +25,13 @@ class Seating:
         seat: the learner's seat; ``"rotate"``: the next one in every episode, from the seed on;
             ``"random"``: drawn from each episode's seed.
         opponents: one policy for all other seats, or one for each of them in seat order, wherever
-            the learner sits; also as clients or plain functions, see `player_of`. None plays at
-            random.
+            the learner sits, or by seat or agent; also as clients or plain functions, see
+            `player_of`. None plays at random.
 
     Raises:
         BadParameter: no such seat, not one policy for each other seat, or something else than a
             policy.
+        UnknownName: opponents of a seat that is not there.
     """
 
     def __init__(self, game: Rulebook, seat: int | str, opponents: Any) -> None:
@@ -38,6 +40,8 @@ class Seating:
         if not isinstance(seat, str):
             check_integer("seat", seat, 0, game.players - 1)
         self.game, self.seat = game, seat
+        if isinstance(opponents, Mapping):
+            opponents = _in_order(game, seat, opponents)
         each = _each(opponents, game.players - 1)
         self.policies: list[Policy] = list({id(policy): policy for policy in each}.values())
         """all opponents, each once"""
@@ -68,6 +72,25 @@ class Seating:
         """Return the opponents of one table by seat."""
         sits = self.sits(np.array([learner]))[:, 0].tolist()
         return {seat: self.policies[k] for seat, k in enumerate(sits) if k >= 0}
+
+
+def _in_order(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[Any]:
+    """Return players given by seat or agent in the order of the seats, one for each."""
+    if isinstance(seat, str):
+        raise BadParameter(f"opponents by seat need a learner's seat by number, not {seat!r}")
+    names, found = game.names(), dict[int, Any]()
+    for key, player in named.items():
+        if key not in names and not (type(key) is int and 0 <= key < game.players):
+            raise unknown("seat", key, names)
+        place = names.index(key) if isinstance(key, str) else key
+        if place == seat or place in found:
+            other = "the learner" if place == seat else "another opponent"
+            raise BadParameter(f"opponents: {other} sits in {names[place]}, seat {place}, already")
+        found[place] = player
+    wanted = [place for place in range(game.players) if place != seat]
+    if missing := [names[place] for place in wanted if place not in found]:
+        raise BadParameter(f"opponents: nobody sits in {', '.join(missing)}; name a player for it")
+    return [found[place] for place in wanted]
 
 
 def _each(opponents: Any, count: int) -> list[Policy]:
