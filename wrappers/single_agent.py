@@ -4,23 +4,111 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
+import numpy as np
 
+from llm_games.arrays import tall
 from llm_games.env import TableEnv
-from llm_games.errors import BadParameter, NotReady
+from llm_games.errors import BadParameter, NotReady, unknown
+from llm_games.facts import check_integer
+from llm_games.noise import Noise
 from llm_games.registry import rulebook
-from llm_games.rulebook import Array, PerPlayer, Rulebook
+from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seating import Seating
-from llm_games.wrappers.seats import Seats, moves_of
+from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
+from llm_games.wrappers.seats import Seats, moves_of, policy_of
 
 LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""
+MOVING = ("rotate", "random")
+"""Instead of a seat: another one in each episode."""
 Regret = Callable[[Rulebook, Mapping[str, Array]], PerPlayer]
 """``regret(game, record)`` of a step, in the game's own payoffs, ``(players, *batch)``."""
+
+
+class Seating(NamedTuple):
+    """Where a learner sits in each episode, and who of the `policies` sits around it.
+
+    `seat` is a number, or one of `MOVING`: ``"rotate"`` begins at the seed that was given, modulo
+    the number of seats, and takes the next seat in each episode that follows; ``"random"`` draws
+    one from the episode's seed. `others` are places in `policies`, in the order of the other seats.
+    """
+
+    players: int
+    seat: int | str
+    policies: list[Policy]
+    others: list[int]
+
+    def seats(self, seeds: Any, before: Any) -> PerTable:
+        """Return the learner's seat in the episodes of these seeds, int64 of their shape.
+
+        `before` is its seat in the episode before, -1 where the seed was given.
+        """
+        seeds = np.asarray(seeds, np.uint64)
+        if self.seat == "random":
+            drawn = Noise(seeds if seeds.ndim else int(seeds)).of("learner").integers(self.players)
+            return np.asarray(drawn)
+        if self.seat == "rotate":
+            begins = (seeds % self.players).astype(np.int64)
+            return np.where(np.less(before, 0), begins, np.add(before, 1) % self.players)
+        return np.full(seeds.shape, self.seat)
+
+    def sits(self, seats: PerTable) -> PerPlayer:
+        """Return who of the policies sits where, ``(players, *batch)``; -1 is the learner."""
+        each = tall(np.arange(self.players), seats.shape)
+        place = np.where(each == seats, self.players - 1, each - (each > seats))
+        return np.array([*self.others, -1])[place]
+
+
+def seating(game: Rulebook, seat: Any, opponents: Any = None) -> Seating:
+    """Return the seating of a learner; `opponents` and what is raised as of `SingleAgentEnv`."""
+    if isinstance(seat, str) and seat not in MOVING:
+        last = game.players - 1
+        raise BadParameter(f'seat must be 0 to {last}, "rotate" or "random", got {seat!r}')
+    if not isinstance(seat, str):
+        check_integer("seat", seat, 0, game.players - 1)
+        seat = int(seat)
+    many = game.players - 1
+    opponents = RandomPolicy() if opponents is None else opponents
+    if isinstance(opponents, Mapping):
+        opponents = _by_seat(game, seat, opponents)
+    if isinstance(opponents, str):
+        raise BadParameter(f"opponents must be policies: make_player({opponents!r})")
+    if not isinstance(opponents, list | tuple):
+        return Seating(game.players, seat, [policy_of(opponents)] if many else [], [0] * many)
+    if len(opponents) != many:
+        own = "the learner's seat" if isinstance(seat, str) else f"seat {seat}"
+        raise BadParameter(
+            f"opponents must be one policy or {many} (all seats but {own}), got {len(opponents)}"
+        )
+    places: dict[int, int] = {}  # one that sits in several seats is one policy
+    for one in opponents:
+        places.setdefault(id(one), len(places))
+    distinct = {id(one): one for one in opponents}
+    policies = [policy_of(one) for one in distinct.values()]
+    return Seating(game.players, seat, policies, [places[id(one)] for one in opponents])
+
+
+def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[Any]:
+    """Return players given by seat or name in the order of the seats, each named once."""
+    if isinstance(seat, str):
+        raise BadParameter(f"opponents by seat need a learner's seat by number, not {seat!r}")
+    names, found = game.names(), dict[int, Any]()
+    for key, player in named.items():
+        if key not in names and not (type(key) is int and 0 <= key < game.players):
+            raise unknown("seat", key, names)
+        place = names.index(key) if isinstance(key, str) else key
+        if place == seat or place in found:
+            who = "the learner" if place == seat else "another opponent"
+            raise BadParameter(f"opponents: {who} sits in {names[place]}, seat {place}, already")
+        found[place] = player
+    wanted = [place for place in range(game.players) if place != seat]
+    missing = [names[place] for place in wanted if place not in found]
+    if missing:
+        raise BadParameter(f"opponents: nobody sits in {', '.join(missing)}; name a player for it")
+    return [found[place] for place in wanted]
 
 
 class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
@@ -37,10 +125,10 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     * ``asked``: whether the learner has to move now; if not, index 0 alone is legal,
     * ``seat``: where it sits,
     * ``payoff``: what it earned in this episode so far,
-    * ``broke``: whether its last move broke a rule, so that the declared one was played instead,
-    * ``action``, once it moved: its last move as it was played, in the rules' own units; a plan
-      is a tuple,
-    * ``regret``, once it moved and if `regret` is given: that of its last move,
+    * ``broke``: whether its move broke a rule, so that the declared one was played instead,
+    * ``action``, if a move was played: as it was, in the rules' own units; of a plan, its own
+      share, and ``plan`` has all, int64 ``(players,)``,
+    * ``regret``, if a move was played and `regret` is given: that of the step,
     * ``opponents``, if some were asked as models since: how often a decision had which outcome,
     * with actions in words also ``outcome``, ``why`` and ``played``, see `llm_games.make`.
 
@@ -79,7 +167,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         **parameters: Any,
     ) -> None:
         rules = rulebook(game, **parameters) if isinstance(game, str) else game
-        self.seating = Seating(rules, seat, opponents)
+        self.seating = seating(rules, seat, opponents)
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
         self.regret = regret
         mine = rules.names() if isinstance(seat, str) else [rules.names()[seat]]
@@ -106,7 +194,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         """Sit down here, and the others around."""
         self.seat, self.agent = seat, self.game.names()[seat]
         self.codec = self.windows.codecs[seat]
-        self.seats = Seats(self.table, self.seating.by_seat(seat))
+        places = self.seating.sits(np.asarray(seat)).tolist()
+        others = {s: self.seating.policies[k] for s, k in enumerate(places) if k >= 0}
+        self.seats = Seats(self.table, others)
 
     @property
     def opponents(self) -> Mapping[int, Policy]:
@@ -121,13 +211,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
         super().reset(seed=seed)
+        first = seed is not None or self.table.sight is None
         self._deal(seed, options)
-        table = self.table
-        if (seat := int(self.seating.learner(table.seed, table.first, table.number))) != self.seat:
-            made = self.opponents
-            self._take_seat(seat)
-            here = self.opponents  # notes are recalled by who sits where it made them
-            self._notes = {s: n for s, n in self._notes.items() if here.get(s) is made[s]}
+        self._move(-1 if first else self.seat)
         self.seats.start(self._notes)
         self._notes, self._broke, self._reward, self._payoff = {}, False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
@@ -137,6 +223,15 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._play_on()
         self._done = False
         return self._observation(), self._said()
+
+    def _move(self, before: int) -> None:
+        """Take the seat of this episode; notes are for who sits where it made them."""
+        seat = int(self.seating.seats(self.table.seed, before))
+        if seat != self.seat:
+            made = self.opponents
+            self._take_seat(seat)
+            here = self.opponents
+            self._notes = {s: n for s, n in self._notes.items() if here.get(s) is made[s]}
 
     @property
     def _ended(self) -> bool:
@@ -155,6 +250,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         if self._done:
             raise NotReady(f"{self.game.name} is over for the learner: call reset()")
         if not self._owed:
+            self._broke, self._played = False, {}
             if not self._ended and not self._take(self.seat, action):
                 return self._observation(), 0.0, False, False, self._said()
             self._owed = True
@@ -225,7 +321,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def _own(self, record: Mapping[str, Array], plan: bool) -> dict[str, Any]:
         """Return what infos tell of a move that was played."""
         actions = record["actions"].tolist()
-        told = {"action": tuple(actions) if plan else actions[self.seat]}
+        told: dict[str, Any] = {"action": actions[self.seat]}
+        if plan:
+            told["plan"] = np.array(actions, np.int64)
         if self.regret is not None:
             told["regret"] = float(self.regret(self.game, record)[self.seat])
         return told
