@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from llm_games.arrays import tall
+from llm_games.arrays import any_true, tall
 from llm_games.env import TableEnv
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
@@ -130,7 +130,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
       share, and ``plan`` has all, int64 ``(players,)``,
     * ``regret``, if a move was played and `regret` is given: that of the step,
     * ``opponents``, if some were asked as models since: how often a decision had which outcome,
-    * with actions in words also ``outcome``, ``why`` and ``played``, see `llm_games.make`.
+    * with actions in words also ``outcome`` and ``why``, see `llm_games.make`.
 
     Args:
         game: a rulebook, or a game's name with its `parameters`.
@@ -298,7 +298,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             decisions = self.seats.ask_now()
             self._count(decisions)
             self._moves |= moves_of(decisions)
-            plan = isinstance(self._moves.get(self.seat), tuple)
+            before, heard = self.table.state, self.codec.heard
             outcome = self._play()
             self.seats.hear()
             reward = float(outcome.rewards[self.seat])
@@ -306,7 +306,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._finished = bool(outcome.finished[self.seat])
             if moved:
                 self._broke = bool(outcome.broke[self.seat])
-                self._played = self._own(outcome.record, plan) | self._heard.get(self.seat, {})
+                self._played = self._own(before, outcome.record) | heard
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over and not self._looked_back:
@@ -318,11 +318,11 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         """Count what came of the replies of opponents that are asked as models."""
         self._met.update(own.outcome for own in decisions.values() if own.attempts)
 
-    def _own(self, record: Mapping[str, Array], plan: bool) -> dict[str, Any]:
-        """Return what infos tell of a move that was played."""
+    def _own(self, before: Any, record: Mapping[str, Array]) -> dict[str, Any]:
+        """Return what infos tell of a move that was played in a state."""
         actions = record["actions"].tolist()
         told: dict[str, Any] = {"action": actions[self.seat]}
-        if plan:
+        if self.game.division is not None and any_true(self.game.sharers(before)):
             told["plan"] = np.array(actions, np.int64)
         if self.regret is not None:
             told["regret"] = float(self.regret(self.game, record)[self.seat])
