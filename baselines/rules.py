@@ -188,7 +188,8 @@ def legal(view: View, action: Any) -> Array:
     """Return what a rule says as int64; numbers are kept within what is legal now."""
     values = np.asarray(action)
     if values.ndim <= len(view.batch):
-        values = np.minimum(np.maximum(values, view.low), view.high)
+        low, high = view.game.bounds() if view.game.same_limits else (view.low, view.high)
+        values = np.minimum(np.maximum(values, low), high)
     return values.astype(np.int64, copy=False)
 
 

@@ -133,12 +133,11 @@ class View:
         who = self.sight.who
         return who._replace(run=who.run or self.game.name, seat=self.seat)
 
-    @property
+    @_lazy
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, () for one seat of one table."""
         shape: tuple[int, ...] = self._state.round.shape
-        several = isinstance(self.seat, np.ndarray)
-        return np.broadcast_shapes(self.seat.shape, shape) if several else shape
+        return np.shape(self.seat)[: np.ndim(self.seat) - len(shape)] + shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
