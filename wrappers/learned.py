@@ -13,6 +13,7 @@ from llm_games.codecs import Codec, codec
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
+from llm_games.scale import Scale
 from llm_games.version import __version__
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
@@ -61,6 +62,7 @@ class Memory(NamedTuple):
     """What a learned player remembers: its seed, how often it decided, and its network's state."""
 
     codec: Codec
+    scale: Scale | None
     seed: int
     decided: int = 0
     state: Any = None
@@ -72,6 +74,7 @@ class Cells(NamedTuple):
     `state` are arrays ``(layers, players, tables, ...)``, once a recurrent network has given some.
     """
 
+    scale: Scale | None
     seeds: Array
     decided: Array
     state: tuple[Array, ...] | None = None
@@ -90,7 +93,7 @@ class Cells(NamedTuple):
             kept = tuple(value.copy() for value in kept)
             for value, new in zip(kept, state, strict=True):
                 value[:, *cells] = new
-        return Cells(self.seeds, decided, kept)
+        return self._replace(decided=decided, state=kept)
 
 
 class LearnedPolicy(Policy):
@@ -137,7 +140,10 @@ class LearnedPolicy(Policy):
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
         """Return the memory at the start; a BadParameter: it was trained for something else."""
-        return Memory(self._codec(game, seat), seed)
+        return Memory(self._codec(game, seat), self._scale(game), seed)
+
+    def _scale(self, game: Rulebook) -> Scale | None:
+        return Scale(game.columns()) if self.normalize else None
 
     def _codec(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> Codec:
         if self.trained is not None:
@@ -156,17 +162,17 @@ class LearnedPolicy(Policy):
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
         """Predict from the numbers of the view, until the move is whole."""
-        own, seed, decided, state = memory
+        own, scale, seed, decided, state = memory
         own.begin()
         move, part = None, 0
         while move is None:
             noise = Noise(np.array([seed])).of(decided, part)
             mask = own.mask(view)[None] if self._masked(own) else None
             first = np.array([decided + part == 0])
-            numbers = own.shown(view.numbers)[None]
+            numbers = _scaled(scale, own.shown(view.numbers)[None])
             (action,), state = self._predict(numbers, mask, state, first, noise)
             move, part = own.take(view, action), part + 1
-        return Decision(move), Memory(own, seed, decided + 1, state)
+        return Decision(move), Memory(own, scale, seed, decided + 1, state)
 
     def start_batch(
         self, game: Rulebook, where: Array, seeds: Array, memory: Cells | None = None
@@ -174,7 +180,7 @@ class LearnedPolicy(Policy):
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self._codec(game, 0)
-            memory = Cells(seeds, np.zeros_like(seeds))
+            memory = Cells(self._scale(game), seeds, np.zeros_like(seeds))
         seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
         return memory._replace(seeds=seeds, decided=decided)
 
@@ -192,7 +198,8 @@ class LearnedPolicy(Policy):
             masks = own.masks(view)[rows] if self._masked(own) else None
             noise, first = Noise(seeds[rows]).of(decided[rows], part), decided[rows] + part == 0
             now = state and tuple(value[:, rows] for value in state)
-            found, after = self._predict(own.shown(view.numbers)[rows], masks, now, first, noise)
+            numbers = _scaled(memory.scale, own.shown(view.numbers)[rows])
+            found, after = self._predict(numbers, masks, now, first, noise)
             given = np.zeros((len(seats), *found.shape[1:]), found.dtype)
             given[rows] = found
             try:
@@ -279,3 +286,7 @@ class LearnedPolicy(Policy):
         drawn = noise.normal(likely.mean.numpy().T, likely.stddev.numpy().T).T
         space = policy.action_space
         return np.clip(np.tanh(drawn) if policy.squash_output else drawn, space.low, space.high)
+
+
+def _scaled(scale: Scale | None, numbers: Array) -> Array:
+    return numbers if scale is None else scale(numbers)

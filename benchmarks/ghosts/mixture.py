@@ -9,7 +9,7 @@ a history. `measured` fits to some episodes and judges by others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from llm_games.rulebook import Array
 
+MIXTURE = "mixture"
 NEIGHBOURS = 25
 FEW = 21  # classes up to which trees are boosted
 FLOOR = 0.05  # of the marginal, which is always mixed in: what was never seen may happen
@@ -77,7 +78,7 @@ class LastOwn:
 
 
 class Nearest:
-    """How often each answer was given in the nearest situations, features scaled by their spread."""
+    """How often each answer was given in the nearest situations, by features of like spread."""
 
     name = f"{NEIGHBOURS} nearest"
 
@@ -189,33 +190,38 @@ Part = Marginal | LastOwn | Nearest | Boosted
 
 def parts_of(rows: Rows, classes: int) -> list[Part]:
     """Fit all parts that there can be."""
-    plain = [Marginal(rows, classes), LastOwn(rows, classes), Nearest(rows, classes)]
+    plain: list[Part] = [Marginal(rows, classes), LastOwn(rows, classes), Nearest(rows, classes)]
     boosted = Boosted.fitted(rows, classes)
-    return plain + ([boosted] if boosted else [])
+    return [*plain, boosted] if boosted else plain
 
 
 @dataclass
 class Mixture:
-    """Parts with their weights, ``(parts,)``; the first is the marginal."""
+    """Parts with their weights; the first is the marginal."""
 
-    parts: list[Part]
-    weights: Array
+    parts: Sequence[Part]
+    weights: Sequence[float]
 
     @classmethod
     def fitted(cls, rows: Rows, classes: int) -> Mixture:
-        """Fit the parts, with weights from an inner held-out episode; equal ones if it has one."""
-        parts, weights = parts_of(rows, classes), weights_of(rows, classes)
-        kept = weights >= SLIGHT
-        kept[0] = True
-        chosen = [part for part, keep in zip(parts, kept, strict=True) if keep]
-        return cls(chosen, weights[kept] / weights[kept].sum())
+        """Fit the parts, with weights from inner held-out episodes; equal ones without any."""
+        parts = parts_of(rows, classes)
+        weights = weights_of(rows, classes) or {part.name: 1 / len(parts) for part in parts}
+        first, *others = parts
+        chosen = [first, *(part for part in others if weights.get(part.name, 0) >= SLIGHT)]
+        kept = [weights[part.name] for part in chosen]
+        return cls(chosen, [weight / sum(kept) for weight in kept])
 
     def chances(self, seen: Array, last: Array) -> Array:
         """Return the chance of each answer, float64 ``(rows, classes)``; none is 0."""
-        found = np.zeros(())
-        for part, weight in zip(self.parts, self.weights, strict=True):
-            found = found + weight * part.chances(seen, last)
-        return (1 - FLOOR) * found + FLOOR * self.parts[0].chances(seen, last)
+        parts = zip(self.parts, self.weights, strict=True)
+        found = sum(weight * part.chances(seen, last) for part, weight in parts)
+        return floored(np.asarray(found), self.parts[0].chances(seen, last))
+
+
+def floored(chances: Array, marginal: Array) -> Array:
+    """Return chances with the marginal mixed in."""
+    return (1 - FLOOR) * chances + FLOOR * marginal
 
 
 def folds(episode: Array) -> Array:
@@ -224,22 +230,20 @@ def folds(episode: Array) -> Array:
     return number % FOLDS
 
 
-def weights_of(rows: Rows, classes: int) -> Array:
-    """Return the parts' weights that make held-out episodes likeliest, by 60 steps of EM."""
+def weights_of(rows: Rows, classes: int) -> dict[str, float]:
+    """Return by name the weights that make inner held-out episodes likeliest; {} without any."""
     inner = folds(rows.episode) == 0
-    parts = parts_of(rows.where(~inner), classes) if not inner.all() else []
-    if not parts:
-        many = len(parts_of(rows, classes))
-        return np.full(many, 1 / many)
-    held = rows.where(inner)
-    said = [part.chances(held.seen, held.last) for part in parts]
+    if inner.all():
+        return {}
+    parts, held = parts_of(rows.where(~inner), classes), rows.where(inner)
+    said = (part.chances(held.seen, held.last) for part in parts)
     likely = np.stack([chances[np.arange(len(held.answer)), held.answer] for chances in said])
     weights = np.full(len(parts), 1 / len(parts))
     for _ in range(EM_STEPS):
         share = weights[:, None] * likely
         share /= share.sum(axis=0)
         weights = (share * held.weight).sum(axis=1) / held.weight.sum()
-    return weights
+    return dict(zip((part.name for part in parts), weights.tolist(), strict=True))
 
 
 class Judged(NamedTuple):
@@ -270,18 +274,13 @@ def measured(rows: Rows, classes: int) -> dict[str, Judged]:
     for held in np.unique(fold):
         rest, out = rows.where(fold != held), rows.where(fold == held)
         answers.append(out.answer)
-        fitted: dict[str, Any] = {part.name: part for part in parts_of(rest, classes)}
-        fitted["mixture"] = Mixture.fitted(rest, classes)
-        for name, part in fitted.items():
-            chances = part.chances(out.seen, out.last)
-            floor = fitted[Marginal.name].chances(out.seen, out.last)
-            said.setdefault(name, []).append((1 - FLOOR) * chances + FLOOR * floor)
+        parts = parts_of(rest, classes)
+        floor = parts[0].chances(out.seen, out.last)
+        for part in parts:
+            chances = floored(part.chances(out.seen, out.last), floor)
+            said.setdefault(part.name, []).append(chances)
+        mixed = Mixture.fitted(rest, classes).chances(out.seen, out.last)
+        said.setdefault(MIXTURE, []).append(mixed)
     whole = np.concatenate(answers)
-    return {
-        name: judged(np.concatenate(parts), whole)
-        for name, parts in said.items()
-        if sum(map(len, parts)) == len(whole)
-    }
-
-
-Measures = Mapping[str, Judged]
+    found = {name: np.concatenate(parts) for name, parts in said.items()}
+    return {name: judged(c, whole) for name, c in found.items() if len(c) == len(whole)}
