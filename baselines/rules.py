@@ -211,7 +211,10 @@ def shape(view: View) -> tuple[int, ...]:
 
 def whole(view: View, column: str, unit: int = 1) -> Array:
     """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
-    return np.rint(view.number(column) * unit).astype(np.int64)
+    value = view.number(column)
+    if value.dtype.kind == "i":
+        return value * unit
+    return np.rint(value * unit).astype(np.int64)
 
 
 def pick(chances: Array, noise: Noise) -> Array:
