@@ -22,7 +22,10 @@ from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
 from llm_games.rulebook import PerPlayer, PerTable, Rulebook
+from llm_games.tables import Tables
 from llm_games.view import Sight, View
+from llm_games.wrappers.batch import BatchSeats
+from llm_games.wrappers.policy import Policy
 
 LEVEL = 0.95
 FEW = 3  # up to so many episodes an interval rests on their shape
@@ -122,47 +125,41 @@ def rule_player(game: Rulebook, name: str) -> RulePolicy:
 
 def play_rules(
     game: Rulebook,
-    names: Sequence[str],
+    names: Sequence[str | Policy],
     seeds: Sequence[int],
     given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
 ) -> Played:
-    """Play an episode of each seed with a rule player in each seat, as `llm_games.play` does.
+    """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no rule player of the game, there is not one for each seat, or they
-            take more than `LONGEST` turns.
+        BadParameter: one is no player of the game, or asks a model; there is not one for each seat;
+            or they take more than `LONGEST` turns.
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
-    noise = Noise(np.array(seeds, np.uint64))
-    state = game.begin(game.chance(noise, given), (len(seeds),))
-    policies = [rule_player(game, name) for name in names]
-    memories = [
-        policy.start(game, seat, noise.of("seat", seat).seed())
-        for seat, policy in enumerate(policies)
-    ]
+    policies = {name: make_player(name, game) for name in names}
+    for name, policy in policies.items():
+        if policy.waits:
+            raise BadParameter(f"this needs players that ask no model, got {name!r}")
+    tables, every = Tables(game, len(seeds)), np.ones(len(seeds), np.bool_)
+    sits = np.array([[*policies].index(name) for name in names])[:, None].repeat(len(seeds), axis=1)
+    seats = BatchSeats(tables, [*policies.values()], sits)
+    tables.reset([int(seed) for seed in seeds], given=given)
+    seats.start(every)
     payoffs, lengths = np.zeros((game.players, len(seeds))), np.zeros(len(seeds), np.int64)
     records: list[Mapping[str, Array]] = []
     for _ in range(max_steps or game.length() or ENDLESS):
-        if state.over.all():
+        if tables.state.over.all():
             break
         if len(records) == LONGEST and game.turns and game.length():
-            raise BadParameter(f"{', '.join(dict.fromkeys(names))} take more than {LONGEST} turns")
-        sight, asked = Sight(game, state), game.asked(state)
-        actions = np.zeros(asked.shape, np.int64)
-        for seat in np.flatnonzero(asked.any(axis=1)).tolist():
-            move, memories[seat] = _decided(
-                policies[seat], memories[seat], sight.view(seat), asked[seat]
-            )
-            if move.ndim > 1:  # a plan, or of who votes the own vote and zeros
-                actions += np.where(asked[seat], move, 0)
-            else:
-                actions[seat] = move
-        lengths += ~state.over
-        state, outcome = game.step(state, actions)
+            who = ", ".join(dict.fromkeys(policy.name for policy in policies.values()))
+            raise BadParameter(f"{who} take more than {LONGEST} turns")
+        lengths += ~tables.state.over
+        outcome = tables.step(seats.ask_now(tables.ready().turn))
         payoffs += outcome.rewards
         records.append(outcome.record)
+        seats.hear(every)
     return Played(payoffs, records, lengths)
 
 
