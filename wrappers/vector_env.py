@@ -172,11 +172,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 self._take(actions)
             self._play_on(self._fresh | self._waits)
             self._result = self._ended()
-        self._play_on(self._fresh)  # what has started again at once
+        again = any_true(self._fresh)
+        if again:  # what has started again at once
+            self._play_on(self._fresh)
         (observation, *rest, infos), self._result = self._result, None
-        if any_true(self._fresh):
+        if again:
             observation, infos = self._observation(), self._infos(self._at >= 0) | infos
-        self._fresh = np.zeros_like(self._fresh)
+            self._fresh = np.zeros_like(self._fresh)
         return observation, *rest, infos
 
     def action_masks(self) -> Array:
@@ -199,9 +201,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         own = self.seating.seats(self.tables.seeds[some], before)
         self._learner = self._learner.copy()
         self._learner[some] = own
-        sits = self.seats.sits.copy()
-        sits[:, some] = self.seating.sits(own)
-        self.seats.sits = sits
+        places = self.seating.sits(own)
+        if (places != self.seats.sits[:, some]).any():
+            sits = self.seats.sits.copy()
+            sits[:, some] = places
+            self.seats.sits = sits
         for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
             flags[some] = False
         self._done[some] = False
@@ -336,7 +340,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return a new observation of all copies."""
         view, parts = self._view(), {}
         if self.obs_mode != "text":
-            numbers = self.codec.shown(np.array(view.numbers))
+            numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
+            view.__dict__.pop("numbers", None)  # they are the caller's from now on
+            numbers = self.codec.shown(numbers)
             parts["observation"] = self.windows.scale(numbers) if self.normalize else numbers
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
@@ -347,19 +353,24 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _infos(self, where: PerTable) -> dict[str, Any]:
         """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
-        acted = where & self._acted
-        always = {"broke": self._broke, "payoff": self._payoff, "seat": self._learner}
-        told = {"asked": (where, self._view().asked)}
-        told |= {name: (where, values) for name, values in always.items()}
-        told |= {"action": (acted, self._action), "regret": (acted, self._lost)}
-        told |= {"plan": (acted & self._planned, self._plan)}
         infos: dict[str, Any] = {}
-        for name, (mask, values) in told.items():
-            if mask is where or (any_true(mask) and (name != "regret" or self.regret)):
-                all_of = mask.all()
-                whole = mask.reshape(-1, *(1,) * (values.ndim - 1))
-                infos[name] = values.copy() if all_of else values * whole
+        acted = where & self._acted
+
+        def tell(mask: PerTable, **told: Array) -> None:
+            every = mask.all()
+            for name, values in told.items():
+                of_them = mask.reshape(-1, *(1,) * (values.ndim - 1))
+                infos[name] = values.copy() if every else values * of_them
                 infos[f"_{name}"] = mask.copy()
+
+        asked, payoff, seat = self._view().asked, self._payoff, self._learner
+        tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
+        if any_true(acted):
+            tell(acted, action=self._action)
+            if self.regret is not None:
+                tell(acted, regret=self._lost)
+        if any_true(planned := acted & self._planned):
+            tell(planned, plan=self._plan)
         for copy in [copy for copy in self.seats.met if where[copy]]:
             met = {"opponents": dict(self.seats.met.pop(copy))}
             infos = self._add_info(infos, met, copy)
