@@ -100,8 +100,16 @@ def dress(
         how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
         ways = " ".join(how + sorted(getattr(client, "leave_out", ())))
         if samples is not None:
-            keeping = {"samples": samples, "fresh": fresh, "nearest": nearest}
-            return Sampled(dressed, shared.replies, source, ways, **keeping)
+            return Sampled(
+                dressed,
+                shared.replies,
+                source,
+                ways,
+                samples=samples,
+                fresh=fresh,
+                nearest=nearest,
+                ledger=shared.ledger,
+            )
         dressed = Cache(dressed, shared.replies, source, bool(cache), ways)
     return dressed
 
