@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from llm_games.arrays import any_true, together
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
@@ -34,8 +35,9 @@ class Kind:
     """A kind of player.
 
     `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
-    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model
-    from what was read.
+    names what is allowed. Instead of `rule`, `model` makes a player that asks a language model
+    from what was read, and `made` any other one that follows no rule, such as one that was trained,
+    from that and settings of its own; its `start` says whether it can play a game.
     """
 
     summary: str  # one line on what it does
@@ -45,6 +47,7 @@ class Kind:
     read: Callable[[str], Any] = str
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
     model: Model | None = None
+    made: Callable[..., Policy] | None = None
 
 
 @dataclass(frozen=True)
@@ -122,26 +125,40 @@ class RulePolicy(Policy):
         self, sight: Sight, where: Array, memory: Memories
     ) -> tuple[Decided, Memories]:
         """Follow the rule in all these seats at once, at the tables where there are any."""
-        rule, keys, decided = memory
-        actions, tables = np.zeros(where.shape, np.int64), np.flatnonzero(where.any(axis=0))
-        if len(tables) < where.shape[1]:
-            sight = Sight(sight.game, sight.state.table(tables))
-        here, rows = where[:, tables], np.flatnonzero(where.any(axis=1))
-        if np.count_nonzero(here) == len(tables) and len(rows) > 1:  # one at each table
-            seats = here.argmax(axis=0)
-            place: Any = (seats, tables)
-        else:
-            seats, place = rows[:, None], np.ix_(rows, tables)
-            here = here[rows]
-        view, counts = sight.view(seats), decided[place]
-        alike = counts.size and counts.min() == counts.max()
-        noise = Noise.keyed(keys[place]).of(int(counts.flat[0]) if alike else counts)
-        found = legal(view, rule(view, noise))
-        if found.ndim > len(view.batch):  # plans, and votes among zeros
-            actions[:, tables] = found if seats.ndim == 1 else (found * here).sum(axis=1)
-        else:
-            actions[place] = found if seats.ndim == 1 else found * here
-        return Decided(actions), Memories(rule, keys, decided + where)
+        after = memory._replace(decided=memory.decided + where)
+        tables: Any = np.flatnonzero(where.any(axis=0))
+        if len(tables) == where.shape[1] and len(tables):
+            return Decided(_followed(memory, sight, where, slice(None))), after
+        actions = np.zeros(where.shape, np.int64)
+        if len(tables):
+            some = _followed(memory, sight.table(tables), where[:, tables], tables)
+            actions[:, tables] = some
+        return Decided(actions), after
+
+
+def _followed(memory: Memories, sight: Sight, where: Array, tables: Any) -> Array:
+    """Return what a rule does in these seats at these tables of a batch, `where` and `sight`."""
+    rule, keys, decided = memory
+    rows, cells, count = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where), where.shape[1]
+    seats, place = rows[:, None], together(rows)
+    alone = cells == count and len(rows) > 1  # another seat at each table
+    if alone:
+        seats = where.argmax(axis=0)
+        place = seats, np.arange(count)
+
+    def key() -> Array:
+        base, counts = keys[:, tables][place], decided[:, tables][place]
+        alike = not any_true(counts != (first := int(counts.flat[0])))
+        noise = Noise.due(base.shape, lambda: base)
+        return noise.of(first if alike else counts).key
+
+    view = sight.view(seats)
+    found = legal(view, rule(view, Noise.due(view.batch, key)))
+    if found.ndim > len(view.batch):  # plans, or votes among zeros
+        return found if alone else (found * where[place]).sum(axis=1)
+    actions = np.zeros(where.shape, np.int64)
+    actions[place] = found
+    return actions if alone or cells == len(rows) * count else actions * where
 
 
 def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
@@ -156,8 +173,7 @@ def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
     found: Any = None
     for seat in np.unique(seats).tolist():
         here = np.flatnonzero(seats == seat)
-        some = Sight(sight.game, sight.state.table(here))
-        part = _wide(rule(some.view(seat), noise.table(here)), here.shape)
+        part = _wide(rule(sight.table(here).view(seat), noise.table(here)), here.shape)
         found = np.zeros((*part.shape[:-1], *batch), np.int64) if found is None else found
         found[..., here] = part
     return found

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, of_seats, tall
+from llm_games.arrays import Array, any_true, of_seats, tall, together
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import (
     LARGEST,
@@ -303,6 +303,7 @@ class Rulebook(ABC):
         many = self.players if seats is None else len(seats)
         rows = np.empty((len(self.column_index), many, *state.round.shape), np.float32)
         begin, own = 0, rows.ndim - 1  # axes of what each seat has its own of
+        seats = together(np.asarray(seats)) if np.ndim(seats) == 1 else seats
 
         def of(value: Any, axis: int) -> Any:
             alike = seats is None or value.shape[axis] == 1
@@ -344,7 +345,7 @@ class Rulebook(ABC):
 
     def highest_legal(self, state: Any) -> Array:
         """Return the highest legal action now, for games whose lowest never changes."""
-        return np.full(self.asked(state).shape, self.bounds()[1], np.int64)
+        return np.full((self.players, *state.round.shape), self.bounds()[1], np.int64)
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""

@@ -17,6 +17,11 @@ from llm_games.view import Sight, Who
 NEXT_SEEDS = 2**31  # spawn key of the seeds of the episodes that follow one whose seed was given
 
 
+def following(seed: int) -> np.random.Generator:
+    """Return what draws the seeds of the episodes that follow one whose seed was given."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(NEXT_SEEDS,)))
+
+
 class Table:
     """A table at which one episode after another is played, of which `steps` were played.
 
@@ -43,8 +48,7 @@ class Table:
             seed = secrets.randbelow(2**63) if seed is None else seed
             check_integer("seed", seed, 0)
             self.seed = int(seed)
-            follow = np.random.SeedSequence(self.seed, spawn_key=(NEXT_SEEDS,))
-            self._seeds = np.random.default_rng(follow)
+            self._seeds = following(self.seed)
         self.steps = 0
         self._enter(self.game.reset(self.seed, given=given))
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from llm_games.arrays import Array
+from llm_games.arrays import Array, together
 from llm_games.questions import Question
 from llm_games.rulebook import Rulebook
 
@@ -103,11 +103,7 @@ def _rows(seats: Array, batch: tuple[int, ...]) -> Any:
     """Return where several seats stand in what is ``(players, *batch)``."""
     if seats.ndim <= len(batch):
         return (seats, *np.ogrid[tuple(slice(n) for n in batch)])
-    several = seats.reshape(-1)
-    first, last = int(several[0]), int(several[-1])
-    if last - first + 1 == len(several) and (np.diff(several) == 1).all():
-        return slice(first, last + 1)  # one after another: nothing is copied
-    return several
+    return together(seats.reshape(-1))
 
 
 class View:
@@ -198,6 +194,8 @@ class View:
         if index is not None:
             value = value[index]
         if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
+            if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
+                value = np.broadcast_to(value, (len(value), *self._state.round.shape))
             value = value[self.rows]
         if value.dtype.kind == "b":
             value = value.astype(np.int64)

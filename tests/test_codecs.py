@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from playing import IDS, SETTINGS, batch_actions, equal
 
 import llm_games
-from llm_games.codecs import codec
+from llm_games.codecs import FINE, _part, codec
+from llm_games.errors import BadParameter, IllegalAction
+from llm_games.facts import Column
+from llm_games.questions import MISSING
+from llm_games.scale import Scale
 from llm_games.view import Sight, Who
 
 TABLES = 6
@@ -134,3 +140,125 @@ def test_tables_put_at_places_of_a_batch_go_on_as_they_do_alone(name, more):
         kinds = {k: v.dtype for k, v in whole.arrays().items()}
         assert kinds == {k: v.dtype for k, v in after.arrays().items()}
         whole, actions = after, batch_actions(game, after, rng)
+
+
+@every
+def test_normalized_numbers_lie_within_1_and_can_be_scaled_back(name, more):
+    env = llm_games.make(name, obs_mode="numeric", normalize=True, form="parallel", **more)
+    raw = llm_games.make(name, obs_mode="numeric", form="parallel", **more)
+    scale = Scale(env.game.columns())
+    for agent in env.possible_agents:
+        space = env.observation_space(agent)
+        box = space["observation"] if hasattr(space, "spaces") else space
+        assert (box.low == -1).all()
+        assert (box.high == 1).all()
+        assert box.shape == (len(env.game.columns()),)
+    seen, whole = env.reset(seed=3)[0], raw.reset(seed=3)[0]
+    for step in range(8):
+        for agent, one in seen.items():
+            assert env.observation_space(agent).contains(one)
+            one, other = (
+                o["observation"] if isinstance(o, dict) else o for o in (one, whole[agent])
+            )
+            assert np.allclose(scale.back(one), other, rtol=1e-4, atol=1e-4 * wide(env.game))
+        assert env.state_space.contains(env.state())
+        acts = {agent: sampled_index(env, agent, seen[agent], step) for agent in env.agents}
+        seen, whole = env.step(acts)[0], raw.step(acts)[0]
+
+
+def wide(game):
+    ends = np.array([(column.low, column.high) for column in game.columns()])
+    width = ends[:, 1] - ends[:, 0]
+    return np.where(np.isfinite(width), width, 1)
+
+
+def sampled_index(env, agent, seen, step):
+    space = env.action_space(agent)
+    space.seed(step)
+    return space.sample(seen["action_mask"] if isinstance(seen, dict) else None)
+
+
+def test_columns_without_an_end_grow_as_a_logarithm():
+    scale = Scale([Column("a", 0, np.inf, ""), Column("b", -4, 4, ""), Column("c", 7, 7, "")])
+    numbers = np.array([[0, -4, 7], [1e6, 1, 7], [2.0**53, 4, 7], [1e30, 5, 7]], np.float32)
+    scaled = scale(numbers)
+    assert scaled[:, 0] == pytest.approx([0, np.log1p(1e6) / np.log1p(2**53), 1, 1])
+    assert scaled[:, 1].tolist() == [-1, 0.25, 1, 1]
+    assert scaled[:, 2].tolist() == [0, 0, 0, 0]
+    assert scale.back(scaled[:3]) == pytest.approx(numbers[:3].astype(float), rel=1e-4)
+    assert scaled.dtype == np.float32
+    with pytest.raises(BadParameter, match="normalize must be one of False, True, got 'yes'"):
+        llm_games.make("public_goods", normalize="yes")
+
+
+LARGE = st.integers(0, 2**53)
+
+
+@given(LARGE, LARGE, st.integers(0, FINE), st.sampled_from([1, 20, FINE]))
+def test_shares_of_large_amounts_are_exact_and_within_int64(one, other, k, parts):
+    low, high, k = min(one, other), max(one, other), min(k, parts)
+    exact = low + ((high - low) * k + parts // 2) // parts
+    assert _part(low, high, k, parts) == exact
+    limits = np.array([low, high])
+    assert _part(*limits, np.array([k]), parts).tolist() == [exact]
+
+
+OFF = [
+    (np.array([0, 5, 21]), r"player_0 at table 2: 21 is not an integer from 0 to 20"),
+    (np.array([0, -1, 0]), r"player_0 at table 1: -1 is not an integer from 0 to 20"),
+    (np.array([0.0, 1.0, 2.0]), r"integers from 0 to 20 of shape \(3,\).* got float64 of shape"),
+    (np.array([0, 1]), r"of shape \(3,\), one for each table, got int64 of shape \(2,\)"),
+    (np.array([True, True, True]), "got bool"),
+    (["1", "2", "3"], "got <U1"),
+    ([1, None, 2], "got object"),
+]
+
+
+@pytest.mark.parametrize(("actions", "says"), OFF)
+def test_a_batch_of_indexes_with_one_outside_is_refused(actions, says):
+    game = llm_games.rules("public_goods", players=2)
+    view = Sight(game, game.reset(1, (3,))).view(0)
+    where = np.ones(3, bool)
+    with pytest.raises(IllegalAction, match=says):
+        codec(game, 0, batch=(3,)).taken(view, actions, where)
+
+
+def test_of_other_tables_no_action_is_looked_at():
+    game = llm_games.rules("public_goods", players=2)
+    view, where = Sight(game, game.reset(1, (3,))).view(0), np.array([True, False, True])
+    moves, whole = codec(game, 0, batch=(3,)).taken(view, np.array([4, 99, 6]), where)
+    assert (moves.tolist(), whole.tolist()) == ([4, 0, 6], [True, False, True])
+
+
+@pytest.mark.parametrize("name", ["sealed_bid_auction", "english_auction", "pirate_game"])
+@pytest.mark.parametrize("bad", [np.nan, 1.01, -np.inf])
+def test_a_share_that_is_no_number_from_minus_1_to_1_is_refused(name, bad):
+    game = llm_games.rules(name)
+    seats = np.array([0, 1, 0])  # another seat at every table
+    view = Sight(game, game.reset(1, (3,))).view(seats)
+    own = codec(game, 0, "unit", batch=(3,))
+    actions = np.zeros((3, *own.space.shape), np.float32)
+    actions[1] = bad
+    with pytest.raises(IllegalAction, match=r"player_1 at table 1: .* numbers from -1 to 1"):
+        own.taken(view, actions, np.ones(3, bool))
+    with pytest.raises(IllegalAction, match=r"player_0: .* numbers from -1 to 1"):
+        codec(game, 0, "unit").take(Sight(game, game.reset(1)).view(0), actions[1])
+
+
+def test_a_batch_of_texts_is_read_and_asked_again():
+    game = llm_games.rules("divide_dollar", players=2)
+    view, where = Sight(game, game.reset(1, (3,))).view(0), np.array([True, True, False])
+    own = codec(game, 0, "text", 1, batch=(3,))
+    said = ['{"bid_amount": 3}', "no", "never looked at"]
+    moves, whole = own.taken(view, said, where)
+    assert (moves.tolist(), whole.tolist()) == ([3, 0, 0], [True, False, False])
+    assert {table: heard["outcome"] for table, heard in own.heard.items()} == {
+        0: "valid",
+        1: "unparsable",
+    }
+    own.begin(whole)
+    moves, whole = own.taken(view, said, where)
+    assert whole.tolist() == [True, True, False]  # no more is asked again
+    assert moves[1] == MISSING
+    with pytest.raises(IllegalAction, match="player_0 at table 1: 7 is not a text"):
+        own.taken(view, ["a", 7, "b"], where)
