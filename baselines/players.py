@@ -8,12 +8,13 @@ floors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from llm_games.baselines.rules import (
     RulePolicy,
     cannot_play,
     count_from,
+    seat_by_seat,
 )
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.facts import ratio_of
@@ -172,6 +174,14 @@ def mind_of(game: str) -> type[Mind]:
     return getattr(rooms.part(game, "mind"), "MIND", Mind)
 
 
+def _trained(path: str, deterministic: bool = True) -> Policy:
+    if find_spec("stable_baselines3") is None:
+        raise BadParameter(f"player sb3:{path} needs packages: pip install 'llm-games[sb3]'")
+    from llm_games.wrappers.sb3 import load_player
+
+    return load_player(path, deterministic=deterministic)
+
+
 SERVER: dict[str, Any] = {"max_wait": 600, "max_in_flight": 64}
 """Layers around clients of servers."""
 PLAYERS: dict[str, Kind] = {
@@ -213,6 +223,12 @@ PLAYERS: dict[str, Kind] = {
         value="<path>",
         needs_value=True,
         model=partial(_asking, "llm_games.wrappers.clients.transformers:TransformersClient"),
+    ),
+    "sb3": Kind(
+        "a learner trained with Stable-Baselines3, see save_player",
+        value="<path>",
+        needs_value=True,
+        made=_trained,
     ),
     "client": Kind(
         "a language model behind a client of your own",
@@ -287,7 +303,9 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
         games = ", ".join(games_of(kind))
         raise BadParameter(f"player {name!r} is not defined for {game.name}; it is for {games}")
     about, rule = found
-    return partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    alone = rule is not about.rule or kind not in PLAYERS
+    rule = partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    return partial(seat_by_seat, rule) if alone and not handed(game.name).broadcasts else rule
 
 
 # -- by name --------------------------------------------------------------------------------------
@@ -345,9 +363,11 @@ def _own_player(thing: Any, name: str, client: Settings, settings: Settings) -> 
     return found
 
 
-def _no_settings(name: str, client: Settings, settings: Settings) -> BadParameter:
-    given = ", ".join([*client, *settings])
-    return BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
+def _no_settings(
+    name: str, client: Settings, settings: Settings, taken: Sequence[str] = ()
+) -> BadParameter:
+    given, known = ", ".join([*client, *settings]), ", ".join(taken) or "no settings"
+    return BadParameter(f"player {name!r} asks no model and takes {known}, got {given}")
 
 
 def _unknown(name: str) -> UnknownName:
@@ -404,11 +424,12 @@ def make_player(
     about, value = _kind(name, rules)
     if about.model is not None:
         return about.model(about.read(value), client or {}, settings)
-    if client or settings:
-        raise _no_settings(name, client or {}, settings)
+    taken = [*signature(about.made).parameters][1:] if about.made else []
+    if client or settings.keys() - {*taken}:
+        raise _no_settings(name, client or {}, settings, taken)
     read = about.read(value)
     if about.made is not None:
-        policy = about.made(read)
+        policy = about.made(read, **settings)
         if rules is not None:
             policy.start(rules, 0, 0)
         return policy

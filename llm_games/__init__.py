@@ -86,6 +86,8 @@ def register(name: str, room: str) -> None:
 def _to_pettingzoo(name: str) -> None:
     import pettingzoo
 
+    if not hasattr(pettingzoo, "register"):  # it came with 1.27
+        return
     for form in ("aec", "parallel"):
         full, kwargs = f"llm_games/{name}-{registry.VERSION}", {"name": name, "form": form}
         pettingzoo.register(form, full, "llm_games.registry:make", kwargs=kwargs)
