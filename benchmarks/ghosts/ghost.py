@@ -35,7 +35,7 @@ from llm_games.benchmarks.ghosts.record import (
     values_of,
 )
 from llm_games.benchmarks.runs.rows import Plain
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, WrongSeat
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
@@ -96,7 +96,7 @@ class Ghost:
             )
         if game.seats_differ and seat not in self.seats:
             seats = ", ".join(map(str, self.seats))
-            raise BadParameter(
+            raise WrongSeat(
                 f"{self.name!r} was recorded at seat {seats} of {game.name}, not at {seat}, and "
                 f"{game.seats_differ}: seat it there"
             )
@@ -218,7 +218,7 @@ class Ghost:
     def load(cls, path: Path) -> Ghost:
         """Read one from its file; `NotAGhost` says what is wrong with it."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = dict(file)
             about = json.loads(str(arrays.pop("about")))
             game = rulebook(about["game"], **about["params"])

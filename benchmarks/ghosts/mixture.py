@@ -124,9 +124,9 @@ class Forest:
 
     @classmethod
     def grown(cls, rows: Rows, classes: int) -> Self | None:
-        """Grow them; None without scikit-learn, or if one answer alone was given."""
+        """Grow them; None without scikit-learn, or if all answers are equal or hardly any are."""
         labels = np.unique(rows.answer)
-        if len(labels) < 2 or (grow := forester()) is None:
+        if not 2 <= len(labels) <= len(rows.answer) // 2 or (grow := forester()) is None:
             return None
         model = grow(TREES, min_samples_leaf=LEAST, random_state=0)
         model.fit(rows.seen, rows.answer, sample_weight=rows.weight)
