@@ -1,0 +1,94 @@
+"""Scenarios: how those who took the focal seats did among partners that they had not met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
+from llm_games.benchmarks.runs.paper import Measure, Paper, Section, judge, known, numbers
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.scenarios import BACKGROUND, focal, is_scenario, scale, scored
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats import intervals
+
+NOTE = (
+    "Payoffs are those of a focal seat, means over the focal seats and then over the episodes, "
+    "which are the units of the intervals. A score is 0 for what the player random comes to in all "
+    "focal seats, and 1 for what the best of the rule players does there; both are means over "
+    "games of their own, the same for every run, and taken as exact. A score may lie beyond 0 and "
+    "1. Melting Pot (Agapiou et al., arXiv 2211.13746) has the protocol."
+)
+
+
+def of(episode: RecordedEpisode) -> float | None:
+    """Return the score of an episode of a scenario."""
+    return scored(episode.payoffs, episode.planned)
+
+
+def mean_over(scores: Sequence[Sequence[float]]) -> Cell | None:
+    """Return the mean over scenarios of their means over episodes, which are independent."""
+    if not scores or not all(scores):
+        return None
+    mean = float(np.mean([np.mean(column) for column in scores]))
+    runs = min(map(len, scores))
+    return Cell(mean, None, runs, intervals.overall(scores, None, None))
+
+
+MEASURE = Measure(
+    "focal score",
+    "0 is what random comes to in the focal seats of a scenario, 1 what the best rule player does",
+    "higher",
+    of,
+    ".2f",
+    overall=mean_over,
+)
+
+
+def sections(run: Run) -> list[Section]:
+    """Return the table of the scenarios, with the mean of each game's and of all."""
+    rows: list[Sequence[Value]] = []
+    by_game: dict[str, list[Sequence[float]]] = {}
+    whys = []
+    for game in run.games:
+        rows.append(_row(game))
+        ends = scale(game.planned)
+        if ends.why:
+            whys.append(f"{game.label} has no scale: {ends.why}.")
+        else:
+            by_game.setdefault(game.name, []).append(known(numbers(game)["measured"]))
+    means = {name: mean_over(scores) for name, scores in by_game.items()}
+    means = {name: mean for name, mean in means.items() if len(by_game[name]) > 1}
+    if len(by_game) > 1:
+        means["all"] = mean_over([column for scores in by_game.values() for column in scores])
+    foot = [[f"mean, {name}", *[""] * 5, mean] for name, mean in means.items() if mean]
+    heads = columns("scenario, focal seats", "payoff, random", ".2f")
+    heads |= {"best": ".2f", "by": "", MEASURE.name: ".2f"}
+    note = " ".join([NOTE, *whys])
+    grid = Grid(heads, rows, "Scores by scenario", "scenarios", note, foot, strong=[MEASURE.name])
+    return [Section("Scenarios: held-out partners", grids=[grid])]
+
+
+def _row(game: Game) -> Sequence[Value]:
+    names = [seat["name"] for seat in game.planned["seats"]]
+    own, ends = focal(names), scale(game.planned)
+    others = dict.fromkeys(n.removeprefix(BACKGROUND) for n in names if n.startswith(BACKGROUND))
+    players = ", ".join(dict.fromkeys(names[place] for place in own))
+    paid = [float(episode.payoffs[own].mean()) for episode in game.done]
+    return [
+        Label(game.label, f"among {', '.join(others)}"),
+        f"{len(own)} × {players}",
+        mean_of(paid),
+        *([None, None, None] if ends.why else [ends.random, ends.best, ends.who]),
+        None if ends.why else judge(game, MEASURE),
+    ]
+
+
+PAPER = Paper(
+    "Scenarios",
+    lambda game: is_scenario(game.planned),
+    sections,
+    measure=MEASURE,
+    first=True,
+)
