@@ -86,6 +86,8 @@ def register(name: str, room: str) -> None:
 def _to_pettingzoo(name: str) -> None:
     import pettingzoo
 
+    if not hasattr(pettingzoo, "register"):  # it came with 1.27
+        return
     for form in ("aec", "parallel"):
         full, kwargs = f"llm_games/{name}-{registry.VERSION}", {"name": name, "form": form}
         pettingzoo.register(form, full, "llm_games.registry:make", kwargs=kwargs)
@@ -126,6 +128,10 @@ class _Finder:
         return spec
 
 
+rooms.KINDS |= {
+    "ghost": "llm_games.benchmarks.ghosts.policy:GHOST",
+    "recorded": "llm_games.benchmarks.runs.served:RECORDED",
+}
 rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
 for _library, _announce in _ANNOUNCE.items():
     for _name in rooms.ROOMS if _library in _sys.modules else ():

@@ -52,5 +52,6 @@ PLAYERS = Players(
     },
     assumed="whatever the others do",
     reply_to=lambda view, others: dominant(view),
+    broadcasts=True,
     script=script,
 )
