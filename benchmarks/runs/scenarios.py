@@ -21,7 +21,7 @@ from llm_games.baselines.players import players_for, rule_of
 from llm_games.baselines.scenarios import Scenario, read, scenarios
 from llm_games.baselines.skill import play_rules
 from llm_games.benchmarks.runs.seating import rotated
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, seated
 from llm_games.version import __version__
