@@ -344,7 +344,7 @@ def test_single_agent_view():
     opponents = [RandomPolicy()] * 3
     env = SingleAgentEnv("battle_royale", seat=2, opponents=opponents, players=4)
     _, info = env.reset(seed=5)
-    assert info == {"broke": False}
+    assert info == {"asked": True, "broke": False, "payoff": 0.0, "seat": 2}
     assert env.action_masks().shape == (5,)
     done = False
     while not done:
