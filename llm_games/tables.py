@@ -67,6 +67,11 @@ class Tables:
         self.steps[tables] = 0
         self._enter(state if every else self.state.placed(tables, state))
 
+    def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
+        """Return which tables, started with these seeds, would go on after one given before."""
+        begun = np.array([first is not None for first in self._first])
+        return begun if seeds is None else begun & np.array([seed is None for seed in seeds])
+
     def _start(self, table: int, seed: int | None) -> int:
         """Return the seed of a table's next episode."""
         if seed is None:

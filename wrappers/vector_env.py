@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,10 @@ from llm_games.tables import Tables
 from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.seating import Seating
-from llm_games.wrappers.single_agent import LONGEST_WAIT
+from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
 
 Result = tuple[Any, Array, PerTable, PerTable, dict[str, Any]]
 """Observations, rewards, what is terminated, what is truncated, infos."""
-Regret = Callable[[Rulebook, Mapping[str, Array]], Array]
-"""``regret(game, record)`` of a step, ``(players, *batch)``."""
 
 
 class GameVectorEnv(VectorEnv[Any, Any, Any]):
@@ -74,11 +71,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
-        self._seating = Seating(self.game, seat, opponents)
+        self.seating = seating(self.game, seat, opponents)
         self._seen: View | None = None
         self.tables = Tables(self.game, num_envs)
         sits = np.full((self.game.players, num_envs), -1)
-        self.seats = BatchSeats(self.tables, self._seating.policies, sits)
+        self.seats = BatchSeats(self.tables, self.seating.policies, sits)
         agent = self.game.names()[0]
         self.windows = Windows(
             self.game, {agent: obs_mode}, {agent: actions}, prompts, prompt_folder, reask, normalize
@@ -94,7 +91,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     @property
     def opponents(self) -> tuple[Policy, ...]:
         """The other players, each once."""
-        return tuple(self._seating.policies)
+        return tuple(self.seating.policies)
 
     def _clear(self) -> None:
         """Forget all episodes."""
@@ -103,11 +100,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._result: Result | None = None  # of a step, until it was returned
         self._learner: Any = np.zeros(n, np.int64)  # where each sits
         self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
-        flags = (np.zeros(n, np.bool_) for _ in range(8))
-        self._moved, self._waits, self._fresh, self._taken, *more = flags
+        flags = (np.zeros(n, np.bool_) for _ in range(9))
+        self._moved, self._waits, self._fresh, self._taken, self._planned, *more = flags
         self._acted, self._broke, self._finished, self._done = more
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._action = np.zeros(n, np.int64)
+        self._plan = np.zeros((n, self.game.players), np.int64)
+        self._heard: dict[int, dict[str, Any]] = {}  # what replies in words came to
 
     # -- Gymnasium's -------------------------------------------------------------------------------
 
@@ -193,17 +192,20 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Start an episode at these tables."""
         if not any_true(where):
             return
-        self.tables.reset(seeds, where, given)
-        tables = self.tables
         some = np.flatnonzero(where)
-        own = self._seating.learner(tables.seeds[some], tables.first[some], tables.number[some])
+        follows = self.tables.follows(seeds)[some]
+        self.tables.reset(seeds, where, given)
+        before = np.where(follows, self._learner[some], -1)
+        own = self.seating.seats(self.tables.seeds[some], before)
         self._learner = self._learner.copy()
         self._learner[some] = own
         sits = self.seats.sits.copy()
-        sits[:, some] = self._seating.sits(own)
+        sits[:, some] = self.seating.sits(own)
         self.seats.sits = sits
-        for flags in (self._moved, self._acted, self._broke, self._finished, self._done):
+        for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
             flags[some] = False
+        self._done[some] = False
+        self._heard = {table: own for table, own in self._heard.items() if not where[table]}
         for numbers in (self._reward, self._payoff, self._lost, self._action):
             numbers[some] = 0
         self._moves[:, some] = 0
@@ -219,6 +221,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 how = 'reset(options={"reset_mask": ...})'
                 raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
             self._begin(self._done.copy())
+        self._acted[:] = self._broke[:] = self._planned[:] = False
+        self._heard = {}
         asked = ~(self._fresh | self._finished | self._limit())
         moves, whole = self.codec.taken(self._view(), actions, asked)
         if moves.ndim > 1:
@@ -246,35 +250,43 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             others[self._learner, self._at] = False
             actions = self.seats.ask_now(others) + self._moves
             part = None if due.all() else np.flatnonzero(due)
-            self._note(self.tables.step(actions, part), self._at if part is None else part)
+            before = self.tables.state
+            outcome = self.tables.step(actions, part)
+            self._note(before, outcome, self._at if part is None else part)
             self.seats.hear(due)
             self._look_back(due)
         raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
 
-    def _note(self, outcome: Outcome, part: Array) -> None:
-        """Note what a step of these tables brought to their learners."""
+    def _note(self, before: Any, outcome: Outcome, part: Array) -> None:
+        """Note what a step of these tables, of the state `before`, brought to their learners."""
         own = self._learner[part], np.arange(len(part))
         paid, moved = outcome.rewards[own], self._moved[part]
         self._reward[part] += paid
         self._payoff[part] += paid
         self._finished[part] = outcome.finished[own]
         if any_true(moved):
-            acted = part[moved]
+            acted, own = part[moved], (own[0][moved], own[1][moved])
             self._acted[acted] = True
-            self._broke[acted] = np.broadcast_to(outcome.broke, outcome.rewards.shape)[own][moved]
-            self._action[acted] = outcome.record["actions"][own][moved]
+            self._broke[acted] = outcome.broke[own]
+            actions = outcome.record["actions"]
+            self._action[acted] = actions[own]
+            if self.game.division is not None:
+                self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
+                self._plan[acted] = actions[:, own[1]].T
             if self.regret is not None:
-                lost = np.asarray(self.regret(self.game, outcome.record))
-                self._lost[acted] = lost[own][moved]
+                self._lost[acted] = self.regret(self.game, outcome.record)[own]
+            for table in [table for table in acted.tolist() if table in self.codec.heard]:
+                self._heard[table] = {**self.codec.heard[table], "played": self._played(table)}
             self._moved[acted] = False
             self._moves[:, acted] = 0
-        self.codec.begin(self._moved_from(part))
-
-    def _moved_from(self, part: Array) -> PerTable:
-        """Return tables as bool."""
         where = np.zeros(self.num_envs, np.bool_)
         where[part] = True
-        return where
+        self.codec.begin(where)
+
+    def _played(self, table: int) -> Any:
+        """Return the move that a learner made last."""
+        plan = self._planned[table]
+        return tuple(self._plan[table].tolist()) if plan else int(self._action[table])
 
     def _look_back(self, where: PerTable) -> None:
         over = where & self.tables.state.over
@@ -287,7 +299,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         paid = self._waits | ended
         rewards = np.where(paid, self._reward, 0.0)
         self._reward[paid] = 0.0
-        terminated, self._done = ended & self._finished, ended
+        terminated, self._done = ended & self._finished, ended.copy()
         truncated = ended & ~terminated
         none = np.zeros_like(ended)
         self._fresh, self._waits, self._taken = none, none.copy(), none.copy()
@@ -312,8 +324,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return the learners' view of their tables."""
         sight = self.tables.ready()
         if self._seen is None or self._seen.sight is not sight:
-            alike = not isinstance(self._seating.seat, str)
-            self._seen = sight.view(self._seating.seat if alike else self._learner)
+            alike = not isinstance(self.seating.seat, str)
+            self._seen = sight.view(self.seating.seat if alike else self._learner)
         return self._seen
 
     def _observation(self) -> Any:
@@ -331,22 +343,21 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _infos(self, where: PerTable) -> dict[str, Any]:
         """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
-        infos: dict[str, Any] = {
-            "asked": self._view().asked & ~self._moved,
-            "broke": self._broke.copy(),
-            "payoff": self._payoff.copy(),
-            "seat": self._learner.copy(),
-        }
-        infos |= {f"_{name}": where.copy() for name in infos}
         acted = where & self._acted
-        if any_true(acted):
-            infos |= {"action": np.where(acted, self._action, 0), "_action": acted}
-            if self.regret is not None:
-                infos |= {"regret": np.where(acted, self._lost, 0.0), "_regret": acted.copy()}
+        always = {"broke": self._broke, "payoff": self._payoff, "seat": self._learner}
+        told = {"asked": (where, self._view().asked)}
+        told |= {name: (where, values) for name, values in always.items()}
+        told |= {"action": (acted, self._action), "regret": (acted, self._lost)}
+        told |= {"plan": (acted & self._planned, self._plan)}
+        infos: dict[str, Any] = {}
+        for name, (mask, values) in told.items():
+            if mask is where or (any_true(mask) and (name != "regret" or self.regret)):
+                infos[name] = values * mask.reshape(-1, *(1,) * (values.ndim - 1))
+                infos[f"_{name}"] = mask.copy()
         for copy in [copy for copy in self.seats.met if where[copy]]:
             met = {"opponents": dict(self.seats.met.pop(copy))}
             infos = self._add_info(infos, met, copy)
-        for copy, said in self.codec.heard.items():
+        for copy, said in (self._heard | self.codec.heard).items():
             if where[copy]:
                 infos = self._add_info(infos, said, copy)
         return infos
