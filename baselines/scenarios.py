@@ -63,10 +63,10 @@ class Scenario:
         """Build the rules."""
         return rulebook(self.game, **self.params)
 
-    def opponents(self, seat: int = 0, others: Any = None) -> list[Any]:
-        """Return who sits at the other seats, in their order, if a learner takes this one.
+    def opponents(self, others: Any = None) -> list[Any]:
+        """Return who sits in all seats but a learner's, in their order.
 
-        `others` play the other focal seats: one player for all, or one for each.
+        `others` play the other focal seats, which come first: one for all, or one for each.
 
         Raises:
             BadParameter: there are no other focal seats, or not so many.
@@ -113,19 +113,20 @@ def scenario(game: str, name: str | Scenario) -> Scenario:
     return known[name]
 
 
-def seated(game: Any, name: str | Scenario, settings: Mapping[str, Any], others: Any) -> Any:
-    """Return the rules of a scenario, and the opponents of a learner among its focal seats.
+def seated_in(
+    name: str | Scenario, game: Any, parameters: Mapping[str, Any], others: Any
+) -> tuple[Rulebook, list[Any]]:
+    """Return the rules of a scenario, and the opponents of a learner in one of its focal seats.
 
     Raises:
-        BadParameter: the settings have parameters of the game, which the scenario has already.
+        BadParameter: there are parameters of the game beside those of the scenario, or
+            what `Scenario.opponents` raises.
     """
-    if not isinstance(game, str):
-        raise BadParameter(f"a scenario brings the rules: name the game, got {game!r}")
-    found = scenario(game, name)
-    fields = {one for one in game_class(game).__dataclass_fields__ if one in settings}
-    if given := sorted({"preset"} & settings.keys() | fields):
-        raise BadParameter(f"the scenario {found.name} has its parameters; got {', '.join(given)}")
-    return found.rules(), found.opponents(settings.get("seat", 0), others)
+    found = scenario(game if isinstance(game, str) else game.name, name)
+    if parameters or not isinstance(game, str):
+        given = ", ".join(parameters) or f"a game of its own, {game.name}"
+        raise BadParameter(f"the scenario {found.name} brings all parameters; got {given}")
+    return found.rules(), found.opponents(others)
 
 
 def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:

@@ -106,7 +106,7 @@ class Paper(NamedTuple):
     `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
     of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
-    `measure` stands where there is no `scoring`.
+    `measure` stands where there is no `scoring`, `table` in a terminal in place of payoffs.
     """
 
     title: str
@@ -120,6 +120,7 @@ class Paper(NamedTuple):
     rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
     measure: Measure | None = None
     first: bool = False  # whether it is asked before others what it owns
+    table: Callable[[Sequence[Game]], Grid] | None = None
 
 
 @cache
@@ -134,6 +135,13 @@ def papers() -> tuple[Paper, ...]:
 def owner(game: Game) -> Paper | None:
     """Return the paper that a game of a run belongs to."""
     return next((paper for paper in papers() if paper.owns(game)), None)
+
+
+def table_of(found: Sequence[Game]) -> Grid | None:
+    """Return the table that games have in a terminal if they all belong to a paper that has one."""
+    owners = {id(paper): paper for paper in map(owner, found)}
+    paper = next(iter(owners.values()), None)
+    return paper.table(found) if len(owners) == 1 and paper and paper.table else None
 
 
 def measure_of(game: Game) -> Measure | None:

@@ -27,7 +27,7 @@ from llm_games.rulebook import Array, seated
 from llm_games.version import __version__
 
 BACKGROUND = "background: "
-CHOOSING, VALUING = 100, 1000
+CHOOSING, VALUING = 100, 500
 """Games by which the best player is chosen, and others by which it and ``random`` are valued."""
 CERTAIN = 3.0
 """A scale has no meaning unless its ends are so many standard errors apart."""
@@ -105,6 +105,7 @@ def scale(planned: Mapping[str, Any]) -> Scale:
 @lru_cache(maxsize=1024)
 def _scale(about: str) -> Scale:
     seats, own = json.loads(about)
+    seats = [(name, player) for name, player in seats]
     try:
         table = _Table(seats, **own)
         players = table.candidates()

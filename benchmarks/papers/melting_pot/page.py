@@ -46,28 +46,29 @@ MEASURE = Measure(
 )
 
 
-def sections(run: Run) -> list[Section]:
-    """Return the table of the scenarios, with the mean of each game's and of all."""
-    rows: list[Sequence[Value]] = []
+def table(games: Sequence[Game]) -> Grid:
+    """Return a row for each scenario, and the mean of each game's and of all."""
     by_game: dict[str, list[Sequence[float]]] = {}
-    whys = []
-    for game in run.games:
-        rows.append(_row(game))
-        ends = scale(game.planned)
-        if ends.why:
-            whys.append(f"{game.label} has no scale: {ends.why}.")
-        else:
-            by_game.setdefault(game.name, []).append(known(numbers(game)["measured"]))
-    means = {name: mean_over(scores) for name, scores in by_game.items()}
-    means = {name: mean for name, mean in means.items() if len(by_game[name]) > 1}
+    notes = [NOTE]
+    for game in games:
+        if why := scale(game.planned).why:
+            notes.append(f"{game.label} has no scale: {why}.")
+        elif scores := known(numbers(game)["measured"]):
+            by_game.setdefault(game.name, []).append(scores)
+    means = {name: mean_over(own) for name, own in by_game.items() if len(own) > 1}
     if len(by_game) > 1:
-        means["all"] = mean_over([column for scores in by_game.values() for column in scores])
-    foot = [[f"mean, {name}", *[""] * 5, mean] for name, mean in means.items() if mean]
-    heads = columns("scenario, focal seats", "payoff, random", ".2f")
-    heads |= {"best": ".2f", "by": "", MEASURE.name: ".2f"}
-    note = " ".join([NOTE, *whys])
-    grid = Grid(heads, rows, "Scores by scenario", "scenarios", note, foot, strong=[MEASURE.name])
-    return [Section("Scenarios: held-out partners", grids=[grid])]
+        means["all"] = mean_over([scores for own in by_game.values() for scores in own])
+    foot = [[f"mean, {name}", *[""] * 5, mean] for name, mean in means.items()]
+    heads = columns("scenario, focal seats", "payoff, random, best", ".2f")
+    heads |= {"by": "", MEASURE.name: ".2f"}
+    rows = [_row(game) for game in games]
+    title, strong = "Scores by scenario", [MEASURE.name]
+    return Grid(heads, rows, title, "scenarios", " ".join(notes), foot, strong=strong)
+
+
+def sections(run: Run) -> list[Section]:
+    """Return the table of a run's scenarios."""
+    return [Section("Scenarios: held-out partners", grids=[table(run.games)])]
 
 
 def _row(game: Game) -> Sequence[Value]:
@@ -91,4 +92,5 @@ PAPER = Paper(
     sections,
     measure=MEASURE,
     first=True,
+    table=table,
 )
