@@ -17,14 +17,15 @@ import numpy as np
 
 from llm_games.baselines import deviation as theory
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.players import players_for, rule_of
+from llm_games.baselines.players import asks_model, make_player, players_for, rule_of
 from llm_games.baselines.scenarios import Scenario, read, scenarios
-from llm_games.baselines.skill import play_rules
+from llm_games.baselines.skill import play_batch
 from llm_games.benchmarks.runs.seating import rotated
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import game_class, rulebook
-from llm_games.rulebook import Array, seated
+from llm_games.rulebook import Array, Rulebook, seated
 from llm_games.version import __version__
+from llm_games.wrappers.policy import Policy
 
 BACKGROUND = "background: "
 CHOOSING, VALUING = 100, 500
@@ -133,11 +134,16 @@ class _Table:
         self, seats: Sequence[tuple[str, str]], game: str, params: Any, given: Any, max_steps: Any
     ) -> None:
         self.names, self.players = ([*column] for column in zip(*seats, strict=True))
-        self.game, self.params, self.given, self.max_steps = game, params, given, max_steps
+        self.game, self.params, self.given = game, params, given or None
+        self.max_steps = max_steps
         self.rules, self.edition = rulebook(game, **params), game_class(game).edition
         self.ours = game_class(game).__module__.startswith("llm_games.games.")
         places = [*range(len(seats))]
         self.seatings = rotated(seats) if self.rules.seats_differ else [places]
+        alike: dict[Rulebook, list[int]] = {}  # those whose rules are the same
+        for row, seating in enumerate(self.seatings):
+            alike.setdefault(self._rules(seating), []).append(row)
+        self.alike = list(alike.values())
 
     def candidates(self) -> list[str]:
         """Return whoever may be best: theory's replies, and all rule players without a value."""
@@ -157,16 +163,31 @@ class _Table:
 
     def payoffs(self, player: str, first: int, games: int) -> Array:
         """Return the mean payoff of the focal seats, by the same chance for all players."""
-        own, found = focal(self.names), []
+        own = focal(self.names)
         start = int(sha256(self.game.encode()).hexdigest()[:12], 16) + first
         players = [player if place in own else who for place, who in enumerate(self.players)]
-        for number, seating in enumerate(self.seatings):
-            rules = rulebook(self.game, **seated(game_class(self.game), self.params, seating))
-            seeds = range(start + number, start + games, len(self.seatings))
-            who = [players[place] for place in seating]
-            paid = play_rules(rules, who, seeds, self.given or None, self.max_steps).payoffs
-            found.append(paid[[place in own for place in seating]].mean(axis=0))
-        return np.concatenate(found)
+        who = list(dict.fromkeys(players))
+        row, paid = np.arange(games) % len(self.seatings), np.zeros(games)
+        for rows in self.alike:
+            rules = self._rules(self.seatings[rows[0]])
+            some = np.flatnonzero(np.isin(row, rows))
+            places = np.array(self.seatings)[row[some]].T  # (players, tables)
+            sits = np.array([who.index(name) for name in players])[places]
+            policies = [_policy(name, rules) for name in who]
+            seeds = (start + some).tolist()
+            for _, outcome in play_batch(rules, policies, sits, seeds, self.given, self.max_steps):
+                paid[some] += outcome.rewards.mean(axis=0, where=np.isin(places, own))
+        return paid
+
+    def _rules(self, seating: Sequence[int]) -> Rulebook:
+        return rulebook(self.game, **seated(game_class(self.game), self.params, seating))
+
+
+def _policy(name: str, rules: Rulebook) -> Policy:
+    """Return a player that costs nothing; a `BadParameter` says that one does."""
+    if asks_model(name):
+        raise BadParameter(f"{name} is a language model, and would be asked thousands of times")
+    return make_player(name, rules)
 
 
 def scored(payoffs: Array, planned: Mapping[str, Any]) -> float | None:
