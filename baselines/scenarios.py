@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games import rooms
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter, LLMGamesError, unknown
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
 
@@ -137,8 +137,11 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
     """
     _check(raw, {**KEYS, **TABLES}, str(source))
     game, params = raw.get("game", ""), raw.get("params", {})
-    players = rulebook(game, **params).players if game else 0
-    if not game or players < 2:
+    try:
+        players = rulebook(game, **params).players if game else 0
+    except LLMGamesError as error:
+        raise BadParameter(f"{source}: {error}") from None
+    if players < 2:
         raise BadParameter(f'{source}: scenarios need game = "NAME", one of at least two players')
     common = {key: raw[key] for key in ("episodes", "max_steps") if key in raw}
     found: dict[str, Scenario] = {}

@@ -11,7 +11,6 @@ import pytest
 import llm_games as lg
 from llm_games.baselines.learner import learner, learners
 from llm_games.baselines.scenarios import FOCAL, Scenario, games, read, scenario, scenarios
-from llm_games.benchmarks.cli import main
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import scenarios as scale
 from llm_games.benchmarks.runs.config import ConfigError, load
@@ -23,7 +22,7 @@ TWO = """
 game = "public_goods"
 episodes = 4
 [params]
-players = 4
+players = 5
 rounds = 3
 [[backgrounds]]
 name = "kind"
@@ -37,9 +36,9 @@ train = true
 
 
 @pytest.fixture(autouse=True)
-def few_games(monkeypatch, tmp_path):
-    """Keep nothing on disk, and play few games for a scale."""
-    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "kept"))
+def few_games(monkeypatch, tmp_path_factory):
+    """Keep nothing in the user's cache, and play few games for a scale."""
+    monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.setattr(scale, "CHOOSING", 4)
     monkeypatch.setattr(scale, "VALUING", 8)
     scale._scale.cache_clear()
@@ -82,7 +81,7 @@ def test_files_hold_what_scenarios_need(game):
 def test_nobody_wins_in_all_of_a_game(game):
     """What a file says pays does, on common chance, and what pays in one background costs in
     another one: exploitation is rewarded here and punished there."""
-    few = 40 if game in ("english_auction", "water_allocation", "budget_auction") else 120
+    few = 60 if game in ("english_auction", "water_allocation") else 120
     said = set()
     for one in scenarios(game).values():
         if one.pays and one.focal == 1:
@@ -95,10 +94,10 @@ def test_nobody_wins_in_all_of_a_game(game):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", ROOMS)
+@pytest.mark.parametrize("game", ["diners_dilemma", "el_farol_bar", "pirate_game"])
 def test_every_scenario_has_a_scale(game, monkeypatch):
     monkeypatch.setattr(scale, "CHOOSING", 40)
-    monkeypatch.setattr(scale, "VALUING", 400)
+    monkeypatch.setattr(scale, "VALUING", 200)
     for one in scale.config_of(scenarios_file(game), game)["games"]:
         found = scale.scale(planned(one))
         assert not found.why, one["label"]
@@ -119,18 +118,17 @@ def planned(entry, player="own"):
 
 def test_reciprocal_players_cooperate_until_somebody_does_not():
     """Among themselves they are as good as cooperative ones, and a free rider earns less."""
-    for game, rider in [("public_goods", "fixed:0"), ("diners_dilemma", "fixed:costly"),
-                        ("beauty_contest", "fixed:22"), ("sealed_bid_auction", "shade:0.3")]:  # fmt: skip
-        params = {"players": 4, "rounds": 10}
+    riders = {"public_goods": "fixed:0", "diners_dilemma": "fixed:costly"}
+    riders |= {"beauty_contest": "fixed:22", "sealed_bid_auction": "shade:0.3"}
+    for game, rider in riders.items():
+        kind, none = paid(game, *["cooperative"] * 4), paid(game, *["reciprocal"] * 4)
+        assert none == kind
+        assert sum(paid(game, rider, *["reciprocal"] * 3)) < sum(kind)
 
-        def paid(*seats, game=game, params=params):
-            seated = [lg.player(name) for name in seats]
-            return lg.play(game, seated, seed=3, **params).payoffs
 
-        kind, none = paid(*["cooperative"] * 4), paid(*["reciprocal"] * 4)
-        assert np.array_equal(none, kind)
-        worse = paid(rider, *["reciprocal"] * 3)
-        assert sum(worse) < sum(kind)
+def paid(game, *seats, rounds=10):
+    seated = [lg.player(name) for name in seats]
+    return lg.play(game, seated, seed=3, players=len(seats), rounds=rounds).payoffs.tolist()
 
 
 # -- what a file may say ---------------------------------------------------------------------------
@@ -140,8 +138,9 @@ def test_a_file_is_read():
     found = read(tomllib.loads(TWO), "two.toml")
     assert list(found) == ["kind-one", "kind-half", "kind-most", "seen-one"]
     half = found["kind-half"]
-    assert (half.focal, half.background, half.train) == (2, ("cooperative", "fixed:10"), False)
-    assert found["kind-one"].background == ("cooperative", "fixed:10", "cooperative")
+    assert (half.focal, half.background) == (2, ("cooperative", "fixed:10", "cooperative"))
+    assert found["kind-one"].background == ("cooperative", "fixed:10") * 2
+    assert [one.train for one in found.values()] == [False] * 3 + [True]
     assert half.episodes == 4
     assert half.rules().rounds == 3
 
@@ -149,7 +148,7 @@ def test_a_file_is_read():
 BAD = [
     ('game = "public_goods"', 'game = "public_good"', "public_good"),
     ('game = "public_goods"', "", "scenarios need game"),
-    ("players = 4", "players = 1", "at least two players"),
+    ("players = 5", "players = 1", "two.toml: players"),
     ('players = ["fixed:0"]', "players = []", "no players"),
     ('players = ["fixed:0"]', "players = [3]", "names of players"),
     ('focal = ["one"]', 'focal = ["two"]', "some of one, half and most"),
@@ -198,7 +197,6 @@ def test_a_run_plays_what_is_held_out():
 
 def test_scores_are_on_the_scale(tmp_path):
     """Random scores about 0, the best player 1; those in the background count for nothing."""
-    params = {"players": 4, "rounds": 3}
     best = lg.run(TWO, db=tmp_path / "best.db", seats=["rational"], games=["public_goods/kind-one"])
     (game,) = best.games.values()
     assert game.judged.mean == pytest.approx(1)
@@ -209,53 +207,46 @@ def test_scores_are_on_the_scale(tmp_path):
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()
-    payoffs = [
-        lg.play("public_goods", ["fixed:10", "cooperative", "fixed:10", "cooperative"], **params)
-        for _ in range(1)
-    ]
-    paid = payoffs[0].payoffs[0]
-    assert game.payoff_of["fixed:10"] == paid  # the same from every seat
-    assert game.judged.mean == pytest.approx((paid - ends.random) / (ends.best - ends.random))
+    others = ["cooperative", "fixed:10"] * 2
+    got = paid("public_goods", "fixed:10", *others, rounds=3)[0]
+    assert game.payoff_of["fixed:10"] == got  # the same from every seat
+    assert game.judged.mean == pytest.approx((got - ends.random) / (ends.best - ends.random))
 
 
 def test_a_focal_player_that_is_also_in_the_background(tmp_path):
     run = lg.run(TWO, db=tmp_path / "run.db", seats=["cooperative"])
     for game in run.games.values():
         assert {"cooperative", "background: cooperative"} <= set(game.payoff_of)
-        own, rational, *_ = game.judged, *run.references[game.label]
-        assert own.mean < np.mean(rational.measured) + 1e-9
+        rows = {row.player: row for row in run.references[game.label]}
+        assert rows["cooperative"].measured == pytest.approx([game.judged.mean] * 2)
+        assert rows["cooperative"].own == pytest.approx([game.payoff_of["cooperative"]] * 2)
 
 
-def test_means_over_scenarios_and_what_is_shown(tmp_path, capsys):
-    file, db = tmp_path / "two.toml", tmp_path / "run.db"
-    file.write_text(TWO)
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(file), "--seat", "random", "--db", str(db), "--quiet"])
-    assert not ended.value.code
-    with pytest.raises(SystemExit):
-        main(["resume", str(db), "--json"])
-    told = json.loads(capsys.readouterr().out)
+def test_means_over_scenarios_and_what_is_shown(llm_games, tmp_path):
+    db = tmp_path / "run.db"
+    (tmp_path / "two.toml").write_text(TWO)
+    assert llm_games("run", "two.toml", "--seat", "random", "--db", db, "--quiet")[0] == 0
+    told = json.loads(llm_games("resume", db, "--json")[1])
     means = [game["measure"]["mean"] for game in told["games"]]
     assert told["overall"]["mean"] == pytest.approx(np.mean(means))
-    low, high = (told["overall"]["interval"][end] for end in ("low", "high"))
-    assert low < told["overall"]["mean"] < high
-    with pytest.raises(SystemExit):
-        main(["resume", str(db)])
-    shown = capsys.readouterr().out
+    interval = told["overall"]["interval"]
+    assert interval["low"] < told["overall"]["mean"] < interval["high"]
+    shown = llm_games("resume", db)[1]
     assert "focal score" in shown
     assert "mean, public_goods" in shown
     page = build([db], tmp_path / "report").read_text()
     assert "Scenarios: held-out partners" in page
     assert "among cooperative, fixed:10" in page
     lines = (tmp_path / "report" / "tables" / "scenarios.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in lines[1:4]] == [
+    assert [line.split(",")[1] for line in lines[1:4]] == [
         f"public_goods/kind-{share}" for share in FOCAL
     ]
 
 
 def test_where_nothing_can_be_gained_there_is_no_score(tmp_path):
-    """Whoever is one of two among four that give at random gets the same whatever it gives."""
-    flat = TWO.replace("[[backgrounds]]", '[[backgrounds]]\nfocal = ["half"]', 1)
+    """What two of four players give comes back to them, whoever the others are."""
+    flat = TWO.replace("players = 5", "players = 4")
+    flat = flat.replace("[[backgrounds]]", '[[backgrounds]]\nfocal = ["half"]', 1)
     run = lg.run(flat, db=tmp_path / "run.db", seats=["fixed:10"])
     (game,) = run.games.values()
     assert game.judged is None
