@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -15,7 +15,7 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.vector_env import GameVectorEnv
 
-Named = str | Policy | Sequence[str | Policy] | None
+Named = str | Policy | Sequence[str | Policy] | Mapping[int | str, str | Policy] | None
 
 
 def learner(
@@ -73,7 +73,9 @@ def _ready(
             made[player] = make_player(player, rules)
         return made[player] if isinstance(player, str) else player
 
-    if opponents is None or isinstance(opponents, str) or not isinstance(opponents, Sequence):
+    if isinstance(opponents, Mapping):
+        settings["opponents"] = {seat: seated(player) for seat, player in opponents.items()}
+    elif opponents is None or isinstance(opponents, str) or not isinstance(opponents, Sequence):
         settings["opponents"] = seated(opponents)
     else:
         settings["opponents"] = [seated(player) for player in opponents]

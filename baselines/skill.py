@@ -125,25 +125,24 @@ def rule_player(game: Rulebook, name: str) -> RulePolicy:
 
 def play_rules(
     game: Rulebook,
-    names: Sequence[str],
+    names: Sequence[str | Policy],
     seeds: Sequence[int],
     given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
 ) -> Played:
-    """Play an episode of each seed with a rule player in each seat, as `llm_games.play` does.
+    """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no rule player of the game, there is not one for each seat, or they
-            take more than `LONGEST` turns.
+        BadParameter: one is no player of the game, or asks a model; there is not one for each seat;
+            or they take more than `LONGEST` turns.
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
     who = list(dict.fromkeys(names))
-    policies = [rule_player(game, name) for name in who]
     sits = np.tile([[who.index(name)] for name in names], len(seeds))
     payoffs, lengths = np.zeros(sits.shape), np.zeros(len(seeds), np.int64)
     records: list[Mapping[str, Array]] = []
-    for over, outcome in play_batch(game, policies, sits, seeds, given, max_steps):
+    for over, outcome in play_batch(game, who, sits, seeds, given, max_steps):
         lengths += ~over
         payoffs += outcome.rewards
         records.append(outcome.record)
@@ -152,33 +151,34 @@ def play_rules(
 
 def play_batch(
     game: Rulebook,
-    policies: Sequence[Policy],
+    names: Sequence[str | Policy],
     sits: Array,
     seeds: Sequence[int],
     given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
 ) -> Iterator[tuple[PerTable, Outcome]]:
-    """Play an episode of each seed, as `llm_games.play` does, and yield what happens in each step.
+    """Play an episode of each seed as `play_rules` does, and yield what happens in each step.
 
-    `sits`, integers ``(players, tables)``, says which of the policies sits where. Yielded are which
-    tables were over before the step, ``(tables,)``, and its outcome.
-
-    Raises:
-        BadParameter: they take more than `LONGEST` turns.
+    `sits`, integers ``(players, tables)``, says which of the players sits where. Yielded are which
+    tables were over before the step, ``(tables,)``, and its outcome. It raises as `play_rules`.
     """
+    policies = [make_player(name, game) for name in names]
+    for name, policy in zip(names, policies, strict=True):
+        if policy.waits:
+            raise BadParameter(f"this needs players that ask no model, got {name!r}")
     tables = Tables(game, len(seeds))
-    tables.reset([int(seed) for seed in seeds], given=given)
     seats = BatchSeats(tables, policies, sits)
-    seats.start(np.ones(len(seeds), bool))
+    tables.reset([int(seed) for seed in seeds], given=given)
+    seats.start(np.ones(len(seeds), np.bool_))
     for step in range(max_steps or game.length() or ENDLESS):
         over = tables.state.over
         if over.all():
             return
         if step == LONGEST and game.turns and game.length():
-            names = ", ".join(policy.name for policy in policies)
-            raise BadParameter(f"{names} take more than {LONGEST} turns")
-        outcome = tables.step(seats.ask_now(game.asked(tables.state)))
-        seats.hear(~tables.state.over)
+            who = ", ".join(dict.fromkeys(policy.name for policy in policies))
+            raise BadParameter(f"{who} take more than {LONGEST} turns")
+        outcome = tables.step(seats.ask_now(tables.ready().turn))
+        seats.hear(~over)
         yield over, outcome
 
 

@@ -27,7 +27,7 @@ from llm_games.wrappers.single_agent import SingleAgentEnv
 # PettingZoo's tests warn about any observation that is a dict, any action that is a vector, and
 # zeros, which are all that a dead player sees; nothing else may warn.
 KNOWN = "(Observation|Action) space for each agent probably|Observation is not a NumPy array|"
-KNOWN += "Observation numpy array is all zeros|Action mask numpy array is all zeros"
+KNOWN += "Observation numpy array is all zeros"
 
 
 @pytest.fixture(autouse=True)

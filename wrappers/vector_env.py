@@ -276,17 +276,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             if self.regret is not None:
                 self._lost[acted] = self.regret(self.game, outcome.record)[own]
             for table in [table for table in acted.tolist() if table in self.codec.heard]:
-                self._heard[table] = {**self.codec.heard[table], "played": self._played(table)}
+                self._heard[table] = self.codec.heard[table]
             self._moved[acted] = False
             self._moves[:, acted] = 0
         where = np.zeros(self.num_envs, np.bool_)
         where[part] = True
         self.codec.begin(where)
-
-    def _played(self, table: int) -> Any:
-        """Return the move that a learner made last."""
-        plan = self._planned[table]
-        return tuple(self._plan[table].tolist()) if plan else int(self._action[table])
 
     def _look_back(self, where: PerTable) -> None:
         over = where & self.tables.state.over

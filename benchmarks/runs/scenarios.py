@@ -17,15 +17,14 @@ import numpy as np
 
 from llm_games.baselines import deviation as theory
 from llm_games.baselines.cache import Arrays, remember
-from llm_games.baselines.players import asks_model, make_player, players_for, rule_of
+from llm_games.baselines.players import players_for, rule_of
 from llm_games.baselines.scenarios import Scenario, read, scenarios
 from llm_games.baselines.skill import play_batch
 from llm_games.benchmarks.runs.seating import rotated
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook, seated
 from llm_games.version import __version__
-from llm_games.wrappers.policy import Policy
 
 BACKGROUND = "background: "
 CHOOSING, VALUING = 100, 500
@@ -173,21 +172,13 @@ class _Table:
             some = np.flatnonzero(np.isin(row, rows))
             places = np.array(self.seatings)[row[some]].T  # (players, tables)
             sits = np.array([who.index(name) for name in players])[places]
-            policies = [_policy(name, rules) for name in who]
             seeds = (start + some).tolist()
-            for _, outcome in play_batch(rules, policies, sits, seeds, self.given, self.max_steps):
+            for _, outcome in play_batch(rules, who, sits, seeds, self.given, self.max_steps):
                 paid[some] += outcome.rewards.mean(axis=0, where=np.isin(places, own))
         return paid
 
     def _rules(self, seating: Sequence[int]) -> Rulebook:
         return rulebook(self.game, **seated(game_class(self.game), self.params, seating))
-
-
-def _policy(name: str, rules: Rulebook) -> Policy:
-    """Return a player that costs nothing; a `BadParameter` says that one does."""
-    if asks_model(name):
-        raise BadParameter(f"{name} is a language model, and would be asked thousands of times")
-    return make_player(name, rules)
 
 
 def scored(payoffs: Array, planned: Mapping[str, Any]) -> float | None:
