@@ -2,17 +2,19 @@
 
 A name is a kind, and for some kinds a value after a colon; else ``provider/model``; else somebody's
 own, as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games
-share; a game's room says what they do in it, and adds its own.
+share; a game's room says what they do in it, and adds its own; `rooms.KINDS` has those of higher
+floors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ from llm_games.baselines.rules import (
     RulePolicy,
     cannot_play,
     count_from,
+    seat_by_seat,
 )
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.facts import ratio_of
@@ -106,7 +109,7 @@ def _asking(
 ) -> Policy:
     """Return a player on a client with its layers, once all settings are known to exist.
 
-    The client is one, or ``module:function`` of ours that makes it and takes settings `like`
+    The client is one, or ``module:function`` that makes it and takes settings `like`
     another one.
     """
     from llm_games.wrappers.clients.base import Sampling
@@ -115,7 +118,7 @@ def _asking(
     from llm_games.wrappers.mind import Planning
 
     if isinstance(where, str):
-        make, declared = _ours(where), _ours(like or where)
+        make, declared = _at(where), _at(like or where)
         name, calling = declared.__name__, list(signature(declared).parameters)[1:]
     else:
         make, name, calling = (lambda value: where), where.name, []
@@ -135,9 +138,9 @@ def _asking(
     return llm_player(dress(make(value, **given), **layers), settings)
 
 
-def _ours(where: str) -> Any:
+def _at(where: str) -> Any:
     module, _, name = where.partition(":")
-    return getattr(import_module(f"llm_games.{module}"), name)
+    return getattr(import_module(module), name)
 
 
 def _constrained(value: str) -> bool:
@@ -171,6 +174,14 @@ def mind_of(game: str) -> type[Mind]:
     return getattr(rooms.part(game, "mind"), "MIND", Mind)
 
 
+def _trained(path: str, deterministic: bool = True) -> Policy:
+    if find_spec("stable_baselines3") is None:
+        raise BadParameter(f"player sb3:{path} needs packages: pip install 'llm-games[sb3]'")
+    from llm_games.wrappers.sb3 import load_player
+
+    return load_player(path, deterministic=deterministic)
+
+
 SERVER: dict[str, Any] = {"max_wait": 600, "max_in_flight": 64}
 """Layers around clients of servers."""
 PLAYERS: dict[str, Kind] = {
@@ -199,40 +210,56 @@ PLAYERS: dict[str, Kind] = {
         "the embedded language model",
         value="constrained",
         read=_constrained,
-        model=partial(_asking, "baselines.tiny.client:TinyClient"),
+        model=partial(_asking, "llm_games.baselines.tiny.client:TinyClient"),
     ),
     "openai": Kind(
         "a language model behind an OpenAI-compatible server",
         value="<model>",
         needs_value=True,
-        model=partial(_asking, "wrappers.clients.openai:OpenAIClient", **SERVER),
+        model=partial(_asking, "llm_games.wrappers.clients.openai:OpenAIClient", **SERVER),
     ),
     "transformers": Kind(
         "a local language model, by its folder",
         value="<path>",
         needs_value=True,
-        model=partial(_asking, "wrappers.clients.transformers:TransformersClient"),
+        model=partial(_asking, "llm_games.wrappers.clients.transformers:TransformersClient"),
+    ),
+    "sb3": Kind(
+        "a learner trained with Stable-Baselines3, see save_player",
+        value="<path>",
+        needs_value=True,
+        made=_trained,
     ),
     "client": Kind(
         "a language model behind a client of your own",
         value="<module:Name>",
         needs_value=True,
-        model=partial(_asking, "wrappers.own:client_of"),
+        model=partial(_asking, "llm_games.wrappers.own:client_of"),
     ),
 }
 """Kinds of players by name, but for those of one game."""
 ELSEWHERE = {
     "human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)",
-    "recorded": "runs bring it; import llm_games.benchmarks.runs.plan first",
 }
 """Players that are not made here, and how to come by them."""
 PROVIDED: Model = partial(
     _asking,
-    "wrappers.clients.providers:client_for",
-    like="wrappers.clients.openai:OpenAIClient",
+    "llm_games.wrappers.clients.providers:client_for",
+    like="llm_games.wrappers.clients.openai:OpenAIClient",
     **SERVER,
 )
 """Makes a player by the name ``provider/model``."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """Return a kind that is not of one game alone; None if there is none of this name."""
+    found: Kind | None = PLAYERS.get(name)
+    return _at(rooms.KINDS[name]) if found is None and name in rooms.KINDS else found
+
+
+def _known() -> set[str]:
+    """Return the names of all kinds."""
+    return {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_own(*rooms.ROOMS)}
 
 
 # -- what the games' rooms say --------------------------------------------------------------------
@@ -276,7 +303,9 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
         games = ", ".join(games_of(kind))
         raise BadParameter(f"player {name!r} is not defined for {game.name}; it is for {games}")
     about, rule = found
-    return partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    alone = rule is not about.rule or kind not in PLAYERS
+    rule = partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    return partial(seat_by_seat, rule) if alone and not handed(game.name).broadcasts else rule
 
 
 # -- by name --------------------------------------------------------------------------------------
@@ -289,7 +318,7 @@ def reading(name: str) -> str:
         BadParameter: it can be read in two ways, one of them a file that is there.
     """
     head, ways = name.partition(":")[0], {}
-    if head in {*PLAYERS, *ELSEWHERE} or head in _own(*rooms.ROOMS):
+    if head in _known():
         ways["kind"] = f"the kind of player {head!r}"
     elif on_server(name):
         ways["provider"] = f"a model of {name.partition('/')[0]!r}"
@@ -318,7 +347,7 @@ def asks_model(player: Any) -> bool:
     """Return whether a player, by name or as an object, is asked like a language model."""
     if not isinstance(player, str):
         return asks(player)
-    kind = PLAYERS.get(player.partition(":")[0])
+    kind = kind_of(player.partition(":")[0])
     if kind is not None:
         return kind.model is not None
     how = reading(player)
@@ -334,9 +363,11 @@ def _own_player(thing: Any, name: str, client: Settings, settings: Settings) -> 
     return found
 
 
-def _no_settings(name: str, client: Settings, settings: Settings) -> BadParameter:
-    given = ", ".join([*client, *settings])
-    return BadParameter(f"player {name!r} asks no model and takes no settings, got {given}")
+def _no_settings(
+    name: str, client: Settings, settings: Settings, taken: Sequence[str] = ()
+) -> BadParameter:
+    given, known = ", ".join([*client, *settings]), ", ".join(taken) or "no settings"
+    return BadParameter(f"player {name!r} asks no model and takes {known}, got {given}")
 
 
 def _unknown(name: str) -> UnknownName:
@@ -345,14 +376,14 @@ def _unknown(name: str) -> UnknownName:
         return UnknownName(f"{name!r} names no model: write {provider}/NAME")
     if slash and not is_named(name):
         return unknown("provider", provider, _providers())
-    return unknown("player", name, {*PLAYERS, *ELSEWHERE, *_own(*rooms.ROOMS)})
+    return unknown("player", name, _known())
 
 
 def _kind(name: str, rules: Rulebook | None) -> tuple[Kind, str]:
     """Return the kind of a player and the value in its name."""
     kind, colon, value = name.partition(":")
     own = {} if rules is None else _own(rules.name)
-    about = (PLAYERS | own).get(kind) or _own(*rooms.ROOMS).get(kind)
+    about = own.get(kind) or kind_of(kind) or _own(*rooms.ROOMS).get(kind)
     if about is None and kind in ELSEWHERE:
         raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
     if about is None:
@@ -393,9 +424,15 @@ def make_player(
     about, value = _kind(name, rules)
     if about.model is not None:
         return about.model(about.read(value), client or {}, settings)
-    if client or settings:
-        raise _no_settings(name, client or {}, settings)
-    about.read(value)
+    taken = [*signature(about.made).parameters][1:] if about.made else []
+    if client or settings.keys() - {*taken}:
+        raise _no_settings(name, client or {}, settings, taken)
+    read = about.read(value)
+    if about.made is not None:
+        policy = about.made(read, **settings)
+        if rules is not None:
+            policy.start(rules, 0, 0)
+        return policy
     policy = RulePolicy(name, partial(_rule_in, name))
     if rules is not None:
         policy.rule_in(rules)
@@ -406,9 +443,10 @@ def players_for(game: str) -> dict[str, str]:
     """Return the players that are defined for a game (or `UnknownName`): name and one line."""
     if game not in rooms.ROOMS:
         game = game_class(game).name
-    names, kinds = {}, PLAYERS | _own(game)
+    brought = {kind: _at(where) for kind, where in rooms.KINDS.items()}
+    names, kinds = {}, brought | PLAYERS | _own(game)
     for kind, about in sorted(kinds.items(), key=lambda item: item[1].model is not None):
-        if about.model or rule_of(kind, game):
+        if about.model or about.made or rule_of(kind, game):
             names[f"{kind}:{about.value}" if about.needs_value else kind] = about.summary
             if about.value and not about.needs_value:
                 names[f"{kind}:{about.value}"] = f"{about.summary}, legal replies only"

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from llm_games.arrays import any_true, together
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
-from llm_games.view import View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.view import Sight, View
+from llm_games.wrappers.policy import Decided, Decision, Policy
 
 if TYPE_CHECKING:
     from llm_games.baselines.tiny.scripts import Script
@@ -34,8 +35,9 @@ class Kind:
     """A kind of player.
 
     `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
-    names what is allowed. `model` makes, instead of `rule`, a player that asks a language model
-    from what was read.
+    names what is allowed. Instead of `rule`, `model` makes a player that asks a language model
+    from what was read, and `made` any other one that follows no rule, such as one that was trained,
+    from that and settings of its own; its `start` says whether it can play a game.
     """
 
     summary: str  # one line on what it does
@@ -45,6 +47,7 @@ class Kind:
     read: Callable[[str], Any] = str
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
     model: Model | None = None
+    made: Callable[..., Policy] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Players:
     meaning: Callable[[Rulebook, str], Any] | None = None
     assumed: str = ""  # what best_response takes the others to do, in words
     mixed: bool = False  # whether rational or best_response may play by chance
+    broadcasts: bool = False  # rules of the room take a view of several seats, see `Sight.view`
     reply_to: Callable[[View, Array], Any] | None = None
     script: Script | None = None  # what the embedded model learns to do
 
@@ -72,11 +76,23 @@ class Memory(NamedTuple):
     decided: int = 0
 
 
+class Memories(NamedTuple):
+    """The same of a batch: keys of its seats' noise, and how often they have decided.
+
+    Both are ``(players, tables)``.
+    """
+
+    rule: Rule
+    keys: Array
+    decided: Array
+
+
 class RulePolicy(Policy):
     """A player that follows the rule that `rule_in` says it has in a game, or `BadParameter`.
 
     It acts on the numbers of a view, of one table or of a whole batch; the action is then an
-    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
+    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan. In many seats
+    it follows the rule once for all of them.
     """
 
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
@@ -93,13 +109,92 @@ class RulePolicy(Policy):
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
         return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
 
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Memories | None = None
+    ) -> Memories:
+        """Return the memory of a batch; the seats that begin have not decided yet."""
+        if memory is None:
+            rule, keys = self.rule_in(game), np.zeros(where.shape, np.uint64)
+            memory = Memories(rule, keys, np.zeros(where.shape, np.int64))
+        rule, keys, decided = memory
+        keys = keys.copy()
+        keys[where] = Noise(seeds[where].astype(np.uint64)).key
+        return Memories(rule, keys, np.where(where, 0, decided))
+
+    async def decide_batch(
+        self, sight: Sight, where: Array, memory: Memories
+    ) -> tuple[Decided, Memories]:
+        """Follow the rule in all these seats at once, at the tables where there are any."""
+        after = memory._replace(decided=memory.decided + where)
+        tables: Any = np.flatnonzero(where.any(axis=0))
+        if len(tables) == where.shape[1] and len(tables):
+            return Decided(_followed(memory, sight, where, slice(None))), after
+        actions = np.zeros(where.shape, np.int64)
+        if len(tables):
+            some = _followed(memory, sight.table(tables), where[:, tables], tables)
+            actions[:, tables] = some
+        return Decided(actions), after
+
+
+def _followed(memory: Memories, sight: Sight, where: Array, tables: Any) -> Array:
+    """Return what a rule does in these seats at these tables of a batch, `where` and `sight`."""
+    rule, keys, decided = memory
+    rows, cells, count = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where), where.shape[1]
+    seats, place = rows[:, None], together(rows)
+    alone = cells == count and len(rows) > 1  # another seat at each table
+    if alone:
+        seats = where.argmax(axis=0)
+        place = seats, np.arange(count)
+
+    def key() -> Array:
+        base, counts = keys[:, tables][place], decided[:, tables][place]
+        alike = not any_true(counts != (first := int(counts.flat[0])))
+        noise = Noise.due(base.shape, lambda: base)
+        return noise.of(first if alike else counts).key
+
+    view = sight.view(seats)
+    found = legal(view, rule(view, Noise.due(view.batch, key)))
+    if found.ndim > len(view.batch):  # plans, or votes among zeros
+        return found if alone else (found * where[place]).sum(axis=1)
+    actions = np.zeros(where.shape, np.int64)
+    actions[place] = found
+    return actions if alone or cells == len(rows) * count else actions * where
+
+
+def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
+    """Follow a rule that minds one seat in the view of several, see `Sight.view`."""
+    seats, sight = view.seat, view.sight
+    if not isinstance(seats, np.ndarray):
+        return rule(view, noise)
+    batch: tuple[int, ...] = sight.state.round.shape
+    if seats.ndim > len(batch):  # several of all tables
+        each = [(sight.view(int(seat)), noise.table(i)) for i, seat in enumerate(seats.ravel())]
+        return np.stack([_wide(rule(*one), batch) for one in each], axis=-1 - len(batch))
+    found: Any = None
+    for seat in np.unique(seats).tolist():
+        here = np.flatnonzero(seats == seat)
+        part = _wide(rule(sight.table(here).view(seat), noise.table(here)), here.shape)
+        found = np.zeros((*part.shape[:-1], *batch), np.int64) if found is None else found
+        found[..., here] = part
+    return found
+
+
+def _wide(action: Any, batch: tuple[int, ...]) -> Array:
+    shape = np.shape(action)
+    return np.broadcast_to(action, np.broadcast_shapes(shape, batch))
+
+
+def legal(view: View, action: Any) -> Array:
+    """Return what a rule says as int64; numbers are kept within what is legal now."""
+    values = np.asarray(action)
+    if values.ndim <= len(view.batch):
+        values = np.minimum(np.maximum(values, view.low), view.high)
+    return values.astype(np.int64, copy=False)
+
 
 def decision(view: View, action: Any) -> Decision:
     """Return a decision; numbers are kept within what is legal now."""
-    values = np.asarray(action)
-    if values.ndim == len(view.batch):
-        values = np.minimum(np.maximum(values, view.low), view.high)
-    values = values.astype(np.int64)
+    values = legal(view, action)
     if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))

@@ -128,6 +128,10 @@ class _Finder:
         return spec
 
 
+rooms.KINDS |= {
+    "ghost": "llm_games.benchmarks.ghosts.policy:GHOST",
+    "recorded": "llm_games.benchmarks.runs.served:RECORDED",
+}
 rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
 for _library, _announce in _ANNOUNCE.items():
     for _name in rooms.ROOMS if _library in _sys.modules else ():

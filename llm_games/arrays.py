@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,5 +25,31 @@ def at(values: Array, place: Array) -> Array:
     """Take each table's values at one place ``(*batch)`` of ``(places, ..., *batch)``."""
     if np.ndim(place) == 0:  # of one table: the same, and fast
         return values[place]
-    place = place[(None,) * (values.ndim - place.ndim)]
-    return np.take_along_axis(values, place, axis=0)[0]
+    if place.size and not any_true(place != (first := place.flat[0])):  # nothing is copied
+        return values[first]
+    lead = values.ndim - place.ndim - 1
+    return values[(place[(None,) * lead], *_grid(values.shape[1:]))]
+
+
+@lru_cache(maxsize=256)
+def _grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """Return an open mesh of all places of an array."""
+    return np.ogrid[tuple(slice(length) for length in shape)]
+
+
+def together(seats: Array) -> Any:
+    """Return the rows of some seats ``(k,)``: a slice, by which nothing is copied, if it can be."""
+    first = int(seats[0])
+    if np.array_equal(seats, np.arange(first, first + len(seats))):
+        return slice(first, first + len(seats))
+    return seats
+
+
+def of_seats(values: Array, seats: Any, axis: int = 0) -> Array:
+    """Take rows of these seats, ``(k,)`` or a slice, or of others at each table, ``(k, *batch)``.
+
+    The seats of `values` lie along `axis`, its batch axes are last.
+    """
+    if isinstance(seats, slice) or np.ndim(seats) == 1:
+        return values[(slice(None),) * axis + (seats,)]
+    return np.take_along_axis(values, seats[(None,) * axis], axis)

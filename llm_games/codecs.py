@@ -3,6 +3,8 @@
 A codec has a Gymnasium space and turns its members into moves of the rules. Most moves are one
 action; a plan is several, one share after another, and a reply that cannot be read may be asked for
 again. Until a move is whole, the codec holds its beginning, and the table does not change.
+
+`take` and `mask` are of one table, `taken` and `masks` of a batch; both say the same.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from llm_games.arrays import Array, any_true, tall
 from llm_games.errors import IllegalAction
 from llm_games.facts import check_choice
 from llm_games.questions import MISSING, Action, Shares
 from llm_games.replies import read_reply
-from llm_games.rulebook import Array, Rulebook
+from llm_games.rulebook import Rulebook, actions_of
 from llm_games.view import View
 
 ACTIONS = ("index", "unit", "rules", "text")
@@ -27,6 +30,10 @@ MOST_INDEXES = 256
 FINE = 2**20  # parts of a share that ``unit`` tells apart
 LONGEST_TEXT = 32_768
 CHARACTERS = frozenset(string.printable)
+
+Taken = tuple[Array, Array]
+"""Moves, int64 ``(*batch)`` or the columns of plans ``(players, *batch)``, 0 where there is none,
+and where a move is whole, bool ``(*batch)``."""
 
 
 def text_space() -> spaces.Text:
@@ -37,63 +44,137 @@ def text_space() -> spaces.Text:
 class Codec(ABC):
     """One seat's actions, of a Gymnasium `space`; of `masked` ones a learner sees which are legal.
 
-    `heard` is what a reply in words came to, for ``infos``; empty for other actions.
+    `heard` is what a reply in words came to, for ``infos``; empty for other actions. In a `batch`
+    it is by table, and the seat that acts is the view's: it may be another one at each table.
     """
 
     space: Any
     masked = False
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        self.game, self.seat, self.declines = game, seat, game.decline is not None
-        self.heard: dict[str, Any] = {}
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        self.game, self.seat, self.batch = game, seat, batch
+        self.declines = game.decline is not None
+        self.heard: dict[Any, Any] = {}
 
-    def begin(self) -> None:
-        """Forget the beginning of a move: another step has come."""
+    def begin(self, where: Any = None) -> None:
+        """Forget the beginning of a move: another step has come; of a batch, at tables `where`."""
         self.heard = {}
 
     @abstractmethod
     def take(self, view: View, action: Any) -> Action | None:
         """Turn an action into a move of the rules, None until it is whole, or `refuse` it."""
 
+    @abstractmethod
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        """Turn the actions of tables `where`, bool ``(*batch)``, into moves.
+
+        `actions` are ``(*batch, *space.shape)``, of texts a list; those of other tables are not
+        looked at. One outside the space is refused before any is taken.
+        """
+
     def mask(self, view: View) -> Array:
         """Return which indexes are legal, bool; of a seat that is not asked, index 0 alone."""
         places = np.arange(self.space.n)
         return places < (1 if view.question is None else len(places))
 
+    def masks(self, view: View) -> Array:
+        """Return the masks of a batch, bool ``(*batch, indexes)``."""
+        return np.arange(self.space.n) < np.where(view.asked, self.space.n, 1)[..., None]
+
     def shown(self, numbers: Array) -> Array:
-        """Show the beginning of a move in what the seat sees as numbers."""
+        """Show the beginning of a move in what the seat sees as numbers, ``(*batch, columns)``."""
         return numbers
 
-    def refuse(self, action: Any) -> IllegalAction:
-        """Return the error for an action that is not in the space."""
+    def refuse(self, action: Any, seat: int | None = None, table: Any = None) -> IllegalAction:
+        """Return the error for an action that is not in the space, at a table of a batch."""
         space, wanted = self.space, "a text"
         if isinstance(space, spaces.Discrete):
             wanted = f"an integer from 0 to {space.n - 1}"
         elif isinstance(space, spaces.Box):
             wanted = f"{space.shape[0]} numbers from -1 to 1"
-        return IllegalAction(f"{self.game.names()[self.seat]}: {action!r} is not {wanted}")
+        who = self.game.names()[self.seat if seat is None else seat]
+        at = "" if table is None else f" at table {table}"
+        return IllegalAction(f"{who}{at}: {action!r} is not {wanted}")
+
+    def _refused(self, view: View, actions: Any, wrong: Array) -> IllegalAction:
+        """Return the error for the first of the wrong tables."""
+        table = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        seat = np.broadcast_to(view.seat, wrong.shape)[table]
+        plain = tuple(map(int, table))
+        action = actions[plain].tolist()
+        return self.refuse(action, int(seat), plain[0] if len(plain) == 1 else plain)
+
+    def _indexes(self, view: View, actions: Any, where: Array) -> Array:
+        """Return indexes in the space, int64 ``(*batch)``, 0 at other tables."""
+        array = np.asarray(actions)
+        if array.shape != where.shape or array.dtype.kind not in "iu":
+            raise self._shape(array, f"integers from 0 to {self.space.n - 1}", where.shape)
+        wrong = where & ((array < 0) | (array >= self.space.n))
+        if any_true(wrong):
+            raise self._refused(view, array, wrong)
+        return np.where(where, array, 0).astype(np.int64)
+
+    def _floats(self, view: View, actions: Any, where: Array) -> Array:
+        """Return numbers in the space, float64 ``(numbers, *batch)``, 0 at other tables."""
+        array, shape = np.asarray(actions), (*where.shape, *self.space.shape)
+        if array.shape != shape or array.dtype.kind not in "iuf":
+            raise self._shape(array, "numbers from -1 to 1", shape)
+        inside = (array >= -1) & (array <= 1)  # no number is not inside either
+        wrong = where & ~inside.all(axis=-1)
+        if any_true(wrong):
+            raise self._refused(view, array, wrong)
+        return np.moveaxis(np.where(where[..., None], array, 0).astype(np.float64), -1, 0)
+
+    def _shape(self, array: Array, wanted: str, shape: tuple[int, ...]) -> IllegalAction:
+        return IllegalAction(
+            f"{self.game.name}: actions must be {wanted} of shape {shape}, one for each table, "
+            f"got {array.dtype} of shape {array.shape}"
+        )
 
 
 class Rules(Codec):
     """Actions in the rules' own units, for records and programs."""
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        super().__init__(game, seat)
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
         self.space = game.space(seat)
         self.masked = game.masked and isinstance(self.space, spaces.Discrete)
 
     def take(self, view: View, action: Any) -> Action:
         return self.game.decode(view.sight.state, self.seat, action)
 
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        shape = (*where.shape, *(self.space.shape or ()))
+        array = np.asarray(actions)
+        if array.shape != shape:
+            raise self._shape(array, f"of {self.space}", shape)
+        plans = (self.game.players,) if self.game.division is not None else ()
+        moves = np.zeros((*plans, *where.shape), np.int64)
+        for table in zip(*np.nonzero(where), strict=True):
+            state, seat = view.sight.state.table(table), int(view.table(table).seat)
+            try:
+                move = self.game.decode(state, seat, array[table].tolist())
+            except IllegalAction as error:
+                raise IllegalAction(f"table {', '.join(map(str, table))}: {error}") from None
+            if plans and not isinstance(move, tuple):
+                moves[(seat, *table)] = move
+            else:
+                moves[(..., *table)] = actions_of(move)
+        return moves, where
+
     def mask(self, view: View) -> Array:
-        return super().mask(view) if view.mask is None else view.mask
+        legal = view.mask if view.question is not None else None
+        return super().mask(view) if legal is None else legal
+
+    def masks(self, view: View) -> Array:
+        return super().masks(view) if view.mask is None else _with_no_op(view.mask, view)
 
 
 class Index(Codec):
     """A number from 0 on for each action, where these are few and always the same."""
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        super().__init__(game, seat)
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
         self.low, high = game.bounds()
         self.space = spaces.Discrete(high - self.low + 1)
         self.masked = game.picks
@@ -103,9 +184,16 @@ class Index(Codec):
             return self.low + action
         return MISSING if action is None else self.low + _index(self, action)
 
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        return (self.low + self._indexes(view, actions, where)) * where, where
+
     def mask(self, view: View) -> Array:
         own = view.mask if self.masked and view.question is not None else None
         return super().mask(view) if own is None else own
+
+    def masks(self, view: View) -> Array:
+        own = view.mask if self.masked else None
+        return super().masks(view) if own is None else _with_no_op(own, view)
 
 
 class Steps(Codec):
@@ -114,8 +202,8 @@ class Steps(Codec):
     Where a seat may decline, index 0 does. What lies between two shares cannot be said.
     """
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        super().__init__(game, seat)
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
         self.space = spaces.Discrete(game.steps + self.declines)
 
     def take(self, view: View, action: Any) -> Action | None:
@@ -124,6 +212,11 @@ class Steps(Codec):
         index = _index(self, action) - self.declines
         return _share(view, index, self.game.steps - 1) if index >= 0 else self.game.decline
 
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        index = self._indexes(view, actions, where) - self.declines
+        amounts = _shares(view, np.maximum(index, 0), self.game.steps - 1)
+        return _declined(self.game, amounts, index < 0) * where, where
+
 
 class Unit(Codec):
     """A share of what is legal now, from -1 (the smallest) to 1; the first of two decides to act.
@@ -131,9 +224,10 @@ class Unit(Codec):
     Of actions that are no amounts, such as targets, a share counts off the legal ones.
     """
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        super().__init__(game, seat)
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
         self.space = spaces.Box(-1.0, 1.0, (1 + self.declines,), np.float32)
+        self._picks = Index(game, seat, batch)
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
@@ -144,8 +238,20 @@ class Unit(Codec):
         parts = round((share + 1) / 2 * FINE)
         if not self.game.picks:
             return _share(view, parts, FINE)
-        legal = np.flatnonzero(Index(self.game, self.seat).mask(view))
-        return self.game.bounds()[0] + int(legal[min(parts * len(legal) // FINE, len(legal) - 1)])
+        legal = np.flatnonzero(self._picks.mask(view))
+        return self._picks.low + int(legal[min(parts * len(legal) // FINE, len(legal) - 1)])
+
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        *act, share = self._floats(view, actions, where)
+        parts = np.rint((share + 1) / 2 * FINE).astype(np.int64)
+        if self.game.picks:
+            upto = self._picks.masks(view).cumsum(axis=-1)
+            many = upto[..., -1]
+            place = np.minimum(parts * many // FINE, many - 1)
+            moves = self._picks.low + (upto > place[..., None]).argmax(axis=-1)
+        else:
+            moves = _shares(view, parts, FINE)
+        return (_declined(self.game, moves, act[0] < 0) if act else moves) * where, where
 
 
 class Division(Codec):
@@ -157,45 +263,69 @@ class Division(Codec):
 
     masked = True
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        super().__init__(game, seat)
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
         self.total = game.division or 0
-        self.held: tuple[int, ...] = ()
+        self.plan = np.zeros((game.players, *batch), np.int64)
+        self.given = np.zeros(batch, np.int64)
+        """how many shares of the plan there are"""
         self.whole = self.total < MOST_INDEXES
         self.space = spaces.Discrete(max(self.total + 1 if self.whole else game.steps, 2))
 
-    def begin(self) -> None:
+    def begin(self, where: Any = None) -> None:
         super().begin()
-        self.held = ()
+        if where is None:
+            where = np.True_
+        self.plan, self.given = self.plan * ~where, self.given * ~where
 
-    def meant(self, action: Any, left: int) -> tuple[int, int]:
-        """Return the vote, and the amount of what is left, that an action can mean."""
-        index = _index(self, action)
-        amount = min(index, left) if self.whole else _part(0, left, index, self.game.steps - 1)
-        return min(index, 1), amount
+    @property
+    def left(self) -> Array:
+        """What no share takes yet, int64 ``(*batch)``."""
+        return self.total - self.plan.sum(axis=0)
+
+    def meant(self, view: View, actions: Any, where: Array) -> tuple[Array, Array]:
+        """Return the votes, and the amounts of what is left, that actions can mean."""
+        index, left = self._indexes(view, actions, where), self.left
+        amount = (
+            np.minimum(index, left) if self.whole else _part(0, left, index, self.game.steps - 1)
+        )
+        return np.minimum(index, 1), amount
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
             return MISSING
-        vote, amount = self.meant(action, self.total - sum(self.held))
+        where = np.ones((), np.bool_)
+        moves, whole = self.taken(view, _one(self, action), where)
         if not isinstance(view.question, Shares):
-            return vote
-        self.held, ranks = (*self.held, amount), view.question.ranks
-        if len(self.held) < len(ranks) - 1:
-            return None
-        plan = [0] * self.game.players
-        for rank, share in zip(ranks, (*self.held, self.total - sum(self.held)), strict=False):
-            plan[rank - 1] = share
-        return tuple(plan)
+            return int(moves[view.seat])
+        return tuple(moves.tolist()) if whole else None
+
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        votes, amounts = self.meant(view, actions, where)
+        sharers = self.game.sharers(view.sight.state)
+        planning = where & sharers.any(axis=0)
+        seats, many = tall(np.arange(self.game.players), where.shape), sharers.sum(axis=0)
+        following = (sharers.cumsum(axis=0) > self.given).argmax(axis=0)
+        self.plan = self.plan + (seats == following) * amounts * planning
+        self.given = self.given + planning
+        done = planning & (self.given >= many - 1)
+        last = sharers & (sharers.cumsum(axis=0) == many)  # who has the rest
+        moves = self.plan * done + last * (self.left * done)
+        return moves + (seats == view.seat) * (votes * (where & ~planning)), where & (
+            ~planning | done
+        )
 
     def mask(self, view: View) -> Array:
-        places = np.arange(self.space.n)
-        if isinstance(view.question, Shares):
-            return places <= (self.total - sum(self.held) if self.whole else len(places))
-        return places < (1 if view.question is None else 2)
+        return self.masks(view)
+
+    def masks(self, view: View) -> Array:
+        planning = view.asked & self.game.sharers(view.sight.state).any(axis=0)
+        shares = self.left if self.whole else np.full(self.batch, self.space.n - 1)
+        highest = np.where(planning, shares, np.where(view.asked, 1, 0))
+        return np.arange(self.space.n) <= highest[..., None]
 
     def shown(self, numbers: Array) -> Array:
-        return self.game.drafted(numbers, self.seat, self.held) if self.held else numbers
+        return self.game.drafted(numbers, self.plan) if any_true(self.given) else numbers
 
 
 class UnitDivision(Division):
@@ -203,53 +333,104 @@ class UnitDivision(Division):
 
     masked = False
 
-    def __init__(self, game: Rulebook, seat: int) -> None:
-        super().__init__(game, seat)
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
         self.space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
-    def meant(self, action: Any, left: int) -> tuple[int, int]:
-        parts = round((_floats(self, action)[0] + 1) / 2 * FINE)
-        return int(2 * parts >= FINE), _part(0, left, parts, FINE)
+    def meant(self, view: View, actions: Any, where: Array) -> tuple[Array, Array]:
+        (share,) = self._floats(view, actions, where)
+        parts = np.rint((share + 1) / 2 * FINE).astype(np.int64)
+        return (2 * parts >= FINE).astype(np.int64), _part(0, self.left, parts, FINE)
 
 
 class FreeText(Codec):
     """A reply in words, read as a language model's is; up to `reask` bad ones are asked again."""
 
-    def __init__(self, game: Rulebook, seat: int, reask: int = 0) -> None:
-        super().__init__(game, seat)
-        self.space, self.reask, self.left = text_space(), reask, reask
+    def __init__(
+        self, game: Rulebook, seat: int, reask: int = 0, batch: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(game, seat, batch)
+        self.space, self.reask = text_space(), reask
+        self.left = np.full(batch, reask)
 
-    def begin(self) -> None:
-        super().begin()
-        self.left = self.reask
+    def begin(self, where: Any = None) -> None:
+        if where is None or not self.batch:
+            super().begin()
+            self.left = np.full(self.batch, self.reask)
+            return
+        self.heard = {table: said for table, said in self.heard.items() if not where[table]}
+        self.left = np.where(where, self.reask, self.left)
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None or view.question is None:
             return MISSING
         if not isinstance(action, str):
             raise self.refuse(action)
-        reply = read_reply(action, view.question)
-        self.heard = {"outcome": reply.outcome, "why": reply.why}
-        if reply.outcome != "valid" and self.left:
-            self.left -= 1
-            return None
-        return reply.action
+        self.heard, move = self._read(view, action, ())
+        return move
+
+    def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
+        """Return what a reply came to, and the move, None if it is asked for again."""
+        assert view.question is not None
+        reply = read_reply(text, view.question)
+        again = reply.outcome != "valid" and self.left[table] > 0
+        if again:
+            self.left[table] -= 1
+        return {"outcome": reply.outcome, "why": reply.why}, None if again else reply.action
+
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        if len(where.shape) != 1 or len(actions) != len(where):
+            raise IllegalAction(f"{self.game.name}: actions must be {len(where)} texts")
+        plans = (self.game.players,) if self.game.division is not None else ()
+        moves, whole = np.zeros((*plans, *where.shape), np.int64), where.copy()
+        tables = np.flatnonzero(where).tolist()
+        views = {table: view.table(table) for table in tables}
+        for table in tables:
+            if not isinstance(actions[table], str | None):
+                raise self.refuse(actions[table], int(views[table].seat), table)
+        for table, own in views.items():
+            move: Action | None = MISSING
+            if actions[table] is not None and own.question is not None:
+                self.heard[table], move = self._read(own, actions[table], table)
+            if move is None:
+                whole[table] = False
+            elif plans and not isinstance(move, tuple):
+                moves[..., table] = MISSING
+                moves[own.seat, table] = move
+            else:
+                moves[..., table] = actions_of(move)
+        return moves, whole
 
 
-def codec(game: Rulebook, seat: int, actions: str = "index", reask: int = 0) -> Codec:
-    """Return the codec of a seat for one of `ACTIONS`; `reask` is of replies in words."""
+def codec(
+    game: Rulebook,
+    seat: int,
+    actions: str = "index",
+    reask: int = 0,
+    batch: tuple[int, ...] = (),
+) -> Codec:
+    """Return the codec of a seat for one of `ACTIONS`; `reask` is of replies in words.
+
+    It is of one table, or of a `batch` of them.
+    """
     check_choice("actions", actions, ACTIONS)
     if actions == "rules":
-        return Rules(game, seat)
+        return Rules(game, seat, batch)
     if actions == "text":
-        return FreeText(game, seat, reask)
+        return FreeText(game, seat, reask, batch)
     if game.division is not None:
-        return (Division if actions == "index" else UnitDivision)(game, seat)
+        return (Division if actions == "index" else UnitDivision)(game, seat, batch)
     if actions == "unit":
-        return Unit(game, seat)
+        return Unit(game, seat, batch)
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
-    return (Index if fixed and high - low < MOST_INDEXES else Steps)(game, seat)
+    return (Index if fixed and high - low < MOST_INDEXES else Steps)(game, seat, batch)
+
+
+def _one(codec: Codec, action: Any) -> Array:
+    """Return an action of one table as `Codec.taken` reads it."""
+    discrete = isinstance(codec.space, spaces.Discrete)
+    return np.asarray(_index(codec, action) if discrete else _floats(codec, action))
 
 
 def _index(codec: Codec, action: Any) -> int:
@@ -269,13 +450,36 @@ def _floats(codec: Codec, action: Any) -> list[float]:
     return found
 
 
-def _part(low: int, high: int, k: int, parts: int) -> int:
-    """Return the amount at part k of the way from `low` to `high`, in whole numbers."""
-    return low + ((high - low) * k + parts // 2) // parts if parts else low
+def _part(low: Any, high: Any, k: Any, parts: int) -> Any:
+    """Return the amount at part k of the way from `low` to `high`, in whole numbers.
+
+    It is ``low + ((high - low) * k + parts // 2) // parts``, but no step is too large for int64.
+    """
+    if not parts:
+        return low
+    whole, rest = divmod(high - low, parts)
+    return low + whole * k + (rest * k + parts // 2) // parts
 
 
 def _share(view: View, k: int, parts: int) -> int:
     low, high = (int(limit) for limit in view.amounts)
     if low > high and view.game.decline is not None:
         return view.game.decline
-    return _part(low, high, k, parts)
+    return int(_part(low, high, k, parts))
+
+
+def _shares(view: View, k: Array, parts: int) -> Array:
+    """Return `_share` of a batch."""
+    low, high = view.amounts
+    return _declined(view.game, np.asarray(_part(low, high, k, parts)), low > high)
+
+
+def _declined(game: Rulebook, moves: Array, where: Array) -> Array:
+    """Decline at these tables, if the game lets one."""
+    return moves if game.decline is None else np.where(where, game.decline, moves)
+
+
+def _with_no_op(legal: Array, view: View) -> Array:
+    """Let a seat that is not asked do nothing: index 0 alone."""
+    first = np.arange(legal.shape[-1]) == 0
+    return np.where(view.asked[..., None], legal, first)

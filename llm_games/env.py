@@ -18,6 +18,7 @@ from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook
+from llm_games.scale import Scale
 from llm_games.table import Table
 from llm_games.view import Sight, View
 from llm_games.words import Prompts
@@ -36,8 +37,10 @@ class Windows:
         prompts: str = "v1",
         prompt_folder: str | None = None,
         reask: int = 0,
+        normalize: bool = False,
     ) -> None:
         check_integer("reask", reask, 0)
+        check_choice("normalize", normalize, (False, True))
         self.game, self.agents = game, game.names()
         self.seats = {agent: seat for seat, agent in enumerate(self.agents)}
         self.modes = self._each("obs_mode", obs_mode, OBS_MODES, "numeric")
@@ -55,6 +58,9 @@ class Windows:
         columns = game.columns()
         self.low = np.array([column.low for column in columns], np.float32)
         self.high = np.array([column.high for column in columns], np.float32)
+        self.scale = Scale(columns) if normalize else None
+        if normalize:
+            self.low, self.high = np.full_like(self.low, -1), np.full_like(self.high, 1)
         self.spaces = {agent: self._space(agent) for agent in self.agents}
         self._seen: tuple[Sight | None, dict[int, str]] = None, {}
 
@@ -111,15 +117,20 @@ class Windows:
             return {a: {"text": self.text(sight.view(self.seats[a]))} for a in agents}
         if not self._plain:
             return {agent: self.observation(sight.view(self.seats[agent])) for agent in agents}
-        rows = sight.numbers.copy()
+        rows = self.numbers(sight)
         return {agent: rows[self.seats[agent]] for agent in agents}
+
+    def numbers(self, sight: Sight) -> Array:
+        """Return all seats' numbers as they are observed, new ones, ``(players, columns)``."""
+        return self.scale(sight.numbers) if self.scale else sight.numbers.copy()
 
     def observation(self, view: View) -> Any:
         """Return a new observation of a seat."""
         own, mode = self.codecs[view.seat], self.modes[self.agents[view.seat]]
         parts: dict[str, Any] = {}
         if mode != "text":
-            parts["observation"] = own.shown(view.numbers.copy())
+            numbers = own.shown(view.numbers.copy())
+            parts["observation"] = self.scale(numbers) if self.scale else numbers
         if own.masked:
             parts["action_mask"] = own.mask(view).astype(np.int8)
         if mode != "numeric":
@@ -216,7 +227,7 @@ class TableEnv:
 
     def state(self) -> Array:
         """Return all seats' numbers in a row."""
-        return self.table.ready().numbers.ravel()
+        return self.windows.numbers(self.table.ready()).ravel()
 
     def render(self) -> str | None:
         """Return the table as text (``ansi``) or print it (``human``)."""

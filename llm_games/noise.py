@@ -12,6 +12,7 @@ the same bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -57,18 +58,32 @@ class Noise:
     `batch` is the shape of the seeds, ``()`` for one table.
     """
 
-    __slots__ = ("_base", "batch")
+    __slots__ = ("_base", "_due", "batch")
 
     def __init__(self, seed: Any, *key: Word) -> None:
         """Make the noise of a seed, or of an array of one for each table; from 0 to 2**64 - 1."""
-        self._absorb(0, (seed, *key))
+        self._keep(_longer(0, (seed, *key)))
 
-    def _absorb(self, base: Any, words: tuple[Word, ...]) -> None:
-        for word in words:
-            hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
-            base = mix(base ^ hashed)
+    def _keep(self, base: Any) -> None:
         self._base: Any = base
         self.batch: tuple[int, ...] = np.shape(base) if type(base) is not int else ()
+
+    @classmethod
+    def due(cls, batch: tuple[int, ...], key: Callable[[], Any]) -> Noise:
+        """Return the noise of a batch whose `key` is worked out once something is drawn."""
+        other = object.__new__(cls)
+        other._due, other.batch = key, batch
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_base":
+            raise AttributeError(name)
+        self._base = self._due()
+        return self._base
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the key, worked out."""
+        return _keyed, (self._base,)
 
     @classmethod
     def copies(cls, seed: int, batch: tuple[int, ...]) -> Noise:
@@ -81,15 +96,14 @@ class Noise:
 
         An array of integers gives each table its own word; it broadcasts with the batch.
         """
-        other = object.__new__(Noise)
-        other._absorb(self._base, key)
-        return other
+        if self.batch and all(type(word) in (str, int) for word in key):
+            return Noise.due(self.batch, lambda: _longer(self._base, key))
+        return _keyed(_longer(self._base, key))
 
     def table(self, index: Any) -> Noise:
         """Take one table's noise (or several, by slices or indices) out of a batch."""
-        other, part = object.__new__(Noise), self._base[index]
-        other._absorb(part if part.ndim else int(part), ())
-        return other
+        part = self._base[index]
+        return _keyed(part if part.ndim else int(part))
 
     # -- draws -------------------------------------------------------------------------------
 
@@ -211,6 +225,20 @@ def number(key: Array, place: Any) -> Array:
     with np.errstate(over="ignore"):
         bits = mix(key + GOLD * (np.asarray(place).astype(np.uint64) + np.uint64(1)))
     return (bits >> 11) * 2.0**-53
+
+
+def _keyed(base: Any) -> Noise:
+    other = object.__new__(Noise)
+    other._keep(base)
+    return other
+
+
+def _longer(base: Any, words: tuple[Word, ...]) -> Any:
+    """Return the base of a longer key."""
+    for word in words:
+        hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
+        base = mix(base ^ hashed)
+    return base
 
 
 @lru_cache(maxsize=4096)

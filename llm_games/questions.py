@@ -14,12 +14,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
+
+if TYPE_CHECKING:
+    from llm_games.view import View
 
 MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
 NO_BID = -1  # the action of a seat that declines to bid, null in a reply
@@ -106,6 +109,13 @@ class Question(ABC):
     def sample(self, noise: Noise) -> Any:
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
 
+    def samples(self, noise: Noise, view: View) -> Any:
+        """Draw what `sample` does for a seat of each table of a batch, all asked such a question.
+
+        None: each is to be asked for itself.
+        """
+        return None
+
     @abstractmethod
     def wanted(self) -> str:
         """Describe the legal answers in a few words, such as ``a whole number from 0 to 20``."""
@@ -169,6 +179,11 @@ class Integer(Question):
         low = self.low or 0
         high = low + 100 if self.high is None else self.high
         return int(noise.integers(low, high, endpoint=True))
+
+    def samples(self, noise: Noise, view: View) -> Any:
+        low = 0 if self.low is None else view.low
+        high = low + 100 if self.high is None else view.high
+        return noise.integers(low, high, (), endpoint=True)
 
     def value_of(self, action: Any) -> int:
         return int(action)
@@ -238,6 +253,11 @@ class Bid(Question):
         choice = int(noise.integers(none, max(self.budget, none), endpoint=True))
         return choice if choice > none else -1
 
+    def samples(self, noise: Noise, view: View) -> Any:
+        floor, budget = view.amounts
+        choice = noise.integers(floor - 1, np.maximum(budget, floor - 1), endpoint=True)
+        return np.where(choice >= floor, choice, -1)
+
     def value_of(self, action: Any) -> int | None:
         return int(action) if action >= 0 else None
 
@@ -286,6 +306,9 @@ class Real(Question):
     def sample(self, noise: Noise) -> int:
         return int(noise.integers(self.low, self.high, endpoint=True))
 
+    def samples(self, noise: Noise, view: View) -> Any:
+        return noise.integers(view.low, view.high, endpoint=True)
+
     def value_of(self, action: Any) -> Any:
         whole, rest = divmod(int(action), 10**self.decimals)
         return whole if rest == 0 else int(action) / 10**self.decimals
@@ -330,6 +353,10 @@ class SealedBid(Real):
         units = int(noise.integers(self.low - 1, self.high, endpoint=True))
         return NO_BID if units < self.low else units
 
+    def samples(self, noise: Noise, view: View) -> Any:
+        units = noise.integers(self.low - 1, view.high, endpoint=True)
+        return np.where(units < self.low, NO_BID, units)
+
     def value_of(self, action: Any) -> Any:
         return None if action == NO_BID else super().value_of(action)
 
@@ -368,6 +395,9 @@ class Choice(Question):
 
     def sample(self, noise: Noise) -> int:
         return sorted(self.words.values())[int(noise.integers(len(self.words)))]
+
+    def samples(self, noise: Noise, view: View) -> Any:
+        return np.array(sorted(self.words.values()))[noise.integers(len(self.words))]
 
     def value_of(self, action: Any) -> str:
         return next(word for word, a in self.words.items() if a == action)
@@ -448,6 +478,12 @@ class Target(Question):
 
     def sample(self, noise: Noise) -> int:
         return [-1, *self.names.values()][int(noise.integers(len(self.names) + 1))]
+
+    def samples(self, noise: Noise, view: View) -> Any:
+        if self.lenient:  # legal is more than what it names
+            return None
+        place = noise.integers(view.mask.sum(axis=-1))  # nobody comes first
+        return (view.mask.cumsum(axis=-1) <= place[..., None]).sum(axis=-1) - 1
 
     def value_of(self, action: Any) -> str | None:
         everybody = {**self.names, **self.own, **self.others}

@@ -116,6 +116,7 @@ def make(
     obs_mode: str | Mapping[str, str] = "text",
     actions: str | Mapping[str, str] = "index",
     reask: int = 0,
+    normalize: bool = False,
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -135,6 +136,7 @@ def make(
             change), ``"unit"`` (shares from -1 to 1, float32), ``"rules"`` (the game's own units)
             or ``"text"`` (a reply in words, read as a language model's).
         reask: of actions in words, how often a reply that cannot be used is asked for again.
+        normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
         render_mode: None, ``"ansi"`` (`render` returns a table) or ``"human"`` (prints it).
         max_cycles: truncate after so many steps of the rules; None for the game's own length.
         prompts, prompt_folder: wording of the text observations, see `Prompts`.
@@ -157,6 +159,7 @@ def make(
         obs_mode=obs_mode,
         actions=actions,
         reask=reask,
+        normalize=normalize,
         render_mode=render_mode,
         max_cycles=max_cycles,
         prompts=prompts,

@@ -29,6 +29,8 @@ class Room(NamedTuple):
 
 
 ROOMS: dict[str, Room] = {}  # all games by name
+KINDS: dict[str, str] = {}
+"""Kinds of players that floors above the catalogue of players bring: by name, ``module:Kind``."""
 
 
 def find(above: str, entry_points: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, tall
+from llm_games.arrays import Array, any_true, of_seats, tall, together
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import (
     LARGEST,
@@ -51,8 +51,8 @@ class State:
     over: PerTable
     void: PerTable
 
-    def table(self, index: int | tuple[int, ...]) -> Self:
-        """Take one table (or several, by slices) out of a batch."""
+    def table(self, index: Any) -> Self:
+        """Take one table (or several, by slices or integers) out of a batch."""
         where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
         return self.replace(**{k: value[where] for k, value in self.arrays().items()})
 
@@ -67,6 +67,13 @@ class State:
         values = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
         # What was drawn before play stays as it is.
         return other.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
+
+    def placed(self, where: Array, part: Self) -> Self:
+        """Return this batch with the tables of `part` at the places `where`, integers ``(k,)``."""
+        changed = {name: value.copy() for name, value in self.arrays().items()}
+        for name, value in part.arrays().items():
+            changed[name][..., where] = value
+        return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
@@ -287,21 +294,33 @@ class Rulebook(ABC):
         """Return the columns of `observe`, in order."""
         return tuple(column for fact in self.facts for column in fact.columns(self.players))
 
-    def observe(self, state: Any) -> Array:
-        """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``."""
-        rows = np.empty((len(self.column_index), self.players, *state.round.shape), np.float32)
-        begin = 0
+    def observe(self, state: Any, seats: Any = None) -> Array:
+        """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``.
+
+        Of some `seats` alone, ``(k,)`` or others at each table ``(k, *batch)``, the rows are
+        theirs.
+        """
+        many = self.players if seats is None else len(seats)
+        rows = np.empty((len(self.column_index), many, *state.round.shape), np.float32)
+        begin, own = 0, rows.ndim - 1  # axes of what each seat has its own of
+        seats = together(np.asarray(seats)) if np.ndim(seats) == 1 else seats
+
+        def of(value: Any, axis: int) -> Any:
+            alike = seats is None or value.shape[axis] == 1
+            return value if alike else of_seats(value, seats, axis)
+
         for fact in self.facts:
             value = fact.of(state)
             if fact.each is False:
-                rows[begin], count = value, 1
+                rows[begin], count = of(value, 0) if np.ndim(value) == own else value, 1
             else:  # of everybody, or the same for all
                 count = len(value)
-                rows[begin : begin + count] = value if value.ndim == rows.ndim else value[:, None]
+                value = of(value, 1) if value.ndim == rows.ndim else value[:, None]
+                rows[begin : begin + count] = value
             begin += count
         hears = self.hears(state)
         if hears is not None:
-            rows *= hears
+            rows *= of(hears, 0)
         # Columns lie one after another: fast to write and to read.
         return rows.transpose(*range(1, rows.ndim), 0)
 
@@ -326,7 +345,7 @@ class Rulebook(ABC):
 
     def highest_legal(self, state: Any) -> Array:
         """Return the highest legal action now, for games whose lowest never changes."""
-        return np.full(self.asked(state).shape, self.bounds()[1], np.int64)
+        return np.full((self.players, *state.round.shape), self.bounds()[1], np.int64)
 
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
@@ -403,8 +422,20 @@ class Rulebook(ABC):
         """What a seat divides among all players where an action is a plan; else None."""
         return None
 
-    def drafted(self, numbers: Array, seat: int, shares: Sequence[int]) -> Array:
-        """Show a seat the beginning of its own plan in what it sees as numbers, ``(columns,)``."""
+    def sharers(self, state: Any) -> Array:
+        """Return among whom the plan that is asked for now divides, bool ``(players, *batch)``.
+
+        In seat order, the first is given its share first, and the last has the rest; nobody where
+        something else is asked.
+        """
+        return np.zeros((self.players, *state.round.shape), np.bool_)
+
+    def drafted(self, numbers: Array, plan: Array) -> Array:
+        """Show a seat the beginning of its own plan in what it sees as numbers.
+
+        The `plan` has a share for each player, ``(players, *batch)``, 0 where there is none yet;
+        `numbers` are ``(*batch, columns)``.
+        """
         return numbers
 
     def amounts(self, state: Any) -> tuple[Array, Array]:
@@ -427,10 +458,15 @@ class Rulebook(ABC):
             return spaces.Discrete(high - low + 1, start=low)
         return spaces.Box(low, high, (1,), np.int64)
 
-    def mask(self, state: Any) -> Array:
-        """Return which of a Discrete space an asked seat may do, ``(players, *batch, actions)``."""
+    def mask(self, state: Any, seats: Any = None) -> Array:
+        """Return which of a Discrete space an asked seat may do, ``(players, *batch, actions)``.
+
+        Of some `seats` alone as in `observe`.
+        """
         first, last = self.bounds()
         (low, high), asked = self.amounts(state), self.asked(state)
+        if seats is not None:
+            low, high, asked = (of_seats(values, seats) for values in (low, high, asked))
         places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
         reach = np.where(asked, high - first, -1).astype(np.int32)
         mask = places <= reach[..., None]

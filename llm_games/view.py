@@ -7,8 +7,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from llm_games.arrays import Array, together
 from llm_games.questions import Question
-from llm_games.rulebook import Array, Rulebook
+from llm_games.rulebook import Rulebook
 
 T = TypeVar("T")
 
@@ -30,15 +31,21 @@ class _lazy(Generic[T]):
 class Who(NamedTuple):
     """Who is asked: in what, which episode (its seed, or its number in a run), and when.
 
-    `call` counts what a seat asks of its model for one decision. `seed` is the episode's.
+    `call` counts what a seat asks of its model for one decision. `seed` is the episode's. Of a
+    batch, what is not the same at all its tables is an array, ``(*batch)``.
     """
 
     run: str = ""
-    episode: int = 0
-    step: int = 0
-    seat: int = 0
+    episode: Any = 0
+    step: Any = 0
+    seat: Any = 0
     call: int = 0
-    seed: int = 0
+    seed: Any = 0
+
+    def table(self, index: Any) -> Who:
+        """Take one table (or several, by an array) out of a batch."""
+        parts = (part[index] if isinstance(part, np.ndarray) else part for part in self)
+        return Who(*(part.item() if isinstance(part, np.generic) else part for part in parts))
 
 
 NOBODY = Who()
@@ -54,14 +61,27 @@ class Sight:
         """Pickle what it is of; what was worked out is worked out again."""
         return Sight, (self.game, self.state, self.who)
 
-    def view(self, seat: int) -> View:
-        """Return one seat's view."""
+    def view(self, seat: Any) -> View:
+        """Return one seat's view, or that of several: integers that broadcast with the batch.
+
+        Of shape ``(*batch)`` they are another seat at every table, of ``(k, 1, ...)`` k seats of
+        all tables; the view then has the batch that comes of it, such as ``(k, *batch)``.
+        """
         return View(self, seat)
+
+    def table(self, index: Any) -> Sight:
+        """Take one table (or several, by an array of integers) out of a batch."""
+        return Sight(self.game, self.state.table(index), self.who.table(index))
+
+    @_lazy
+    def turn(self) -> Array:
+        """Who has to move, bool ``(players, *batch)``."""
+        return self.game.asked(self.state)
 
     @_lazy
     def asked(self) -> list[int]:
         """The seats of one table that have to move, in order."""
-        return [seat for seat, asked in enumerate(self.game.asked(self.state).tolist()) if asked]
+        return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
 
     def fact(self, place: int) -> Array:
         """Return the values of one fact of `Rulebook.facts` or, after them, `recalled`."""
@@ -79,18 +99,33 @@ class Sight:
     mask = _lazy(lambda sight: sight.game.mask(sight.state))
 
 
+def _rows(seats: Array, batch: tuple[int, ...]) -> Any:
+    """Return where several seats stand in what is ``(players, *batch)``."""
+    if seats.ndim <= len(batch):
+        return (seats, *np.ogrid[tuple(slice(n) for n in batch)])
+    return together(seats.reshape(-1))
+
+
 class View:
     """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
 
-    Each part is worked out when it is first asked for, the numbers for all seats of a `Sight`.
+    Each part is worked out when it is first asked for, of one table the numbers for all seats of a
+    `Sight`. Of several seats `seat` is an array, see `Sight.view`, and there are no words.
     """
 
     game: Any  # of the game that the reader is for
-    low = _lazy(lambda view: view.sight.legal[0][view.seat])  # lowest legal action, ``(*batch)``
-    high = _lazy(lambda view: view.sight.legal[1][view.seat])  # highest legal action, ``(*batch)``
+    low = _lazy(lambda view: view.sight.legal[0][view.rows])  # lowest legal action, ``(*batch)``
+    high = _lazy(lambda view: view.sight.legal[1][view.rows])  # highest legal action, ``(*batch)``
+    asked = _lazy(lambda view: view.sight.turn[view.rows])  # has to move, bool ``(*batch)``
 
-    def __init__(self, sight: Sight, seat: int) -> None:
+    def __init__(self, sight: Sight, seat: Any) -> None:
         self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
+        self.rows = _rows(seat, sight.state.round.shape) if isinstance(seat, np.ndarray) else seat
+
+    def table(self, index: Any) -> View:
+        """Take one table (or several, by an array of integers) out of a batch."""
+        alike = np.ndim(self.seat) == 0
+        return self.sight.table(index).view(self.seat if alike else self.seat[index])
 
     @property
     def who(self) -> Who:
@@ -100,8 +135,10 @@ class View:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Shape of the batch, () for one table."""
-        return self._state.round.shape
+        """Shape of the batch, () for one seat of one table."""
+        shape: tuple[int, ...] = self._state.round.shape
+        several = isinstance(self.seat, np.ndarray)
+        return np.broadcast_shapes(self.seat.shape, shape) if several else shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:
@@ -111,42 +148,55 @@ class View:
     @_lazy
     def numbers(self) -> Array:
         """What the seat knows, float32 ``(*batch, columns)``; see ``game.columns()``."""
-        return self.sight.numbers[self.seat]
+        return self._part("numbers", self.game.observe)
+
+    def _part(self, name: str, work_out: Callable[[Any, Any], Array]) -> Array:
+        """Return own rows of what a sight has for all seats; of a batch, only these if none are."""
+        if not self.batch or name in self.sight.__dict__:
+            rows: Array = getattr(self.sight, name)[self.rows]
+            return rows
+        seats = np.asarray(self.seat)
+        if seats.ndim > self._state.round.ndim:
+            return work_out(self._state, seats.reshape(-1))
+        return work_out(self._state, seats[None])[0]
 
     @_lazy
     def told(self) -> dict[str, Any] | None:
         """The same knowledge as plain values; None for a batch."""
-        return None if self._state.round.ndim else self.sight.tell(self.seat)
+        return None if self.batch else self.sight.tell(self.seat)
 
     @_lazy
     def question(self) -> Question | None:
         """What is asked; None for a batch, or if it is not this seat's move."""
-        if self._state.round.ndim or self.seat not in self.sight.asked:
+        if self.batch or self.seat not in self.sight.asked:
             return None
         return self.game.asks(self._state, self.seat)
 
     @_lazy
     def mask(self) -> Array | None:
         """Legal actions from the lowest on, bool ``(*batch, actions)``; None if all are."""
-        return self.sight.mask[self.seat] if self.game.masked else None
+        return self._part("mask", self.game.mask) if self.game.masked else None
 
     @_lazy
     def amounts(self) -> tuple[Array, Array]:
         """Limits of an amount, see `Rulebook.amounts`, int64 ``(*batch)`` each."""
         low, high = self.sight.amounts
-        return low[self.seat], high[self.seat]
+        return low[self.rows], high[self.rows]
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers, or what is `recalled`, by name, exactly, ``(*batch)``.
 
-        Whole numbers, true and false are int64; `numbers` are float32, for learners.
+        Whole numbers, true and false are int64; `numbers` are float32, for learners. What all hear
+        broadcasts to the batch of several seats.
         """
         place, index = self.game.fact_index[column]
         value, hears = self.sight.fact(place), self.sight.hears
         if index is not None:
             value = value[index]
         if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
-            value = value[self.seat]
+            if isinstance(self.rows, tuple):  # what is the same at all tables may be there once
+                value = np.broadcast_to(value, (len(value), *self._state.round.shape))
+            value = value[self.rows]
         if value.dtype.kind == "b":
             value = value.astype(np.int64)
-        return value if hears is None else value * hears[self.seat]
+        return value if hears is None else value * hears[self.rows]

@@ -5,14 +5,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from llm_games import rooms
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, make_player, players_for
+from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 from llm_games.wrappers.learned import LearnedPolicy
+from llm_games.wrappers.policy import RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
 SMALL = {
@@ -348,12 +351,30 @@ def test_a_setting_of_the_client_is_said_to_be_one():
         make_player("openai:m", base_url="http://127.0.0.1:9/v1")
 
 
-def test_players_that_join_later_are_known(monkeypatch):
-    monkeypatch.delitem(PLAYERS, "recorded", raising=False)
+class Mirror(RandomPolicy):
+    def __init__(self, side):
+        self.name = side
+
+    def start(self, game, seat, seed):
+        if game.name != "pirate_game":
+            raise BadParameter(f"not for {game.name}")
+        return super().start(game, seat, seed)
+
+
+def test_players_of_higher_floors_are_known(monkeypatch):
     with pytest.raises(UnknownName, match=r"did you mean 'recorded'.*known: .*all_in, .*knap"):
         make_player("recordde")
-    with pytest.raises(BadParameter, match=r"import llm_games\.benchmarks\.runs\.plan first"):
+    with pytest.raises(LLMGamesError, match="no file"):
         make_player("recorded:run.db")
+    kind = Kind("looks back", value="<side>", needs_value=True, made=Mirror)
+    monkeypatch.setitem(rooms.KINDS, "mirror", f"{__name__}:MIRROR")
+    monkeypatch.setitem(globals(), "MIRROR", kind)
+    assert make_player("mirror:left", "pirate_game").name == "left"
+    assert players_for("pirate_game")["mirror:<side>"] == "looks back"
+    with pytest.raises(BadParameter, match="takes no settings, got reasoning"):
+        make_player("mirror:left", reasoning=True)
+    with pytest.raises(BadParameter, match="not for public_goods"):
+        make_player("mirror:left", "public_goods")
 
 
 def test_errors_also_come_at_the_start_of_an_episode():

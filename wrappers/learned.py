@@ -1,55 +1,292 @@
-"""A learner that has learned: a trained model in a seat of any table."""
+"""A learner that has learned: a trained model in any seats of any tables."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.codecs import codec
-from llm_games.errors import BadParameter
-from llm_games.rulebook import Rulebook
-from llm_games.view import View
-from llm_games.wrappers.policy import Decision, Policy
+from llm_games.codecs import Codec, codec
+from llm_games.errors import BadParameter, IllegalAction
+from llm_games.noise import Noise
+from llm_games.rulebook import Array, Rulebook
+from llm_games.scale import Scale
+from llm_games.version import __version__
+from llm_games.view import Sight, View
+from llm_games.wrappers.policy import Decided, Decision, Policy
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a learner was trained for: a game, how many players, what it saw and how it acted.
+
+    `edition` is that of the game's rules, `columns` are the names of `Rulebook.columns`, `spread`
+    has the mean and the deviation that observations were normalised by, for each part of them (""
+    if they have none), and the most that is left then.
+    """
+
+    game: str
+    players: int
+    edition: int
+    columns: tuple[str, ...]
+    actions: str = "index"
+    normalize: bool = False
+    spread: Mapping[str, tuple[Array, Array, float]] | None = None
+    package: str = __version__
+
+    def check(self, name: str, game: Rulebook) -> None:
+        """Raise BadParameter if a table of this game is nothing that it was trained for."""
+        if (self.game, self.players) != (game.name, game.players):
+            ours, theirs = f"{game.name} with {game.players}", f"{self.game} with {self.players}"
+            fault, out = f"{theirs} players, not for {ours}", "seat it in its own game"
+        elif self.edition != game.edition:
+            fault = f"edition {self.edition} of {game.name}'s rules, which are now {game.edition}"
+            out = f"train it again, or play it with llm-games {self.package}"
+        elif self.columns != (own := tuple(game.column_index)):
+            new, gone = (
+                [*sorted({*a} - {*b})] for a, b in ((own, self.columns), (self.columns, own))
+            )
+            fault = (
+                f"other observations of {game.name}: here are {new} more, and {gone} are missing"
+            )
+            out = "give the game the parameters that it was trained with"
+        else:
+            return
+        raise BadParameter(f"{name} was trained for {fault}; {out}")
+
+
+class Memory(NamedTuple):
+    """What a learned player remembers: its seed, how often it decided, and its network's state."""
+
+    codec: Codec
+    scale: Scale | None
+    seed: int
+    decided: int = 0
+    state: Any = None
+
+
+class Cells(NamedTuple):
+    """The same of many seats and tables, int64 ``(players, tables)``.
+
+    `state` are arrays ``(layers, players, tables, ...)``, once a recurrent network has given some.
+    """
+
+    scale: Scale | None
+    seeds: Array
+    decided: Array
+    state: tuple[Array, ...] | None = None
+
+    def of(self, cells: tuple[Array, Array]) -> tuple[Array, ...] | None:
+        """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
+        return self.state and tuple(value[:, *cells] for value in self.state)
+
+    def after(self, cells: tuple[Array, Array], state: tuple[Array, ...] | None) -> Cells:
+        """Return the memory after these cells decided and have this state."""
+        decided, kept = self.decided.copy(), self.state
+        decided[cells] += 1
+        if state is not None:
+            shape = self.seeds.shape
+            kept = kept or tuple(np.zeros((len(v), *shape, *v.shape[2:])) for v in state)
+            kept = tuple(value.copy() for value in kept)
+            for value, new in zip(kept, state, strict=True):
+                value[:, *cells] = new
+        return self._replace(decided=decided, state=kept)
 
 
 class LearnedPolicy(Policy):
-    """Plays what a model trained in `SingleAgentEnv` (numeric mode) predicts.
+    """Plays what a model trained in `SingleAgentEnv` or `GameVectorEnv` (numeric mode) predicts.
 
     Args:
-        model: a Stable-Baselines3 model, or anything with its `predict`.
-        deterministic: take the likeliest action; else `predict` draws, from its own generator.
-        actions: what it was trained with, see `llm_games.make`.
+        model: a Stable-Baselines3 model, or anything with such a `predict`, of many observations at
+            once: recurrent ones get their state back, those that take ``action_masks`` get them.
+        deterministic: take the likeliest action; else one is drawn by the seat's own chance, where
+            the model's policy has a distribution (PPO and the like), or by `predict` itself.
+        actions, normalize: what it was trained with, see `llm_games.make`.
+        trained: what else it was trained for and is checked against, as `save_player` notes it; its
+            `actions` and `normalize` come first.
         name: the player's name in logs.
+
+    Raises:
+        BadParameter: weights are not finite, or at `start`: it was trained for something else.
     """
 
     def __init__(
-        self, model: Any, *, deterministic: bool = True, actions: str = "index", name: str = "ppo"
+        self,
+        model: Any,
+        *,
+        deterministic: bool = True,
+        actions: str = "index",
+        normalize: bool = False,
+        trained: Trained | None = None,
+        name: str = "ppo",
     ) -> None:
         self.model, self.deterministic, self.name = model, deterministic, name
-        self.actions = actions
-
-    def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        """Return no memory. A BadParameter: the model says it was trained for something else."""
-        own, columns = codec(game, seat, self.actions).space, (len(game.column_index),)
-        seen: Any = getattr(self.model, "observation_space", None)
-        acts: Any = getattr(self.model, "action_space", None)
-        seen = getattr(seen, "spaces", {}).get("observation", seen)
-        if (seen and seen.shape != columns) or (acts and acts != own):
+        self.trained = trained
+        self.actions = actions if trained is None else trained.actions
+        self.normalize = normalize if trained is None else trained.normalize
+        self.spread = {} if trained is None else trained.spread or {}
+        self.masks = "action_masks" in signature(model.predict).parameters
+        space = getattr(model, "observation_space", None)
+        self._parts = getattr(space, "spaces", None)  # of what it sees; None: the numbers alone
+        network = getattr(model, "policy", None)
+        weights = network.state_dict() if hasattr(network, "state_dict") else {}
+        if broken := [key for key, value in weights.items() if not value.isfinite().all()]:
             raise BadParameter(
-                f"{self.name} was trained for actions {acts} and observations {seen.shape}, but "
-                f"{game.name} has {own} and {columns} with actions={self.actions!r}: seat it in "
-                f"its own game with as many players, and give LearnedPolicy its actions"
+                f"{name} has weights that are no numbers: {broken[0]}; train it anew"
             )
 
-    def act(self, view: View, memory: None) -> tuple[Decision, None]:
+    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+        """Return the memory at the start; a BadParameter: it was trained for something else."""
+        return Memory(self._codec(game, seat), self._scale(game), seed)
+
+    def _scale(self, game: Rulebook) -> Scale | None:
+        return Scale(game.columns()) if self.normalize else None
+
+    def _codec(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> Codec:
+        if self.trained is not None:
+            self.trained.check(self.name, game)
+        own, columns = codec(game, seat, self.actions, batch=batch), (len(game.column_index),)
+        seen: Any = getattr(self.model, "observation_space", None)
+        acts: Any = getattr(self.model, "action_space", None)
+        seen = (self._parts or {}).get("observation", seen)
+        if (seen and seen.shape != columns) or (acts and acts != own.space):
+            raise BadParameter(
+                f"{self.name} was trained for actions {acts} and observations {seen.shape}, but "
+                f"{game.name} has {own.space} and {columns} with actions={self.actions!r}: seat it "
+                f"in its own game with as many players, and give LearnedPolicy its actions"
+            )
+        return own
+
+    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
         """Predict from the numbers of the view, until the move is whole."""
-        own, move = codec(view.game, view.seat, self.actions), None
+        own, scale, seed, decided, state = memory
+        own.begin()
+        move, part = None, 0
         while move is None:
-            observation: Any = own.shown(view.numbers.copy())
-            if own.masked:
-                mask = own.mask(view).astype(np.int8)
-                observation = {"observation": observation, "action_mask": mask}
-            action, _ = self.model.predict(observation, deterministic=self.deterministic)
-            move = own.take(view, action)
-        return Decision(move), None
+            noise = Noise(np.array([seed])).of(decided, part)
+            mask = own.mask(view)[None] if self._masked(own) else None
+            first = np.array([decided + part == 0])
+            numbers = _scaled(scale, own.shown(view.numbers)[None])
+            (action,), state = self._predict(numbers, mask, state, first, noise)
+            move, part = own.take(view, action), part + 1
+        return Decision(move), Memory(own, scale, seed, decided + 1, state)
+
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Cells | None = None
+    ) -> Cells:
+        """Return the memory of a batch in which these cells begin; raises as `start` does."""
+        if memory is None:
+            self._codec(game, 0)
+            memory = Cells(self._scale(game), seeds, np.zeros_like(seeds))
+        seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
+        return memory._replace(seeds=seeds, decided=decided)
+
+    async def decide_batch(
+        self, sight: Sight, where: Array, memory: Cells
+    ) -> tuple[Decided, Cells]:
+        """Predict for all cells at once, until all moves are whole."""
+        cells = seats, tables = np.nonzero(where)
+        seeds, decided, state = memory.seeds[cells], memory.decided[cells], memory.of(cells)
+        own = codec(sight.game, 0, self.actions, batch=seats.shape)
+        view = sight.table(tables).view(seats)
+        actions, left, part = np.zeros(where.shape, np.int64), np.ones(len(seats), np.bool_), 0
+        while left.any():
+            rows = np.flatnonzero(left)
+            masks = own.masks(view)[rows] if self._masked(own) else None
+            noise, first = Noise(seeds[rows]).of(decided[rows], part), decided[rows] + part == 0
+            now = state and tuple(value[:, rows] for value in state)
+            numbers = _scaled(memory.scale, own.shown(view.numbers)[rows])
+            found, after = self._predict(numbers, masks, now, first, noise)
+            given = np.zeros((len(seats), *found.shape[1:]), found.dtype)
+            given[rows] = found
+            try:
+                moves, whole = own.taken(view, given, left)
+            except IllegalAction as error:
+                odd = [row for row in rows if not own.space.contains(given[row])]
+                if not odd:
+                    raise error
+                seat, table = seats[odd[0]], tables[odd[0]]
+                raise own.refuse(given[odd[0]].tolist(), seat, table) from None
+            if moves.ndim > 1:  # columns of their tables
+                np.add.at(actions.T, tables, moves.T)
+            else:
+                actions[cells] += moves
+            if after is not None:
+                state = state or tuple(np.zeros((len(v), len(seats), *v.shape[2:])) for v in after)
+                for value, new in zip(state, after, strict=True):
+                    value[:, rows] = new
+            left, part = left & ~whole, part + 1
+        return Decided(actions), memory.after(cells, state)
+
+    # -- rows: one for each seat and table that decides ------------------------------------------
+
+    def _masked(self, own: Codec) -> bool:
+        return hasattr(own.space, "n") and (self.masks or own.masked)
+
+    def _seen(self, numbers: Array, masks: Array | None) -> Any:
+        """Return what the model sees: rows of numbers, or parts with these, as in training."""
+        if self._parts is None:
+            return self._spread("", numbers)
+        rows = {"observation": numbers, "action_mask": masks}
+        return {part: self._spread(part, rows[part]) for part in self._parts}
+
+    def _spread(self, part: str, rows: Array | None) -> Array:
+        assert rows is not None, "a model that sees masks was trained with a masked codec"
+        rows = rows.astype(np.float32)
+        if part not in self.spread:
+            return rows
+        mean, deviation, most = self.spread[part]
+        return np.clip((rows - mean) / deviation, -most, most).astype(np.float32)
+
+    def _predict(
+        self, numbers: Array, masks: Array | None, state: Any, first: Array, noise: Noise
+    ) -> tuple[Array, Any]:
+        """Return the actions of these rows and the state of a recurrent network after them.
+
+        `first` are the rows that begin an episode; each has noise of its own.
+        """
+        seen = self._seen(numbers, masks)
+        more: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
+        if self.masks and masks is not None:
+            more["action_masks"] = masks
+        draws = not self.deterministic and hasattr(
+            getattr(self.model, "policy", None), "get_distribution"
+        )
+        likeliest = self.deterministic or draws
+        actions, after = self.model.predict(seen, deterministic=likeliest, **more)
+        if draws:
+            actions = self._drawn(seen, masks, after, more, noise)
+        return np.asarray(actions), after
+
+    def _drawn(
+        self, seen: Any, masks: Array | None, after: Any, more: Mapping[str, Any], noise: Noise
+    ) -> Array:
+        """Draw from what the policy finds likely, by the seats' own chance."""
+        import torch
+
+        policy: Any = self.model.policy
+        given = [policy.obs_to_tensor(seen)[0]]
+        if after is not None:
+            states = more.get("state", [np.zeros_like(part) for part in after])
+            starts = more.get("episode_start", np.ones(noise.batch))
+            given += [
+                tuple(torch.tensor(part).float() for part in states),
+                torch.tensor(starts).float(),
+            ]
+        elif self.masks:
+            given.append(masks)
+        with torch.no_grad():
+            found = policy.get_distribution(*given)
+            likely = (found[0] if isinstance(found, tuple) else found).distribution
+        if hasattr(likely, "probs"):
+            return noise.choice(likely.probs.numpy())
+        drawn = noise.normal(likely.mean.numpy().T, likely.stddev.numpy().T).T
+        space = policy.action_space
+        return np.clip(np.tanh(drawn) if policy.squash_output else drawn, space.low, space.high)
+
+
+def _scaled(scale: Scale | None, numbers: Array) -> Array:
+    return numbers if scale is None else scale(numbers)

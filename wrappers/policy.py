@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from llm_games.errors import BadParameter
 from llm_games.noise import Noise
-from llm_games.questions import MISSING, Action
+from llm_games.questions import MISSING, Action, Shares
 from llm_games.replies import ReplyOutcome
-from llm_games.rulebook import Rulebook
-from llm_games.view import View
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import Sight, View
 from llm_games.wrappers.clients.base import USUAL, Chat, Completion, Sampling
+from llm_games.wrappers.together import together
+
+Cell = tuple[int, int]
+"""A seat at a table of a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +71,25 @@ class Decision:
         return self.attempts[-1].outcome if self.attempts else "valid"
 
 
+class Decided(NamedTuple):
+    """What a policy decided in the seats and tables of a batch that it was asked for.
+
+    `actions` are int64 ``(players, *batch)`` as `Rulebook.assemble` gives them, 0 where it decided
+    nothing; a plan fills its table's column. `replies` has the decisions of players whose decision
+    is more than its action.
+    """
+
+    actions: Array
+    replies: Mapping[Cell, Decision] = {}
+
+
 class Policy(ABC):
-    """A player; its memory is all its state, so one policy can sit on many seats of many tables."""
+    """A player; its memory is all its state, so one policy can sit on many seats of many tables.
+
+    It plays one seat of one table by `start`, `act` (or `decide`), `hear`, `finish` and `recall`.
+    Their forms for a batch go through its cells, ``(seat, table)``, one by one, unless a policy
+    knows how to do all of them at once; its memory of a batch is then of its own kind.
+    """
 
     name: str
 
@@ -91,6 +117,138 @@ class Policy(ABC):
         """Return the memory at the start of a game, with what was noted down in the one before."""
         return memory
 
+    # -- the same for cells of a batch: `where` these are true, bool ``(players, tables)`` --------
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for something when it decides: it then has its own `decide`."""
+        return type(self).decide is not Policy.decide
+
+    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
+        """Return the memory of a batch in which these cells begin an episode.
+
+        `seeds` are int64 ``(players, tables)``; `memory` is the one before, None at first.
+        """
+        cells = cells_of(where)
+        return {**(memory or {}), **{c: self.start(game, c[0], int(seeds[c])) for c in cells}}
+
+    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+        """Decide in these cells, of whose tables `sight` is; return the memory after it as well.
+
+        Those who wait for something decide in all cells at the same time.
+        """
+        views = views_of(sight, where)
+        if self.waits:
+            work = (decide_in(self, view, memory[cell]) for cell, view in views.items())
+            answers = await together(work)
+        else:
+            answers = [act(self, view, memory[cell]) for cell, view in views.items()]
+        decisions = {cell: own for cell, (own, _) in zip(views, answers, strict=True)}
+        after = {cell: own for cell, (_, own) in zip(views, answers, strict=True)}
+        moves = {cell: own.action for cell, own in decisions.items()}
+        replies = {cell: own for cell, own in decisions.items() if own.attempts or own.notes}
+        return Decided(assembled(where, views, moves), replies), {**memory, **after}
+
+    def hear_batch(self, sight: Sight, where: Array, memory: Any) -> Any:
+        """Return the memory after these cells have heard what is told."""
+        heard = {c: self.hear(view, memory[c]) for c, view in views_of(sight, where).items()}
+        return {**memory, **heard}
+
+    async def finish_batch(
+        self, sight: Sight, where: Array, memory: Any
+    ) -> Mapping[Cell, Decision]:
+        """Look back in these cells at games that are over, at the same time; see `finish`."""
+        views = views_of(sight, where)
+        found = await together(finish_in(self, view, memory[cell]) for cell, view in views.items())
+        return {cell: own for cell, own in zip(views, found, strict=True) if own is not None}
+
+    def recall_batch(self, memory: Any, notes: Mapping[Cell, Sequence[Note]]) -> Any:
+        """Return the memory with what these cells noted down in the games before."""
+        return {**memory, **{cell: self.recall(memory[cell], own) for cell, own in notes.items()}}
+
+
+# -- one cell of a batch, or one seat of one table -------------------------------------------------
+
+
+def act(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:
+    """Return what a player decides that does not wait; an error says in whose seat it was made."""
+    try:
+        answer = policy.act(view, memory)
+    except Exception as error:
+        raise _noted(error, policy, view) from error.__cause__
+    return _checked(answer, policy, view)
+
+
+async def decide_in(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:
+    """Wait for what a player decides; an error says in whose seat it was made."""
+    try:
+        answer = await policy.decide(view, memory)
+    except (Exception, asyncio.CancelledError) as error:
+        raise _noted(error, policy, view) from error.__cause__
+    return _checked(answer, policy, view)
+
+
+async def finish_in(policy: Policy, view: View, memory: Any) -> Decision | None:
+    """Wait for what a player does on looking back; an error says in whose seat it was made."""
+    try:
+        return await policy.finish(view, memory)
+    except (Exception, asyncio.CancelledError) as error:
+        raise _noted(error, policy, view) from error.__cause__
+
+
+def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
+    """Return a decision and a memory; what would have to be cut to a move is none."""
+    try:
+        decision, memory = answer
+        for number in decision.action if isinstance(decision.action, tuple) else [decision.action]:
+            operator.index(number)
+    except (AttributeError, TypeError, ValueError):
+        fault = "must return its Decision, about an int or a tuple of them, and its memory"
+        odd = BadParameter(f"{policy.name!r} {fault}: got {answer!r}")
+        raise _noted(odd, policy, view) from None
+    return decision, memory
+
+
+def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:
+    """Note in whose seat an error was made."""
+    who = view.who
+    error.add_note(
+        f"({policy.name!r} on seat {who.seat} of {who.run}, episode {who.episode}, step {who.step})"
+    )
+    return error
+
+
+# -- cells of a batch ------------------------------------------------------------------------------
+
+
+def cells_of(where: Array) -> list[Cell]:
+    """Return the seats and tables where it is true, bool ``(players, tables)``."""
+    seats, tables = np.nonzero(where)
+    return list(zip(seats.tolist(), tables.tolist(), strict=True))
+
+
+def views_of(sight: Sight, where: Array) -> dict[Cell, View]:
+    """Return the view of each of these cells."""
+    tables = {table: sight.table(table) for table in np.flatnonzero(where.any(axis=0)).tolist()}
+    return {(seat, table): tables[table].view(seat) for seat, table in cells_of(where)}
+
+
+def assembled(where: Array, views: Mapping[Cell, View], moves: Mapping[Cell, Action]) -> Array:
+    """Return the moves of cells as one array of the shape of `where`, see `Decided`."""
+    tables: dict[int, dict[int, Action]] = {}
+    for (seat, table), move in moves.items():
+        tables.setdefault(table, {})[seat] = move
+    actions = np.zeros(where.shape, np.int64)
+    for table, own in tables.items():
+        view = views[next(iter(own)), table]
+        column = view.sight.game.assemble(view.sight.state, own)
+        if isinstance(view.question, Shares):  # a plan, or that there is none
+            actions[:, table] = column
+        else:
+            seats = list(own)
+            actions[seats, table] = column[seats]
+    return actions
+
 
 class RandomPolicy(Policy):
     """Draws any legal action, all equally likely; remembers its seed and how often it decided."""
@@ -106,3 +264,29 @@ class RandomPolicy(Policy):
         seed, count = memory
         assert view.question is not None, "only a seat that is asked can answer"
         return Decision(view.question.sample(Noise(seed).of(count))), (seed, count + 1)
+
+    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
+        """Return the seeds and the counts, int64 ``(players, tables)`` each."""
+        before, counts = memory or (seeds, np.zeros(seeds.shape, np.int64))
+        return np.where(where, seeds, before), np.where(where, 0, counts)
+
+    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+        """Draw what `act` does, at all tables of a seat at once where the question says how."""
+        (seeds, counts), actions = memory, np.zeros(where.shape, np.int64)
+        alone = np.zeros(where.shape, bool)
+        for seat in np.flatnonzero(where.any(axis=1)).tolist():
+            at = np.flatnonzero(where[seat])
+            question = sight.table(int(at[0])).view(seat).question
+            assert question is not None, "only a seat that is asked can answer"
+            noise = Noise(seeds[seat, at].astype(np.uint64)).of(counts[seat, at])
+            drawn = question.samples(noise, sight.table(at).view(seat))
+            if drawn is None:
+                alone[seat] = where[seat]
+            else:
+                actions[seat, at] = drawn
+        views = views_of(sight, alone)
+        moves = {
+            cell: self.act(view, (int(seeds[cell]), int(counts[cell])))[0].action
+            for cell, view in views.items()
+        }
+        return Decided(actions + assembled(where, views, moves)), (seeds, counts + where)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import operator
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,34 +15,11 @@ from llm_games.questions import Action
 from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
-from llm_games.view import View, Who
-from llm_games.wrappers.clients.base import ClientError
+from llm_games.view import Who
 from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
 from llm_games.wrappers.own import player_of
-from llm_games.wrappers.policy import Decision, Note, Policy
-
-
-async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Wait for all at the same time and return what they give.
-
-    The first error stops all others, and comes out as itself once they have stopped. A ClientError
-    says that one was cancelled which nobody stopped; the others were waited for.
-    """
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except BaseExceptionGroup as errors:
-        raise first(errors) from None
-    try:
-        return [task.result() for task in tasks]
-    except asyncio.CancelledError as error:  # a task group takes it for one that is not needed
-        where = " ".join(getattr(error, "__notes__", ()))
-        raise ClientError(f"a player was cancelled by its own code {where}".rstrip()) from error
-
-
-def first(error: BaseException) -> BaseException:
-    """Return the first error of a group, or the error itself."""
-    return first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+from llm_games.wrappers.policy import Decision, Note, Policy, act, decide_in, finish_in
+from llm_games.wrappers.together import together
 
 
 class Place(NamedTuple):
@@ -149,16 +124,12 @@ class Seats:
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
         waiting = [seat for seat in asked if seat in self._wait]
-        decide = (self._of(self.policies[seat].decide, sight.view(seat)) for seat in waiting)
+        decide = (
+            decide_in(self.policies[seat], sight.view(seat), self._memories[seat])
+            for seat in waiting
+        )
         answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
         return self._decided(asked, answers)
-
-    async def _of(self, act: Callable[[View, Any], Awaitable[Any]], view: View) -> Any:
-        """Wait for what a seat's player does; an error of it says in whose seat it was made."""
-        try:
-            return await act(view, self._memories[view.seat])
-        except (Exception, asyncio.CancelledError) as error:
-            raise self._noted(error, view) from error.__cause__
 
     def ask_now(self) -> dict[int, Decision]:
         """Ask them from code that cannot wait."""
@@ -172,48 +143,21 @@ class Seats:
         decisions, sight = {}, self.table.ready()
         for seat in asked:
             if seat not in answers:
-                view = sight.view(seat)
-                try:
-                    answers[seat] = self.policies[seat].act(view, self._memories[seat])
-                except Exception as error:
-                    raise self._noted(error, view) from error.__cause__
-            if not _decides(answers[seat]):
-                fault = "must return its Decision, about an int or a tuple of them, and its memory"
-                odd = BadParameter(f"{self.policies[seat].name!r} {fault}: got {answers[seat]!r}")
-                raise self._noted(odd, sight.view(seat))
+                answers[seat] = act(self.policies[seat], sight.view(seat), self._memories[seat])
             decisions[seat], self._memories[seat] = answers[seat]
         return decisions
-
-    def _noted(self, error: BaseException, view: View) -> BaseException:
-        """Note in whose seat an error was made."""
-        who, name = view.who, self.policies[view.seat].name
-        error.add_note(
-            f"({name!r} on seat {who.seat} of {who.run}, episode {who.episode}, step {who.step})"
-        )
-        return error
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""
         sight, found = self.table.ready(), {}
 
         async def look_back(seat: int) -> None:
-            decision = await self._of(self.policies[seat].finish, sight.view(seat))
+            decision = await finish_in(self.policies[seat], sight.view(seat), self._memories[seat])
             if decision is not None:
                 found[seat] = decision
 
         await together(map(look_back, self.look_back))
         return found
-
-
-def _decides(found: Any) -> bool:
-    """Return whether a policy gave a decision and a memory; what is cut to a move is none."""
-    try:
-        decision, _ = found
-        for number in decision.action if isinstance(decision.action, tuple) else [decision.action]:
-            operator.index(number)
-    except (AttributeError, TypeError, ValueError):
-        return False
-    return True
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:

@@ -58,6 +58,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         rules = rulebook(game, **parameters) if isinstance(game, str) else game
         check_integer("seat", seat, 0, rules.players - 1)
         self.seat, self.agent = seat, rules.names()[seat]
+        self.actions, self.normalize = actions, False
         self._sit_down(
             rules,
             render_mode,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from llm_games.baselines.players import PLAYERS, Kind, asks_model, make_player, on_server, reading
-from llm_games.benchmarks.runs import config, served
+from llm_games.baselines.players import asks_model, kind_of, make_player, on_server, reading
+from llm_games.benchmarks.runs import config
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
 from llm_games.benchmarks.runs.own import written
 from llm_games.benchmarks.runs.seating import rotated, uneven
@@ -33,15 +33,10 @@ from llm_games.wrappers.clients.stack import Shared, dress, layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.own import Own, client_of
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.seats import together
+from llm_games.wrappers.together import together
 
 DEFAULT = "default"
 """In a game's own seats: the run's player at this seat."""
-
-# Runs are known on this floor only, so that this kind of player joins the others here.
-PLAYERS["recorded"] = Kind(
-    "gives the completions of a recorded run again", None, "<file.db>", True, model=served.player
-)
 
 
 class PlannedSeat(Settings):
@@ -517,7 +512,7 @@ def _seat(
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
     if is_model(player, own):
-        before, model = (f"{kind}:", model) if kind in PLAYERS else ("", player)
+        before, model = (f"{kind}:", model) if kind_of(kind) else ("", player)
         described = file.models[model].given() if model in file.models else {}
         player = before + described.pop("model", model) if described else player
         common = {"max_attempts": file.max_attempts} | file.player.given()

@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from llm_games.baselines.deviation import deviation
-from llm_games.baselines.players import PLAYERS
+from llm_games.baselines.players import kind_of
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import (
     AttemptRow,
@@ -111,7 +111,7 @@ class Player:
     @property
     def language_model(self) -> bool:
         """Whether it is a language model of its own, and no reference such as the embedded one."""
-        entry = PLAYERS.get(self.kind)
+        entry = kind_of(self.kind)
         asks = bool(self.did.read) if entry is None else entry.model is not None
         return asks and TINY not in (self.kind, self.did.model)
 

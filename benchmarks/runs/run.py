@@ -46,7 +46,8 @@ from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Episode, Place, Step, first, plain, play_table
+from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
+from llm_games.wrappers.together import first
 
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.players import llm_player
+from llm_games.baselines.rules import Kind
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import OVERFLOW, AttemptRow
 from llm_games.errors import BadParameter, unknown
@@ -56,3 +57,8 @@ def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -
         raise BadParameter(f"recorded:{value} calls nobody and takes no {', '.join(client)}")
     path, _, label = value.partition("#")
     return llm_player(from_run(path, label), settings)
+
+
+RECORDED = Kind(
+    "gives the completions of a recorded run again", None, "<file.db>", True, model=player
+)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError, unknown
+from llm_games.facts import check_integer, check_number
 from llm_games.view import Who
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.tokens import Lengths
@@ -47,6 +48,21 @@ class Budget:
             for name, value in vars(self).items()
             if value is not None and name.endswith("_per_seat") == seat
         }
+
+
+def budget_of(given: Budget | Mapping[str, Any]) -> Budget:
+    """Return a budget from its limits by name; BadParameter or UnknownName say what is none."""
+    if isinstance(given, Budget):
+        return given
+    if not isinstance(given, Mapping):
+        raise BadParameter(f"a budget has limits by name, such as {{'calls': 1000}}: got {given!r}")
+    known, limits = vars(Budget()), {}
+    for name, value in given.items():
+        if name not in known:
+            raise unknown("limit of a budget", name, known)
+        (check_number if name.startswith("money") else check_integer)(f"budget of {name}", value, 0)
+        limits[name] = Decimal(str(value)) if name.startswith("money") else int(value)
+    return Budget(**limits)
 
 
 @dataclass

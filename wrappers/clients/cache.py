@@ -1,4 +1,4 @@
-"""A layer that never asks twice: replies are kept in a SQLite file."""
+"""Layers that do not ask twice: replies are kept in a SQLite file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from llm_games.errors import LLMGamesError
+from llm_games.rulebook import Array
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
 
@@ -35,6 +38,11 @@ _TABLE = """CREATE TABLE IF NOT EXISTS replies (
   thoughts TEXT NOT NULL,
   left_out TEXT NOT NULL,   -- JSON, see `Completion`
   created REAL NOT NULL     -- Unix time
+) STRICT, WITHOUT ROWID"""
+_SITUATIONS = """CREATE TABLE IF NOT EXISTS situations (
+  chat BLOB PRIMARY KEY,    -- sha256 of the request, without the draw
+  family BLOB NOT NULL,     -- sha256 of what is the same in all situations of a game
+  numbers BLOB NOT NULL     -- float64, what the seat saw
 ) STRICT, WITHOUT ROWID"""
 
 
@@ -71,11 +79,19 @@ class ReplyCache:
         self.flights: dict[Any, asyncio.Future[None]] = {}  # what is asked now, by loop and key
         # By episode: the step that is played, and who has asked what in it.
         self._asking: dict[tuple[str, int], tuple[int, dict[bytes, list[Any]]]] = {}
+        self._near: dict[bytes, _Near] = {}  # by family
+        self._open()
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a connection cannot be pickled
+        return ReplyCache, (self.path,)
+
+    def _open(self) -> None:
         with self._translated():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = base = sqlite3.connect(
+            self._connection = base = sqlite3.connect(
                 self.path, timeout=5, isolation_level=None, check_same_thread=False
             )
+            self._process = os.getpid()
             found = base.execute("PRAGMA application_id").fetchone()[0]
             if found != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
                 base.close()
@@ -87,6 +103,14 @@ class ReplyCache:
             base.execute(f"PRAGMA user_version = {EDITION}")
             base.execute(f"PRAGMA application_id = {APPLICATION}")
             base.execute(_TABLE)
+            base.execute(_SITUATIONS)
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        if self._process != os.getpid():  # a forked process must not use, or close, its parent's
+            _parents.append(self._connection)
+            self._open()
+        return self._connection
 
     def get(self, key: bytes) -> Completion | None:
         """Return a reply; it takes no time and no tokens."""
@@ -106,6 +130,24 @@ class ReplyCache:
         row = (key, source, model, completion.model, *whole, left_out, time.time())
         with self._translated():
             self._database.execute(f"INSERT OR REPLACE INTO replies VALUES (?{', ?' * 7})", row)
+
+    def place(self, chat: bytes, family: bytes, numbers: Array) -> None:
+        """Keep where a situation lies among those of its family, float64 ``(columns,)``."""
+        row = (chat, family, np.asarray(numbers, np.float64).tobytes())
+        with self._translated():
+            self._database.execute("INSERT OR IGNORE INTO situations VALUES (?, ?, ?)", row)
+        self._near.pop(family, None)
+
+    def nearest(self, family: bytes, numbers: Array, most: int) -> list[bytes]:
+        """Return the kept situations of a family that lie nearest, at most so many."""
+        if family not in self._near:
+            query = "SELECT chat, numbers FROM situations WHERE family = ? ORDER BY chat"
+            with self._translated():
+                rows = self._database.execute(query, (family,)).fetchall()
+            if not rows:
+                return []
+            self._near[family] = _Near(rows)
+        return self._near[family].to(numbers, most)
 
     def rank(self, asked: bytes, who: Who) -> int:
         """Return how many others had asked the same in this step when `who` first did."""
@@ -134,12 +176,14 @@ class ReplyCache:
         query = "DELETE FROM replies WHERE (?1 IS NULL OR model = ?1) AND created <= ?2"
         with self._translated():
             gone = self._database.execute(query, (model, time.time() - older_than)).rowcount
+            if not self._database.execute("SELECT 1 FROM replies").fetchone():
+                self._database.execute("DELETE FROM situations")
             self._database.execute("VACUUM")
         return gone
 
     def close(self) -> None:
         """Close the file."""
-        self._database.close()
+        self._connection.close()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -147,6 +191,27 @@ class ReplyCache:
             yield
         except (sqlite3.Error, OSError) as error:
             raise CacheError(f"{self.path} cannot be used as a cache of replies: {error}") from None
+
+
+_parents: list[sqlite3.Connection] = []
+
+
+class _Near:
+    """Situations of a family: all columns count the same, by how far apart what is known lies."""
+
+    def __init__(self, rows: list[tuple[bytes, bytes]]) -> None:
+        from scipy.spatial import KDTree  # 0.2 s that few need
+
+        self._chats = [chat for chat, _ in rows]
+        known = np.array([np.frombuffer(numbers) for _, numbers in rows])
+        spread = np.ptp(known, axis=0)
+        self._scale = np.where(spread, spread, 1.0)
+        self._tree = KDTree(known / self._scale)
+
+    def to(self, numbers: Array, most: int) -> list[bytes]:
+        """Return the situations next to these numbers, the nearest first."""
+        places = self._tree.query(numbers / self._scale, min(most, len(self._chats)), p=1)[1]
+        return [self._chats[place] for place in np.atleast_1d(places)]
 
 
 class Cache(Layer):
@@ -177,28 +242,33 @@ class Cache(Layer):
         """Return one completion; raises what the client raises."""
         if request.sampling.temperature != 0 and not self.always:
             return await self.client.complete(request)
-        key = self._key(request)
+        return await self._served(request, self._key(request))
+
+    async def _served(self, request: Request, key: bytes, anew: bool = False) -> Completion:
+        """Return what is kept under a key, or ask; `anew`: ask though something is."""
         place = asyncio.get_running_loop(), key
-        while True:
-            if (found := _tried(self.file.get, key)) is not None:
-                self.hits += 1
-                return found
+        while anew or (found := tried(self.file.get, key)) is None:
             if (flight := self.file.flights.get(place)) is None:
                 break
             await asyncio.wait([flight])
+            anew = False  # it was, a moment ago
+        else:
+            self.hits += 1
+            return found
         self.misses += 1
         flight = self.file.flights[place] = place[0].create_future()
         try:
             completion = await self.client.complete(request)
             if completion.finish == "stop" and completion.text and not completion.tool_calls:
-                _tried(self.file.put, key, self.source, self.name, completion)
+                tried(self.file.put, key, self.source, self.name, completion)
             return completion
         finally:
             del self.file.flights[place]
             flight.set_result(None)
 
-    def _key(self, request: Request) -> bytes:
-        asked: dict[str, Any] = {
+    def _asked(self, request: Request) -> dict[str, Any]:
+        """Return what makes two requests the same, but for the draw."""
+        return {
             "model": self.name,
             "source": self.source,
             "messages": request.messages.digest.hex(),
@@ -207,13 +277,25 @@ class Cache(Layer):
             "sampling": request.sampling.given(),
             "how": self.how,
         }
-        text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
-        chat, who = hashlib.sha256(text.encode()).digest(), request.who
+
+    def _key(self, request: Request) -> bytes:
+        chat, who = digest_of(self._asked(request)), request.who
         draw = [who.seed, who.step, self.file.rank(chat, who)] if who.run else [request.seed]
-        return hashlib.sha256(chat + json.dumps(draw).encode()).digest()
+        return key_of(chat, draw)
 
 
-def _tried(use: Callable[..., Any], *arguments: Any) -> Any:
+def digest_of(asked: dict[str, Any]) -> bytes:
+    """Name a request by all that makes it what it is."""
+    text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).digest()
+
+
+def key_of(chat: bytes, draw: Sequence[int]) -> bytes:
+    """Name a draw of a request's replies."""
+    return hashlib.sha256(chat + json.dumps([*draw]).encode()).digest()
+
+
+def tried(use: Callable[..., Any], *arguments: Any) -> Any:
     """Read or write; a run goes on without a file that cannot be used."""
     try:
         return use(*arguments)

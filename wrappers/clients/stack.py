@@ -6,17 +6,21 @@ to others while it waits), `Limit` (a place at the server), `Metered` (every try
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from inspect import signature
+from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
+from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import Client
-from llm_games.wrappers.clients.budget import Ledger
+from llm_games.wrappers.clients.budget import Budget, Ledger, budget_of
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.retry import Retry, Waits
+from llm_games.wrappers.clients.sampled import Sampled
 from llm_games.wrappers.clients.tokens import Estimator
 
 
@@ -42,7 +46,11 @@ def dress(
     max_in_flight: int | None = None,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
-    cache: bool | None = None,
+    cache: bool | str | Path | None = None,
+    samples: int | None = None,
+    fresh: float = 0.0,
+    nearest: bool = False,
+    budget: Budget | Mapping[str, Any] | None = None,
     shared: Shared | None = None,
 ) -> Client:
     """Put layers around a client.
@@ -54,14 +62,27 @@ def dress(
             or 64 if there is a limit a minute.
         requests_per_minute, tokens_per_minute: what the server allows, replies included.
         cache: keep replies and serve them again, see `Cache`; None: only those at temperature 0,
-            and only if the run has a cache; False: never.
-        shared: with other clients; by default nothing is.
+            and only if the run has a cache; False: never. A path: kept in that file.
+        samples: replies kept for each situation, of which one is drawn whenever it comes up, for
+            opponents of learners, see `Sampled`; they are kept at any temperature.
+        fresh: the share of draws that are asked for anew.
+        nearest: once a budget has ended, the nearest known situation answers for unknown ones.
+        budget: the most to spend, see `Budget`, or its limits by name, such as ``{"calls": 1000}``.
+        shared: with other clients, a budget among it; by default nothing is.
 
     Raises:
-        BadParameter: a limit out of range, or a budget of money and no price for the model.
+        BadParameter: a limit out of range, a budget of money and no price for the model, or
+            settings that do not go together.
         CacheError: the file of replies cannot be used.
     """
-    shared, estimator = shared or Shared(), Estimator()
+    if budget is not None and shared is not None:
+        raise BadParameter("a budget of its own is for a client that shares none: leave one out")
+    if samples is None and (fresh or nearest):
+        raise BadParameter("fresh and nearest are about samples: set samples, such as samples=4")
+    if samples is not None and cache is False:
+        raise BadParameter("samples are kept in a cache: leave out cache=False")
+    shared = shared or Shared(Ledger(budget_of(budget or {})))
+    estimator = Estimator()
     source = str(getattr(client, "base_url", "") or getattr(client, "path", ""))
     dressed: Client = Metered(client, shared.ledger, estimator, max_in_flight)
     limits = (max_in_flight, requests_per_minute, tokens_per_minute)
@@ -70,13 +91,28 @@ def dress(
         gates = shared.gates.setdefault((client.name, source, limits), Gates(*limits))
         dressed = Limit(dressed, gates, estimator)
     dressed = Retry(dressed, max_wait, shared.waits, source)
-    if cache and shared.use_cache and shared.replies is None:
-        shared.replies = ReplyCache(default_path())
+    kept = cache or samples is not None
+    if isinstance(cache, str | Path):
+        shared = replace(shared, replies=_opened(Path(cache)))
+    elif kept and shared.use_cache and shared.replies is None:
+        shared.replies = _opened(default_path())
     if cache is not False and shared.use_cache and shared.replies is not None:
         how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
-        how += sorted(getattr(client, "leave_out", ()))
-        dressed = Cache(dressed, shared.replies, source, bool(cache), " ".join(how))
+        ways = " ".join(how + sorted(getattr(client, "leave_out", ())))
+        if samples is not None:
+            keeping = {"samples": samples, "fresh": fresh, "nearest": nearest}
+            return Sampled(dressed, shared.replies, source, ways, **keeping)
+        dressed = Cache(dressed, shared.replies, source, bool(cache), ways)
     return dressed
+
+
+_files: WeakValueDictionary[Path, ReplyCache] = WeakValueDictionary()
+
+
+def _opened(path: Path) -> ReplyCache:
+    """Return a file of replies, the same to all who name it: who asked what is known to all."""
+    path = path.absolute()
+    return _files.get(path) or _files.setdefault(path, ReplyCache(path))
 
 
 LAYER_SETTINGS = tuple(signature(dress).parameters)[1:]

@@ -18,8 +18,9 @@ WORDS = ("strongest", "weakest", "nobody")
 
 def living_others(view: View) -> Array:
     """Return who else is alive, bool ``(*batch, players)``."""
-    seats, first = np.arange(view.game.players), view.game.column_index["living_0"]
-    return (view.numbers[..., first + seats] > 0) & (seats != view.seat)
+    seats = range(view.game.players)
+    others = [(view.number(f"living_{seat}") > 0) & (seat != view.seat) for seat in seats]
+    return np.stack(np.broadcast_arrays(*others), axis=-1)
 
 
 def shoot(chances: Array, noise: Noise) -> Array:
@@ -125,5 +126,6 @@ PLAYERS = Players(
     meaning=meaning,
     assumed="if the others always shoot at the strongest",
     mixed=True,
+    broadcasts=True,
     script=script,
 )

@@ -32,8 +32,8 @@ def _others_total(view: View) -> tuple[Array, Array]:
     game = view.game
     columns, begun = game.column_index, view.number("round") > 1
     if "number_0" in columns:
-        seats = [seat for seat in range(game.players) if seat != view.seat]
-        return np.sum([view.number(f"number_{seat}") for seat in seats], axis=0), begun
+        numbers = (view.number(f"number_{i}") * (i != view.seat) for i in range(game.players))
+        return sum(numbers), begun
     if "mean" in columns or ("target" in columns and game.ratio > 0):
         by_target = "mean" not in columns
         mean = view.number("target") / float(game.ratio) if by_target else view.number("mean")
@@ -108,5 +108,6 @@ PLAYERS = Players(
     },
     assumed="if the others name the same sum again (while that is not known, if all are rational)",
     reply_to=reply_to,
+    broadcasts=True,
     script=script,
 )

@@ -24,7 +24,8 @@ def best_response(view: View, noise: Noise) -> Array:
     game, usual = view.game, rational(view, noise)
     if game.price == "second" or "bid_0" not in game.column_index:
         return usual
-    rivals = [whole(view, f"bid_{i}", game.unit) for i in range(game.players) if i != view.seat]
+    bids = [whole(view, f"bid_{i}", game.unit) for i in range(game.players)]
+    rivals = [np.where(i == view.seat, -1, bid) for i, bid in enumerate(bids)]
     enough = np.max(rivals, axis=0) + 1
     return np.where((view.number("round") > 1) & (enough < bidders.value_of(view)), enough, usual)
 
@@ -65,5 +66,6 @@ PLAYERS = Players(
     },
     assumed="if the highest rival bid comes again (while that is not known, if all are rational)",
     reply_to=bidders.reply_to,
+    broadcasts=True,
     script=script,
 )

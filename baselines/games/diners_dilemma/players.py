@@ -41,5 +41,6 @@ PLAYERS = Players(
     {"rational": dominant, "best_response": dominant, "cooperative": cooperative},
     assumed="whatever the others do",
     reply_to=lambda view, others: dominant(view),
+    broadcasts=True,
     script=script,
 )

@@ -12,7 +12,8 @@ from llm_games.view import View
 
 def rational(view: View, noise: Noise) -> Array:
     """Bid an equal share; the first seats bid the remainder."""
-    return np.full(shape(view), theory.fair_bids(view.game.players, view.game.golds)[view.seat])
+    fair = theory.fair_bids(view.game.players, view.game.golds)
+    return np.broadcast_to(fair[view.seat], shape(view))
 
 
 def best_response(view: View, noise: Noise) -> Array:
@@ -49,5 +50,6 @@ PLAYERS = Players(
     {"rational": rational, "best_response": best_response, "cooperative": rational},
     assumed="if the others bid the same sum again (while that is not known, if all are rational)",
     reply_to=reply_to,
+    broadcasts=True,
     script=script,
 )

@@ -72,5 +72,6 @@ PLAYERS = Players(
     assumed="if as many others go again (while that is not known, if all are rational)",
     mixed=True,
     reply_to=reply_to,
+    broadcasts=True,
     script=script,
 )

@@ -22,7 +22,7 @@ from llm_games.view import View
 
 def money(view: View, column: str) -> Array:
     """Return an amount that a view shows, int64 ``(*batch)``."""
-    return whole(view, column, int(view.game.scales[view.seat]))
+    return whole(view, column, _own(view, "scales"))
 
 
 def bid_while(view: View, condition: Array) -> Array:
@@ -38,14 +38,25 @@ def informed(view: View, estimate: Array) -> Array:
     """Take the markup out, which is known to the bidder."""
     if view.game.values == "private":
         return estimate
-    return estimate * 100 // max(100 + int(view.game.markups[view.seat]), 1)
+    return estimate * 100 // np.maximum(100 + _beside(estimate, view, _own(view, "markups")), 1)
 
 
 def learned(view: View, estimate: Array) -> Array:
     """Take out what the dearest item announced so far was overestimated; before one, nothing."""
-    each = (*view.batch, *(1,) * (np.ndim(estimate) - len(view.batch)))
-    value, taken = (view.number(f"told_{name}").reshape(each) for name in ("value", "estimate"))
+    told = (view.number(f"told_{name}") for name in ("value", "estimate"))
+    value, taken = (_beside(estimate, view, number) for number in told)
     return np.where(taken > 0, estimate * value // np.maximum(taken, 1), estimate)
+
+
+def _own(view: View, name: str) -> Array:
+    """Return what the game says of the view's seats."""
+    return np.asarray(getattr(view.game, name))[view.seat]
+
+
+def _beside(amounts: Array, view: View, values: Array) -> Array:
+    """Let one value a bidder broadcast to its amounts, of one item or of many."""
+    more = np.ndim(amounts) - len(view.batch)
+    return np.asarray(values).reshape((*np.shape(values), *(1,) * more))
 
 
 def rule(most: int, view: View, noise: Noise) -> Array:
@@ -71,7 +82,7 @@ def _profits(worth: Worth, view: View) -> Array:
 
 def _gains(worth: Worth, view: View) -> Array:
     """Return whether the item at its price serves the bidder's objective by itself."""
-    return _profits(worth, view) | (view.game.objectives[view.seat] == "items")
+    return _profits(worth, view) | (_own(view, "objectives") == "items")
 
 
 def prudent(
@@ -80,32 +91,29 @@ def prudent(
     """Bid while the item beats what the money could buy later, at prices from the start prices."""
     game, items = view.game, np.arange(len(view.game.catalogue))
     starts, estimates = (
-        np.stack([np.atleast_1d(money(view, f"{kind}_{i}")) for i in items], axis=-1)
+        np.stack([money(view, f"{kind}_{i}") for i in items], axis=-1)
         for kind in ("start", "estimate")
     )
-    closed = len(items) - np.rint(np.atleast_1d(view.number("items_left")) * len(items))
+    closed = len(items) - np.rint(view.number("items_left") * len(items))
     later = items > closed[..., None]
     starts, values = starts * later, worth(view, estimates * later)
     costs = prices(view, starts)
-    floor, budget = np.atleast_1d(money(view, "floor")), np.atleast_1d(money(view, "budget"))
-    if game.objectives[view.seat] == "items":
-        gain, gains = np.ones_like(floor), later.astype(np.int64)
-    else:
-        gain = worth(view, np.atleast_1d(money(view, "estimate"))) - floor
-        gains = np.maximum(values - costs, 0)
+    floor, budget = money(view, "floor"), money(view, "budget")
+    counts = _own(view, "objectives") == "items"
+    gain = np.where(counts, 1, worth(view, money(view, "estimate")) - floor)
+    gains = np.where(_beside(values, view, counts), later, np.maximum(values - costs, 0))
     calls = np.array([item.start for item in game.catalogue])
     raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
-    step = money_step(np.append(calls, raises), int(game.scales[view.seat]))
-    borne = bears(budget, floor, gain, costs, gains, step)
-    return bid_while(view, _gains(worth, view) & borne.reshape(np.shape(view.number("floor"))))
+    step = money_step(np.append(calls, raises), _own(view, "scales"))
+    return bid_while(view, _gains(worth, view) & bears(budget, floor, gain, costs, gains, step))
 
 
 def _by_money(view: View, starts: Array) -> Array:
     """Take others to have begun with as much money as oneself."""
-    own, others = int(view.game.purses[view.seat]), range(view.game.players)
-    left = [np.maximum(own - money(view, f"spent_{i}"), 0) for i in others if i != view.seat]
-    room = np.atleast_1d(money(view, "budget") + sum(left))
-    return expected_prices(starts, np.atleast_1d(money(view, "start")), room)
+    own, others = _own(view, "purses"), range(view.game.players)
+    left = [np.maximum(own - money(view, f"spent_{i}"), 0) * (i != view.seat) for i in others]
+    room = money(view, "budget") + sum(left)
+    return expected_prices(starts, money(view, "start"), room)
 
 
 rational = partial(prudent, learned, _by_money)
@@ -187,5 +195,6 @@ PLAYERS = Players(
         "fixed": fixed,
     },
     assumed="if the highest bid was the others' last",
+    broadcasts=True,
     script=script,
 )

@@ -21,10 +21,10 @@ from llm_games.rulebook import Array, PerPlayer, PerTable
 MOST_STEPS = 400  # of a budget where money has no coarser common divisor
 
 
-def money_step(amounts: Array, most: int) -> int:
+def money_step(amounts: Array, most: Array) -> Array:
     """Return the step in which money is counted: the amounts' common divisor if that suffices."""
     divisor = math.gcd(*(int(amount) for amount in np.ravel(amounts)))
-    return max(divisor, -(-most // MOST_STEPS), 1)
+    return np.maximum(max(divisor, 1), -(-most // MOST_STEPS))
 
 
 def knapsack(costs: Array, gains: Array, most: int) -> Array:
@@ -38,29 +38,32 @@ def knapsack(costs: Array, gains: Array, most: int) -> Array:
     return best
 
 
-def bears(budget: Array, price: Array, gain: Array, costs: Array, gains: Array, step: int) -> Array:
-    """Return whether buying now at a price leaves no better use of the money, ``(rows,)``.
+def bears(
+    budget: Array, price: Array, gain: Array, costs: Array, gains: Array, step: Array
+) -> Array:
+    """Return whether buying now at a price leaves no better use of the money, ``(*batch)``.
 
     True where ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of
-    these costs and gains ``(rows, items)``. Money is counted in steps, costs rounded up and budgets
-    down.
+    these costs and gains ``(*batch, items)``. Money is counted in steps, costs rounded up and
+    budgets down.
     """
-    units = -(-costs // step)
-    kinds, row = np.unique(np.concatenate([units, gains], axis=1), axis=0, return_inverse=True)
-    row, (cost, gained) = row.reshape(-1), np.hsplit(kinds, 2)
-    value = knapsack(cost, gained, int(max(budget.max(), 0)) // step)
+    units = -(-costs // np.asarray(step)[..., None])
+    both = np.concatenate([units, gains], axis=-1).reshape(budget.size, -1)
+    kinds, row = np.unique(both, axis=0, return_inverse=True)
+    row, (cost, gained) = row.reshape(budget.shape), np.hsplit(kinds, 2)
     now, rest = (np.maximum(money, 0) // step for money in (budget, budget - price))
+    value = knapsack(cost, gained, int(now.max()))
     return (price <= budget) & (gain + value[row, rest] >= value[row, now])
 
 
 def expected_prices(starts: Array, now: Array, money: Array) -> Array:
-    """Return the prices that later items will fetch, by money in the room, ``(rows, items)``.
+    """Return the prices that later items will fetch, by money in the room, ``(*batch, items)``.
 
     Their start prices (0 where there is no item) times the ratio of all bidders' money to all start
     prices, that of the item on sale included; at least 1, at most 2.
     """
-    total = np.maximum(starts.sum(axis=1) + now, 1)
-    return -(-starts * np.clip(money, total, 2 * total)[:, None] // total[:, None])
+    total = np.maximum(starts.sum(axis=-1) + now, 1)
+    return -(-starts * np.clip(money, total, 2 * total)[..., None] // total[..., None])
 
 
 def regret(

@@ -13,7 +13,7 @@ from llm_games.view import View
 def dominant(view: View, noise: Noise | None = None) -> Array:
     """Give what is best whatever the others give."""
     endowments = np.broadcast_to(np.floor(view.number("own")), (view.game.players, *shape(view)))
-    return theory.best_response(endowments, view.game.ratio)[view.seat]
+    return theory.best_response(endowments, view.game.ratio)[0]  # all have as much as oneself
 
 
 def cooperative(view: View, noise: Noise) -> Array:
@@ -42,5 +42,6 @@ PLAYERS = Players(
     {"rational": dominant, "best_response": dominant, "cooperative": cooperative},
     assumed="whatever the others do",
     reply_to=lambda view, others: dominant(view),
+    broadcasts=True,
     script=script,
 )

@@ -87,5 +87,6 @@ PLAYERS = Players(
     assumed="if the highest rival bid comes again (while that is not known, if all are rational)",
     mixed=True,
     reply_to=reply_to,
+    broadcasts=True,
     script=script,
 )

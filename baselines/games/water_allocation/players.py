@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from llm_games.baselines.games.water_allocation import theory
-from llm_games.baselines.rules import Kind, Players, count_from, shape, whole
+from llm_games.baselines.rules import Kind, Players, count_from, seat_by_seat, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
@@ -38,6 +38,11 @@ def thumb(rule: theory.Rule, view: View, noise: Noise) -> Array:
 def respond(level: int, view: View, noise: Noise) -> Array:
     """Bid by the response of a level, see `theory.response`."""
     return theory.response(view.game, view.seat, level)(situation(view))
+
+
+def dp(level: int, view: View, noise: Noise) -> Array:
+    """Bid by the response of a level at each seat."""
+    return seat_by_seat(partial(respond, level), view, noise)
 
 
 def cooperative(view: View, noise: Noise) -> Array:
@@ -80,9 +85,9 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
 THUMB = {name: partial(thumb, rule) for name, rule in theory.RULES.items() if name != "random"}
 PLAYERS = Players(
     {
-        "rational": partial(respond, 2),
-        "best_response": partial(respond, 1),
-        "cooperative": cooperative,
+        "rational": partial(dp, 2),
+        "best_response": partial(dp, 1),
+        "cooperative": partial(seat_by_seat, cooperative),
         "even": Kind(
             "spreads its money over the dry days that it can still survive", THUMB["even"]
         ),
@@ -93,12 +98,13 @@ PLAYERS = Players(
         "zero": THUMB["zero"],
         "dp": Kind(
             "replies best, by dynamic programming, to players of the level below (0: even)",
-            respond,
+            dp,
             "<level>",
             needs_value=True,
             read=count_from(1, 9, "dp needs a level from 1 to 9, as in dp:1"),
         ),
     },
     assumed="if the others spread their money evenly over the days they can survive",
+    broadcasts=True,
     script=script,
 )

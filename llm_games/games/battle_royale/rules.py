@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, tall
+from llm_games.arrays import Array, any_true, at, of_seats, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, param
 from llm_games.questions import MISSING, Target
@@ -115,13 +115,14 @@ class BattleRoyale(Rulebook):
     def alive(self, state: BattleRoyaleState) -> Array:
         return state.living & ~state.over
 
-    def mask(self, state: BattleRoyaleState) -> Array:
+    def mask(self, state: BattleRoyaleState, seats: Any = None) -> Array:
         living = np.moveaxis(state.living, 0, -1)
         me = np.arange(self.players) == state.shooter[..., None]
         legal = living | (self.bad_target == "wasted_shot")
         legal = np.where(me, self.self_target == "allowed", legal)
         choices = np.concatenate([np.ones_like(legal[..., :1]), legal], axis=-1)
-        return self.asked(state)[..., None] & choices
+        asked = self.asked(state) if seats is None else of_seats(self.asked(state), seats)
+        return asked[..., None] & choices
 
     def breaks(self, state: BattleRoyaleState, actions: Array) -> Array:
         aim = np.clip(actions, MISS, self.players - 1)

@@ -203,9 +203,12 @@ class PirateGame(Rulebook):
             Fact("last_plan", last, least, most, before, each=True, first=1),
         )  # fmt: skip
 
-    def drafted(self, numbers: Array, seat: int, shares: Sequence[int]) -> Array:
-        first = self.column_index["plan_1"] + seat
-        numbers[first : first + len(shares)] = shares
+    def sharers(self, state: PirateGameState) -> Array:
+        return self.alive(state) & (state.phase == PROPOSE)
+
+    def drafted(self, numbers: Array, plan: Array) -> Array:
+        first = self.column_index["plan_1"]
+        numbers[..., first : first + self.players] += np.moveaxis(plan, 0, -1)
         return numbers
 
     def _last_proposer(self, state: PirateGameState) -> Array:

@@ -368,8 +368,8 @@ class WaterAllocation(Rulebook):
         won[where] = served
         return won, left
 
-    def mask(self, state: WaterAllocationState) -> Array:
-        mask = super().mask(state)
+    def mask(self, state: WaterAllocationState, seats: Any = None) -> Array:
+        mask = super().mask(state, seats)
         mask[..., 0] = True  # the dead have nothing but "no bid"
         return mask
 

@@ -1,0 +1,1 @@
+"""Ghosts: recorded players that sit down again, without their model or its server."""

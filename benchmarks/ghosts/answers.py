@@ -1,0 +1,101 @@
+"""A game's answers as classes from 0, as a ghost's small model tells them apart.
+
+Where actions are few and always the same, each is a class. Of amounts whose limits change, or that
+are many, shares of what is legal now are, in steps of a hundredth; class 0 is to decline where that
+is possible. Where plans are made, each that was recorded is a class, after the two votes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from llm_games.codecs import MOST_INDEXES
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import Sight
+
+PARTS = 100  # of what is legal, where classes are shares
+VOTES = 2
+Plan = tuple[int, ...]
+
+
+class Limits(NamedTuple):
+    """What is legal in some seats: amounts from `low` to `high`, ``(seats,)``, and their masks."""
+
+    low: Array
+    high: Array
+    mask: Array | None
+
+    @classmethod
+    def of(cls, sight: Sight, cells: tuple[Array, ...]) -> Limits:
+        """Return those of seats, or of seats and tables, at the places `cells`."""
+        low, high = sight.amounts
+        return cls(low[cells], high[cells], sight.mask[cells] if sight.game.picks else None)
+
+
+class Answers:
+    """Classes of the answers of a game; `plans` are those that were recorded."""
+
+    def __init__(self, game: Rulebook, plans: Sequence[Plan] = ()) -> None:
+        low, high = game.bounds()
+        self.game, self.plans, self.first = game, list(plans), low
+        self.declines = int(game.decline is not None)
+        fixed = game.picks or (game.same_limits and game.decline is None)
+        self.fixed = game.division is None and fixed and high - low < MOST_INDEXES
+        self.count = high - low + 1 if self.fixed else PARTS + 1 + self.declines
+        if game.division is not None:
+            self.count = VOTES + len(plans)
+
+    def classes(self, actions: Array, limits: Limits) -> Array:
+        """Return the classes of legal actions, int64 ``(seats,)``; of a plan, `VOTES` + its number.
+
+        `actions` are int64, those of plans already so.
+        """
+        if self.game.division is not None:
+            return actions
+        if self.fixed:
+            return actions - self.first
+        low, wide = limits.low, np.maximum(limits.high - limits.low, 1)
+        share = ((actions - low) * PARTS + wide // 2) // wide + self.declines
+        return np.where(actions == self.game.decline, 0, share) if self.declines else share
+
+    def actions(self, classes: Array, limits: Limits) -> Array:
+        """Return the actions that classes mean now; the other way round."""
+        if self.game.division is not None:
+            return classes
+        if self.fixed:
+            return classes + self.first
+        low, wide = limits.low, limits.high - limits.low
+        amount = low + (wide * (classes - self.declines) + PARTS // 2) // PARTS
+        return np.where(classes == 0, self.game.decline, amount) if self.declines else amount
+
+    def shares(self, classes: Array) -> Array:
+        """Return classes as shares of all, from 0 to 1; all plans are 1."""
+        most = VOTES if self.game.division is not None else max(self.count - 1, 1)
+        return np.minimum(classes / most, 1)
+
+    def legal(self, limits: Limits) -> Array:
+        """Return which classes are legal, bool ``(seats, classes)``; of plans see `plans_for`."""
+        places = np.arange(self.count)
+        if self.game.division is not None:
+            return np.broadcast_to(places < VOTES, (len(limits.low), self.count))
+        if limits.mask is not None:
+            return limits.mask
+        if self.fixed:
+            actions = places + self.first
+            return (actions >= limits.low[:, None]) & (actions <= limits.high[:, None])
+        wide = limits.high - limits.low
+        last = np.where(wide > 0, PARTS, np.where(wide < 0, -1, 0)) + self.declines
+        return places <= last[:, None]
+
+    def plans_for(self, ranks: Sequence[int]) -> Array:
+        """Return which classes are plans for seats of these ranks only, bool ``(classes,)``."""
+        others = set(range(self.game.players)) - {rank - 1 for rank in ranks}
+        fit = [all(plan[seat] == 0 for seat in others) for plan in self.plans]
+        return np.array([False] * VOTES + fit)
+
+    def plan(self, number: int) -> Plan:
+        """Return the plan that a class is."""
+        return self.plans[number - VOTES]

@@ -1,0 +1,255 @@
+"""A ghost: a player's recorded decisions, and the small model that is fitted to them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from llm_games.benchmarks.ghosts.answers import Limits
+from llm_games.benchmarks.ghosts.memory import OWN, Memory
+from llm_games.benchmarks.ghosts.mixture import (
+    MIXTURE,
+    Boosted,
+    Judged,
+    LastOwn,
+    Marginal,
+    Mixture,
+    Nearest,
+    Rows,
+    floored,
+    judged,
+    measured,
+)
+from llm_games.benchmarks.ghosts.record import (
+    DECIDED,
+    Played,
+    Recorded,
+    differing,
+    played,
+    values_of,
+)
+from llm_games.benchmarks.runs.rows import Plain
+from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+from llm_games.registry import rulebook
+from llm_games.rulebook import Array, Rulebook
+
+FORM = 1  # of the file
+FEWEST = 20  # decisions without which there is no ghost
+ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
+
+
+class NotAGhost(BadParameter):
+    """A file is no ghost that can be read."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run that a ghost's decisions are from, and what each of them counts."""
+
+    run: str
+    episodes: int
+    decisions: int
+    left_out: int = 0
+    weight: float = 1.0
+
+
+@dataclass
+class Ghost:
+    """A player that answers as it was recorded, and where nothing was, as the `mixture` says.
+
+    `seat` is the player, as a run's plan has it, and `params` are of its game; `judged` says how
+    well parts and mixture foretell episodes that they are not fitted to.
+    """
+
+    own: Played
+    params: Plain
+    seat: Plain
+    sources: list[Source]
+    mixture: Mixture
+    judged: dict[str, Judged] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Put what was decided in order: by all that had happened, and by the very episode."""
+        self.game, self.answers, own = self.own.game, self.own.answers, self.own
+        self.name, self.seats = self.seat["name"], own.seats
+        by_key, by_here = np.argsort(own.key, kind="stable"), np.argsort(own.here, kind="stable")
+        self._by_key, self._keys = own.action[by_key], own.key[by_key]
+        self._by_here, self._heres = own.action[by_here], own.here[by_here]
+
+    def check(self, game: Rulebook, seat: int) -> None:
+        """Check that it can sit at a seat of a game, or raise BadParameter."""
+        if type(game) is not type(self.game):
+            raise BadParameter(f"{self.name!r} is a ghost of {self.game.name}, not of {game.name}")
+        if others := differing(self.game, game):
+            raise BadParameter(
+                f"{self.name!r} is a ghost of {game.name} with other parameters: "
+                f"{values_of(others, self.game, game)}"
+            )
+        if game.seats_differ and seat not in self.seats:
+            seats = ", ".join(map(str, self.seats))
+            raise BadParameter(
+                f"{self.name!r} was recorded at seat {seats} of {game.name}, not at {seat}, and "
+                f"{game.seats_differ}: seat it there"
+            )
+
+    def decide(
+        self, numbers: Array, limits: Limits, memory: Memory, legal: Array | None = None
+    ) -> tuple[Array, Memory]:
+        """Answer in some seats: actions, int64 ``(seats,)``, and the memory after them.
+
+        `numbers` are what they see; `legal` are the classes that they may choose, if it is not for
+        `limits` to say. In a situation of the record it is one of the answers recorded there, of
+        the very episode if that is played again.
+        """
+        memory = memory.met(numbers)
+        noise = Noise(memory.seed).of(memory.decided)
+        legal = self.answers.legal(limits) if legal is None else legal
+        found, actions = self._recorded(memory, noise.of("recorded"))
+        classes = self.answers.classes(actions, limits)
+        inside = (classes >= 0) & (classes < self.answers.count)
+        found &= inside & legal[np.arange(len(legal)), np.where(inside, classes, 0)]
+        if not found.all():
+            rest = ~found
+            seen = memory.features(numbers, self.answers)[rest]
+            chances = self.mixture.chances(seen, memory.last[rest]) * legal[rest]
+            drawn = noise.of("answer").random()[rest]
+            classes = np.where(found, classes, 0)
+            classes[rest] = _drawn(chances, drawn)
+            actions = np.where(found, actions, self.answers.actions(classes, limits))
+        return actions, memory.answered(classes, actions, self.answers)
+
+    def _recorded(self, memory: Memory, noise: Noise) -> tuple[Array, Array]:
+        """Return where there is a recorded answer, and it."""
+        low, high = (np.searchsorted(self._keys, memory.key, side) for side in ("left", "right"))
+        last, very = len(self._keys) - 1, np.searchsorted(self._heres, memory.here)
+        same = self._heres[np.minimum(very, last)] == memory.here
+        one = np.minimum(low + (noise.random() * (high - low)).astype(np.int64), last)
+        action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[one])
+        return same | (high > low), action
+
+    def foretold(self, other: Played) -> dict[str, Judged]:
+        """Return how well parts and mixture foretell decisions that they are not fitted to."""
+        parts: dict[str, Any] = {part.name: part for part in self.mixture.parts}
+        rows, found = other.rows, {}
+        floor = self.mixture.parts[0].chances(rows.seen, rows.last)
+        for name, part in parts.items():
+            chances = floored(part.chances(rows.seen, rows.last), floor)
+            found[name] = judged(chances, rows.answer)
+        mixed = self.mixture.chances(rows.seen, rows.last)
+        return found | {MIXTURE: judged(mixed, rows.answer)}
+
+    # -- its file ------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> Path:
+        """Write it into one file, without any key or code."""
+        own, about = (
+            self.own,
+            {
+                "ghost": FORM,
+                "game": self.game.name,
+                "edition": self.game.edition,
+                "params": self.params,
+                "seat": self.seat,
+                "seats": self.seats,
+                "left_out": self.own.left_out,
+                "plans": self.own.plans,
+                "sources": [asdict(source) for source in self.sources],
+                "judged": {name: judged._asdict() for name, judged in self.judged.items()},
+                "weights": self.weights,
+                "columns": [*self.game.column_index, *OWN],
+            },
+        )
+        arrays = own.rows._asdict() | {name: getattr(own, name) for name in DECIDED}
+        for part in self.mixture.parts:
+            if isinstance(part, Boosted):
+                arrays |= {f"tree_{name}": values for name, values in part.arrays.items()}
+        with path.open("wb") as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+        return path
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The parts' weights by name."""
+        parts = (part.name for part in self.mixture.parts)
+        return dict(zip(parts, self.mixture.weights, strict=True))
+
+    @classmethod
+    def load(cls, path: Path) -> Ghost:
+        """Read one from its file; `NotAGhost` says what is wrong with it."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = dict(file)
+            about = json.loads(str(arrays.pop("about")))
+            game = rulebook(about["game"], **about["params"])
+            if (about["ghost"], about["edition"]) != (FORM, game.edition):
+                raise NotAGhost(
+                    f"{path} was fitted with other rules of {game.name} (edition "
+                    f"{about['edition']}, here {game.edition}); fit it again: llm-games ghost fit"
+                )
+            if about["columns"] != [*game.column_index, *OWN]:
+                raise NotAGhost(f"{path} was fitted to other columns of {game.name}; fit it again")
+            rows, plans = Rows(*(arrays[n] for n in Rows._fields)), map(tuple, about["plans"])
+            decided = (arrays[name] for name in DECIDED)
+            own = Played(game, rows, *decided, [*plans], about["seats"], about["left_out"])
+            return cls(
+                own,
+                about["params"],
+                about["seat"],
+                [Source(**source) for source in about["sources"]],
+                _mixture(about["weights"], rows, own.answers.count, arrays),
+                {name: Judged(**judged) for name, judged in about["judged"].items()},
+            )
+        except (OSError, BadZipFile, KeyError, ValueError, TypeError) as error:
+            if isinstance(error, NotAGhost):
+                raise
+            raise NotAGhost(
+                f"{path} is no ghost that can be read ({type(error).__name__}: {error}); one is "
+                "made by: llm-games ghost fit RUN.db"
+            ) from None
+
+
+def _mixture(weights: Plain, rows: Rows, classes: int, arrays: dict[str, Array]) -> Mixture:
+    trees = {n.removeprefix("tree_"): v for n, v in arrays.items() if n.startswith("tree_")}
+    made: dict[str, Any] = {part.name: part for part in (Marginal, LastOwn, Nearest)}
+    parts = [
+        Boosted(**trees) if name == Boosted.name else made[name](rows, classes) for name in weights
+    ]
+    return Mixture(parts, [*weights.values()])
+
+
+def _drawn(chances: Array, drawn: Array) -> Array:
+    upto = np.cumsum(chances, axis=1)
+    return np.minimum((upto <= (drawn * upto[:, -1])[:, None]).sum(axis=1), chances.shape[1] - 1)
+
+
+def fit(found: Recorded, judge: bool = True) -> Ghost:
+    """Fit a ghost to a recorded player, and `judge` it by episodes that it is not fitted to.
+
+    Raises:
+        BadParameter: there is too little of it.
+        StoreError: its record cannot be played again.
+    """
+    own = played(found)
+    source = Source(str(found.path), own.episodes, len(own.action), own.left_out)
+    return fitted(own, found.params, found.seat.model_dump(), [source], judge)
+
+
+def fitted(
+    own: Played, params: Plain, seat: Plain, sources: list[Source], judge: bool = True
+) -> Ghost:
+    """Fit a ghost to a player's decisions; `BadParameter` if these are too few."""
+    if own.episodes < 2 or len(own.action) < FEWEST:
+        raise BadParameter(
+            f"too little of {seat['name']!r} for a ghost in {sources[0].run}: {len(own.action)} "
+            f"decisions in {own.episodes} episodes, of at least {FEWEST} in 2; more of them: "
+            f"llm-games resume {sources[0].run} --episodes N (best {ENOUGH} decisions or more)"
+        )
+    count = own.answers.count
+    said = measured(own.rows, count) if judge else {}
+    return Ghost(own, params, seat, sources, Mixture.fitted(own.rows, count), said)

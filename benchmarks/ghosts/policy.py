@@ -1,0 +1,139 @@
+"""The player ``ghost:FILE#SEAT``: a recorded player in a seat, alone or in a batch of tables."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.rules import Kind
+from llm_games.benchmarks.ghosts.answers import Limits
+from llm_games.benchmarks.ghosts.ghost import Ghost, NotAGhost, fit
+from llm_games.benchmarks.ghosts.memory import Memory
+from llm_games.benchmarks.ghosts.record import find
+from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+from llm_games.questions import Shares
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import Sight, View
+from llm_games.wrappers.policy import Decided, Decision, Policy
+
+FITTED = b"PK"
+"""A file of a fitted ghost begins so."""
+
+
+class Named(NamedTuple):
+    """What ``FILE``, ``FILE#SEAT`` or ``FILE#LABEL#SEAT`` names; no seat where all are alike."""
+
+    path: Path
+    label: str = ""
+    seat: int | None = None
+
+    @classmethod
+    def read(cls, value: str) -> Named:
+        """Read it; `BadParameter` or `StoreError` if it cannot be, or there is no such file."""
+        path, _, rest = value.partition("#")
+        label, _, seat = rest.rpartition("#")
+        if seat and not (seat.isascii() and seat.isdigit() and len(seat) < 7):
+            raise BadParameter(
+                f"a ghost is named FILE#SEAT, the seat counted from 0, as in ghost:run.db#0; "
+                f"got {value!r}"
+            )
+        found = cls(Path(path), label, int(seat) if seat else None)
+        found.is_fitted()
+        return found
+
+    def is_fitted(self) -> bool:
+        """Return whether the file is a fitted ghost, and no run."""
+        if not self.path.is_file():
+            raise NotAGhost(
+                f"there is no file {self.path}; a ghost is of a run's record: ghost:RUN.db#SEAT, "
+                "or made of it by: llm-games ghost fit RUN.db#SEAT"
+            )
+        with self.path.open("rb") as file:
+            return file.read(2) == FITTED
+
+    def ghost(self, game: Rulebook | None = None, judge: bool = False) -> Ghost:
+        """Return the ghost that it is in a game, fitted now if it was not; raises as `fit`."""
+        if not self.is_fitted():
+            return fit(find(self.path, game, self.seat, self.label), judge)
+        found = Ghost.load(self.path)
+        if self.seat is not None and self.seat not in found.seats:
+            raise BadParameter(f"{self.path} is of a player at seat {found.seats}, not {self.seat}")
+        return found
+
+
+@cache
+def _fitted(name: Named, changed: int, size: int, game: Rulebook) -> Ghost:
+    return name.ghost(game)
+
+
+class GhostPolicy(Policy):
+    """Sits down as a player of a record, in games of the recorded rules; see `Ghost`."""
+
+    def __init__(self, name: Named) -> None:
+        self.named, self.ghosts = name, dict[Rulebook, Ghost]()
+        label, seat = name.label and f"#{name.label}", "" if name.seat is None else f"#{name.seat}"
+        self.name = f"ghost:{name.path}{label}{seat}"
+
+    def ghost(self, game: Rulebook) -> Ghost:
+        """Return the ghost for a game; errors as of `Named.ghost` and `Ghost.check`."""
+        if game not in self.ghosts:
+            stat = self.named.path.stat()
+            self.ghosts[game] = _fitted(self.named, stat.st_mtime_ns, stat.st_size, game)
+        return self.ghosts[game]
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+        """Return the memory of a seat that has seen nothing."""
+        self.ghost(game).check(game, seat)
+        return Memory.new(np.array([seed]))
+
+    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+        """Answer as recorded, or as foretold."""
+        ghost, cells = self.ghost(view.game), (np.array([view.seat]),)
+        numbers, legal = view.sight.numbers[cells], None
+        if isinstance(view.question, Shares):
+            legal = ghost.answers.plans_for(view.question.ranks)[None]
+            if not legal.any():  # no plan for so few was recorded: any is as likely
+                noise = Noise(int(memory.seed[0])).of(int(memory.decided[0]))
+                return Decision(view.question.sample(noise)), memory.met(numbers)
+        limits = Limits.of(view.sight, cells)
+        actions, memory = ghost.decide(numbers, limits, memory, legal)
+        action = int(actions[0])
+        return Decision(ghost.answers.plan(action) if legal is not None else action), memory
+
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Memory | None = None
+    ) -> Any:
+        """Return the memory of a batch, ``(players, tables)``; of plans, by cells."""
+        if game.division is not None:
+            return super().start_batch(game, where, seeds, memory)
+        for seat in np.flatnonzero(where.any(axis=1)).tolist():
+            self.ghost(game).check(game, seat)
+        new = Memory.new(np.asarray(seeds))
+        if memory is None:
+            return new
+        pairs = zip(memory, new, strict=True)
+        return Memory(*(np.where(where, fresh, old) for old, fresh in pairs))
+
+    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+        """Answer in all cells at once."""
+        if sight.game.division is not None:
+            return await super().decide_batch(sight, where, memory)
+        cells, actions = np.nonzero(where), np.zeros(where.shape, np.int64)
+        own = sight.numbers[cells]
+        actions[cells], after = self.ghost(sight.game).decide(
+            own, Limits.of(sight, cells), memory.at(cells)
+        )
+        return Decided(actions), memory.put(cells, after)
+
+
+GHOST = Kind(
+    "answers as a player of a recorded run, or as one fitted to it",
+    value="<file>#<seat>",
+    needs_value=True,
+    read=Named.read,
+    made=GhostPolicy,
+)

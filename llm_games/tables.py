@@ -1,0 +1,118 @@
+"""Many tables of one game, played in one step of the rules; no player."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.errors import NotReady
+from llm_games.facts import check_integer
+from llm_games.noise import FULL, Noise
+from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
+from llm_games.table import following
+from llm_games.view import Sight, Who
+
+AHEAD = 64  # seeds of episodes to come that are drawn at once
+
+
+class Tables:
+    """Tables that are played together, each one as a `Table` by itself is.
+
+    `seeds` and `first`, uint64, `steps` and `number`, int64, are ``(tables,)``: as of a `Table`.
+    `sight` is the state of all as all seats see it.
+    """
+
+    def __init__(self, game: Rulebook, count: int) -> None:
+        check_integer("count", count, 1)
+        self.game, self.count = game, count
+        self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+        self.state: Any = None
+        self.sight: Sight | None = None
+        self.first, self.number = self.seeds.copy(), self.steps.copy()
+        self._given = np.zeros(count, bool)  # whether it was given a first seed
+        self._streams: list[np.random.Generator | None] = [None] * count  # of those that follow
+        self._ahead = np.zeros((count, AHEAD), np.int64)
+        self._used = np.full(count, AHEAD)
+
+    def reset(
+        self,
+        seeds: Sequence[int | None] | None = None,
+        where: PerTable | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Start an episode at the tables `where`, bool; at all by default.
+
+        `seeds` has one for each table; None stands for the next that follows the last one given.
+        `given` as in `Rulebook.reset`, for all these tables.
+
+        Raises:
+            NotReady: some tables start again that were never started.
+            BadParameter: a seed below 0 or above 2**64 - 1, or chance that cannot be given.
+        """
+        every = where is None or bool(where.all())
+        if self.state is None and not every:
+            raise NotReady(f"{self.game.name} was never reset: reset all tables first")
+        tables = np.arange(self.count) if where is None else np.flatnonzero(where)
+        chosen = self.seeds.copy()
+        if seeds is None:
+            chosen[tables] = self._next(tables)
+        else:
+            for table in tables.tolist():
+                chosen[table] = self._start(table, seeds[table])
+        state = self.game.begin(self.game.chance(Noise(chosen[tables]), given), (len(tables),))
+        self.seeds, self.steps = chosen, self.steps.copy()
+        self.steps[tables] = 0
+        self._enter(state if every else self.state.placed(tables, state))
+
+    def _start(self, table: int, seed: int | None) -> int:
+        """Return the seed of a table's next episode."""
+        if seed is None:
+            return int(self._next(np.array([table]))[0])
+        check_integer("seed", seed, 0, FULL)
+        self.first[table], self.number[table], self._given[table] = int(seed), 0, True
+        self._streams[table], self._used[table] = None, AHEAD
+        return int(seed)
+
+    def _next(self, tables: Array) -> Array:
+        """Return the seeds that follow, as `Table.reset` takes them."""
+        for table in tables[self._given[tables] & (self._used[tables] == AHEAD)].tolist():
+            stream = self._streams[table] or following(int(self.first[table]))
+            self._streams[table], self._used[table] = stream, 0
+            self._ahead[table] = stream.integers(2**63, size=AHEAD)
+        seeds = self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
+        follow = self._given[tables]
+        self._used[tables[follow]] += 1
+        self.number[tables[follow]] += 1
+        for place in np.flatnonzero(~follow).tolist():  # nobody ever gave it a seed
+            seeds[place] = self._start(int(tables[place]), secrets.randbelow(2**63))
+        return seeds
+
+    def _enter(self, state: Any) -> None:
+        self.state = state
+        who = Who(self.game.name, self.seeds, self.steps, seed=self.seeds)
+        self.sight = Sight(self.game, state, who)
+
+    def ready(self) -> Sight:
+        """Return what the seats see; raise NotReady if there is nothing yet."""
+        if self.sight is None:
+            raise NotReady(f"{self.game.name} was never reset: call reset() first")
+        return self.sight
+
+    def step(self, actions: PerPlayer, part: Array | None = None) -> Outcome:
+        """Play moves, int64 ``(players, tables)``, at the tables `part`, integers, or at all.
+
+        The outcome is of these tables; the others stay as they are.
+        """
+        if part is None:
+            state, outcome = self.game.step(self.state, actions)
+            self.steps = self.steps + 1
+        else:
+            some, outcome = self.game.step(self.state.table(part), actions[:, part])
+            state, self.steps = self.state.placed(part, some), self.steps.copy()
+            self.steps[part] += 1
+        self._enter(state)
+        return outcome

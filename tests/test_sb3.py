@@ -1,0 +1,253 @@
+"""Stable-Baselines3 and sb3-contrib train at our tables; what they trained sits down at others."""
+
+import asyncio
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from sb3_contrib import MaskablePPO, RecurrentPPO
+from stable_baselines3 import DQN, PPO, SAC
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+import llm_games as lg
+from llm_games.errors import BadParameter, IllegalAction
+from llm_games.noise import Noise
+from llm_games.view import Sight
+from llm_games.wrappers.learned import LearnedPolicy
+from llm_games.wrappers.sb3 import load_player, save_player
+from llm_games.wrappers.single_agent import SingleAgentEnv
+
+
+def single(game="public_goods", **settings):
+    return SingleAgentEnv(game, **settings)
+
+
+def untrained(algorithm, env, policy="MlpPolicy", **settings):
+    small = {"policy_kwargs": {"net_arch": [8]}, "device": "cpu", "seed": 3}
+    if algorithm not in (DQN, SAC):
+        small |= {"n_steps": 8, "batch_size": 8}
+    return algorithm(policy, env, **{**small, **settings})
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Return a saved player of public goods with 3 players."""
+    env = single(players=3, rounds=4)
+    folder = tmp_path_factory.mktemp("players")
+    return save_player(untrained(PPO, env), env, folder / "goods")
+
+
+LEARNERS = {
+    "ppo": (PPO, "MlpPolicy", "public_goods", "index"),
+    "dqn": (DQN, "MlpPolicy", "divide_dollar", "index"),
+    "sac": (SAC, "MlpPolicy", "sealed_bid_auction", "unit"),
+    "masked": (MaskablePPO, "MultiInputPolicy", "battle_royale", "index"),
+    "plans": (MaskablePPO, "MultiInputPolicy", "pirate_game", "index"),
+    "recurrent": (RecurrentPPO, "MlpLstmPolicy", "water_allocation", "index"),
+}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
+)
+def test_a_saved_player_plays_as_its_model_did(algorithm, policy, game, actions, tmp_path):
+    """Through the file, the name and a game of its own it does step by step what the model does."""
+    env = single(game, actions=actions, opponents=lg.player("rational"))
+    model = untrained(algorithm, env, policy)
+    name = f"sb3:{save_player(model, env, tmp_path / 'player.zip')}"
+    env.reset(seed=5)
+    seats = [lg.player("rational", game)] * env.game.players
+    seats[0] = lg.player(name, game)
+    episode = lg.play(game, seats, seed=5)
+    decided = [s.decisions[0].action for s in episode.steps if 0 in s.decisions]
+    observation, _ = env.reset(seed=5)
+    taken, state, paid, done, first = [], None, 0.0, False, True
+    while not done:
+        masked = {"action_masks": env.action_masks()} if algorithm is MaskablePPO else {}
+        start = np.array([first])
+        action, state = model.predict(observation, state, start, deterministic=True, **masked)
+        observation, reward, ended, cut, _ = env.step(action)
+        taken.append(action)
+        paid, done, first = paid + reward, ended or cut, False
+    assert paid == pytest.approx(episode.payoffs[0])
+    assert decided
+    assert len(taken) >= len(decided)
+
+
+async def in_a_batch(policy, game, seeds, steps):
+    """Play all seats by a policy at many tables at once; return what each step brought."""
+    where = np.ones((game.players, len(seeds)), bool)
+    own = [[Noise(seed).of("seat", seat).seed() for seed in seeds] for seat in range(game.players)]
+    memory = policy.start_batch(game, where, np.array(own))
+    state, outcomes = game.reset(Noise(np.array(seeds)), (len(seeds),)), []
+    for _ in range(steps):
+        decided, memory = await policy.decide_batch(Sight(game, state), game.asked(state), memory)
+        state, outcome = game.step(state, decided.actions)
+        outcomes.append(outcome)
+    return outcomes
+
+
+@pytest.mark.parametrize("deterministic", [True, False], ids=["likeliest", "drawn"])
+@pytest.mark.parametrize(
+    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
+)
+def test_a_batch_is_a_loop(algorithm, policy, game, actions, deterministic):
+    env = single(game, actions=actions)
+    model = untrained(algorithm, env, policy)
+    player = LearnedPolicy(model, actions=actions, deterministic=deterministic)
+    if not deterministic and not hasattr(model.policy, "get_distribution"):
+        pytest.skip("predict draws by itself")
+    seeds = [7, 2**62, 9]
+    played = asyncio.run(in_a_batch(player, env.game, seeds, 8))
+    for table, seed in enumerate(seeds):
+        alone = lg.play(env.game, [player] * env.game.players, seed, max_steps=8)
+        for one, all_tables in zip(alone.steps, played, strict=False):
+            for name, value in one.outcome.record.items():
+                np.testing.assert_array_equal(all_tables.record[name][..., table], value)
+            np.testing.assert_array_equal(all_tables.rewards[:, table], one.outcome.rewards)
+
+
+def test_normalised_observations_are_normalised_at_the_table(tmp_path):
+    venv = VecNormalize(DummyVecEnv([lambda: single("battle_royale", players=4)]), clip_obs=2.0)
+    model = untrained(MaskablePPO, venv, "MultiInputPolicy")
+    model.learn(64)
+    player = load_player(save_player(model, venv, tmp_path / "p.zip"))
+    env = single("battle_royale", players=4)
+    seen, _ = env.reset(seed=1)
+    rows = {key: value[None] for key, value in seen.items()}
+    view = env.view("player_0")
+    own = player.start(env.game, 0, 1).codec
+    shown = player._seen(view.numbers[None], own.mask(view)[None])
+    wanted = venv.normalize_obs(rows)
+    assert set(shown) == set(wanted)
+    for key, value in wanted.items():
+        np.testing.assert_array_equal(shown[key], value)
+
+
+def test_a_player_that_draws_hangs_on_its_seed_alone(tmp_path):
+    for algorithm, actions, policy in (
+        (PPO, "index", "MlpPolicy"),
+        (PPO, "unit", "MlpPolicy"),
+        (RecurrentPPO, "index", "MlpLstmPolicy"),
+    ):
+        env = single("public_goods", players=3, actions=actions)
+        path = save_player(untrained(algorithm, env, policy), env, tmp_path / "draws.zip")
+        player = lg.player(f"sb3:{path}", env.game, deterministic=False)
+        first, again, other = (
+            [s.outcome.record["actions"].tolist() for s in lg.play(env.game, [player] * 3, s).steps]
+            for s in (1, 1, 2)
+        )
+        assert first == again
+        assert first != other
+        assert len({tuple(row) for row in first}) > 5
+        assert any(len({*row}) > 1 for row in first), "seats have chance of their own"
+
+
+def test_a_run_seats_a_saved_player_by_its_name(saved, tmp_path):
+    game = {"game": "public_goods", "params": {"players": 3, "rounds": 4}}
+    seats = {"seats": [f"sb3:{saved}", "random", "random"]}
+    run = lg.run({"title": "t", "episodes": 2, "games": [game | seats]}, db=tmp_path / "run.db")
+    assert [row["seat"] for row in run.rows("decisions")].count(0) == 8
+
+
+def test_a_policy_in_mid_episode_goes_through_pickle(saved):
+    player = load_player(saved)
+    env = single(players=3, rounds=4, opponents=player)
+    env.reset(seed=1)
+    env.step(3)
+    other = pickle.loads(pickle.dumps(env))
+    for _ in range(3):
+        ours, theirs = env.step(5), other.step(5)
+        np.testing.assert_array_equal(ours[0], theirs[0])
+        assert ours[1:] == theirs[1:]
+
+
+@pytest.mark.parametrize(
+    ("game", "parameters", "fault"),
+    [
+        (
+            "divide_dollar",
+            {"players": 3},
+            "public_goods with 3 players, not for divide_dollar with 3",
+        ),
+        ("public_goods", {"players": 4}, "not for public_goods with 4"),
+    ],
+)
+def test_a_player_of_another_game_is_not_seated(saved, game, parameters, fault):
+    with pytest.raises(BadParameter, match=fault):
+        lg.player(f"sb3:{saved}", lg.rules(game, **parameters))
+
+
+def changed(saved, path, **about):
+    """Write a saved player with other notes beside its model."""
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "player.json":
+                notes = json.loads(content)
+                trained = notes["trained"] | about.pop("trained", {})
+                content = json.dumps({**notes, **about, "trained": trained})
+            new.writestr(name, content)
+    return f"sb3:{path}"
+
+
+def test_a_player_of_another_version_is_not_seated(saved, tmp_path):
+    rules = lg.rules("public_goods", players=3)
+    for about, fault in (
+        ({"trained": {"edition": 1}}, "edition 1 of public_goods's rules, which are now 3; train"),
+        ({"trained": {"actions": "unit"}}, "give LearnedPolicy its actions"),
+        ({"format": 99}, "saved by llm-games"),
+        ({"trained": {"columns": ["fog"]}}, r"other observations .* \['fog'\] are missing"),
+        ({"algorithm": "stable_baselines3:Nothing"}, "cannot be loaded: UnknownName"),
+        ({"algorithm": "stable_baselines3:DQN"}, "cannot be loaded"),
+    ):
+        with pytest.raises(BadParameter, match=fault):
+            lg.player(changed(saved, tmp_path / "other.zip", **about), rules)
+
+
+def test_files_that_are_no_players_are_named(saved, tmp_path):
+    with pytest.raises(BadParameter, match="there is no file"):
+        lg.player(f"sb3:{tmp_path / 'nothing.zip'}")
+    cut, plain = tmp_path / "cut.zip", tmp_path / "plain.zip"
+    cut.write_bytes(saved.read_bytes()[:2000])
+    with pytest.raises(BadParameter, match="cannot be read"):
+        lg.player(f"sb3:{cut}")
+    PPO.load(saved).save(plain)
+    with pytest.raises(BadParameter, match="save it by"):
+        lg.player(f"sb3:{plain}")
+    with pytest.raises(BadParameter, match="'sb3' needs a value"):
+        lg.player("sb3")
+    with pytest.raises(BadParameter, match="takes deterministic, got determinstic"):
+        lg.player(f"sb3:{saved}", determinstic=False)
+    with pytest.raises(BadParameter, match="asks no model"):
+        lg.player(f"sb3:{saved}", client={"base_url": "x"})
+
+
+def test_weights_that_are_no_numbers_are_not_seated(saved):
+    model = PPO.load(saved)
+    with torch.no_grad():
+        model.policy.action_net.bias[0] = float("nan")
+    with pytest.raises(BadParameter, match=r"action_net\.bias"):
+        LearnedPolicy(model)
+
+
+def test_a_model_that_answers_nan_is_named_with_its_seat():
+    class Broken:
+        def predict(self, observation, deterministic):
+            return np.full((len(observation), 1), np.nan, np.float32), None
+
+    player = LearnedPolicy(Broken(), actions="unit", name="broken")
+    with pytest.raises(IllegalAction, match=r"player_1: .*nan"):
+        lg.play("public_goods", [lg.player("random"), player, player], players=3)
+
+
+def test_what_another_environment_trained_is_not_saved(tmp_path):
+    model = untrained(PPO, single("public_goods"))
+    with pytest.raises(BadParameter, match="was trained for"):
+        save_player(model, single("battle_royale"), tmp_path / "x.zip")
+    assert not (tmp_path / "x.zip").exists()
+    with pytest.raises(BadParameter, match="no environment of a game"):
+        save_player(model, DummyVecEnv([lambda: __import__("gymnasium").make("CartPole-v1")]), "x")

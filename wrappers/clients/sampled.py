@@ -1,0 +1,144 @@
+"""A few replies of a model for each situation, for learners that meet it a million times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.facts import check_integer
+from llm_games.noise import Noise
+from llm_games.rulebook import Array
+from llm_games.view import Who
+from llm_games.wrappers.clients.base import Chat, Client, Completion, Request
+from llm_games.wrappers.clients.budget import BudgetExceeded
+from llm_games.wrappers.clients.cache import Cache, ReplyCache, digest_of, key_of, tried
+
+MOST_SEATS = 100_000
+"""Seats of which is known what they asked last."""
+NEIGHBOURS = 8
+"""Situations that are looked through for one with a reply."""
+
+
+class Asked(NamedTuple):
+    """What a seat asked first for its decision, and how many had asked the same in that step."""
+
+    step: int
+    situation: bytes
+    rank: int
+
+
+class Sampled(Cache):
+    """Keeps so many replies (`samples`) for each situation, and draws one whenever it comes up.
+
+    A situation is a request without its seed: model, source, messages, schema, tools, sampling and
+    ways of asking. Which reply is drawn is keyed noise of the episode's seed, the step and how many
+    asked the same in it before. A share (`fresh`) of draws is asked for anew; what comes takes the
+    place of the reply before. The sampling seed that is sent comes from the key, so that whoever asks first
+    makes no difference.
+
+    Once a budget has ended, what is known of a situation is served. Where nothing is, `nearest`
+    serves a reply that the model gave in the nearest situation of the same game, rules, question
+    and settings, by all that the seat knows as numbers; without it, or if there is none,
+    `BudgetExceeded` comes out. `hits`, `misses` and `near` count.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        file: ReplyCache,
+        source: str = "",
+        how: str = "",
+        *,
+        samples: int = 1,
+        fresh: float = 0.0,
+        nearest: bool = False,
+    ) -> None:
+        super().__init__(client, file, source, always=True, how=how)
+        check_integer("samples", samples, 1)
+        if not isinstance(fresh, (int, float)) or not 0 <= fresh <= 1:
+            raise BadParameter(f"fresh must be a share from 0 to 1, got {fresh!r}")
+        self.samples, self.fresh, self.nearest, self.near = samples, fresh, nearest, 0
+        self._seats: dict[tuple[str, int, int], Asked] = {}
+        self._placed: set[bytes] = set()
+
+    async def complete(self, request: Request) -> Completion:
+        """Return one completion; raises what the client raises."""
+        asked, who = self._asked(request), request.who
+        situation = digest_of(asked)
+        draw, anew = self._draw(situation, request)
+        key = key_of(situation, [draw])
+        words = (who.seed, who.step, who.call) if anew else ()
+        seed = Noise(int.from_bytes(key[:8], "little"), *words).seed(31)
+        try:
+            found = await self._served(replace(request, seed=seed), key, anew)
+        except BudgetExceeded as error:
+            self.misses -= 1  # it was not asked
+            if (known := tried(self._known, asked, request, draw)) is not None:
+                return known
+            way = "" if self.nearest else ", or let the nearest known situation answer (nearest)"
+            raise BudgetExceeded(error.limit, f"{error}{way}") from error
+        self._place(asked, situation, request)
+        return found
+
+    def draws(self, seeds: Any, steps: Any, ranks: Any) -> tuple[Any, Any]:
+        """Return which samples are drawn, and whether anew, by numbers or by arrays of them."""
+        noise = Noise(seeds).of("sample", steps, ranks)
+        return noise.integers(self.samples), noise.of("fresh").random() < self.fresh
+
+    def asked_by(self, who: Who) -> Asked | None:
+        """Return what a seat asked first for its decision in this step."""
+        asked = self._seats.get((who.run, who.episode, who.seat))
+        return asked if asked and asked.step == who.step else None
+
+    def _draw(self, situation: bytes, request: Request) -> tuple[int, bool]:
+        """Return which sample is drawn, and whether it is asked for anew."""
+        who = request.who
+        if request.sampling.temperature == 0 or not who.run:
+            return (request.seed % self.samples if request.sampling.temperature else 0), False
+        asked = self.asked_by(who) if who.call else None
+        if asked is None:
+            rank = self.file.rank(situation, who._replace(call=0))
+            asked = Asked(who.step, situation, rank)
+            self._seats.pop(seat := (who.run, who.episode, who.seat), None)
+            self._seats[seat] = asked  # the latest stands last
+            if len(self._seats) > MOST_SEATS:
+                del self._seats[next(iter(self._seats))]
+        draw, anew = self.draws(who.seed, who.step, asked.rank)
+        return int(draw), bool(anew)
+
+    def _place(self, asked: dict[str, Any], situation: bytes, request: Request) -> None:
+        """Keep where a situation lies."""
+        if request.view is not None and situation not in self._placed:
+            self._placed.add(situation)
+            tried(self.file.place, situation, *_lies(asked, request))
+
+    def _known(self, asked: dict[str, Any], request: Request, draw: int) -> Completion | None:
+        """Return what is known of a situation, or of the nearest one."""
+        situation = digest_of(asked)
+        found = self._any(situation, draw)
+        self.hits += found is not None
+        if found is None and self.nearest and request.view is not None:
+            for near in self.file.nearest(*_lies(asked, request), NEIGHBOURS):
+                if (found := self._any(near, draw)) is not None:
+                    self.near += 1
+                    break
+        return found
+
+    def _any(self, situation: bytes, first: int) -> Completion | None:
+        """Return a reply to a situation: of the first draw from this one on that is known."""
+        draws = ((first + more) % self.samples for more in range(self.samples))
+        kept = (self.file.get(key_of(situation, [draw])) for draw in draws)
+        return next((found for found in kept if found is not None), None)
+
+
+def _lies(asked: dict[str, Any], request: Request) -> tuple[bytes, Array]:
+    """Return the family of a situation, and where in it it lies: what the seat knows as numbers.
+
+    Situations of a family have the game, its rules, the question and all settings in common.
+    """
+    rules = Chat.of(request.messages[:1]).digest.hex()
+    assert request.view is not None
+    return digest_of(asked | {"messages": rules}), np.append(request.view.numbers, request.who.call)

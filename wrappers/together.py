@@ -1,0 +1,42 @@
+"""Several things waited for at the same time, where the first error stops all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+from llm_games.wrappers.clients.base import ClientError
+
+
+async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Wait for all at the same time and return what they give.
+
+    The first error stops all others, and comes out as itself once they have stopped. A ClientError
+    says that one was cancelled which nobody stopped; the others were waited for.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except BaseExceptionGroup as errors:
+        raise first(errors) from None
+    try:
+        return [task.result() for task in tasks]
+    except asyncio.CancelledError as error:  # a task group takes it for one that is not needed
+        where = " ".join(getattr(error, "__notes__", ()))
+        raise ClientError(f"a player was cancelled by its own code {where}".rstrip()) from error
+
+
+def first(error: BaseException) -> BaseException:
+    """Return the first error of a group, or the error itself."""
+    return first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def at_once(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine gives that waits for nothing, without an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    work.close()
+    raise RuntimeError(f"{work.__qualname__} waits, and its policy has no decide of its own")
