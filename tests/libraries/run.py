@@ -59,9 +59,9 @@ def tried(library: str, folder: Path) -> dict[str, Any]:
     if run.returncode or not forms:
         raise SystemExit(f"{script.name} ended with code {run.returncode}")
     found, named = versions(python), requirements(library)
-    shown = {name: found[name] for name in dict.fromkeys([*named, *SHOWN]) if name in found}
+    told = {name: found[name] for name in dict.fromkeys([*named, *SHOWN]) if name in found}
     day = datetime.now(UTC).strftime("%Y-%m-%d")
-    return {"date": day, "versions": shown, "forms": forms}
+    return {"date": day, "versions": told, "forms": forms}
 
 
 def requirements(library: str) -> list[str]:
@@ -94,6 +94,11 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(rows(results)) + "\n"
 
 
+def shown(text: str, results: dict[str, Any]) -> str:
+    """Return the text of docs/learners.md with this table."""
+    return PLACE.sub(lambda place: place[1] + table(results) + place[2], text)
+
+
 def main() -> None:
     """Try the libraries named, or all, and write what came of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -107,8 +112,7 @@ def main() -> None:
             results[library] = tried(library, Path(folder))
         results = {name: results[name] for name in LIBRARIES if name in results}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        text = PLACE.sub(lambda found: found[1] + table(results) + found[2], DOCS.read_text())
-        DOCS.write_text(text)
+        DOCS.write_text(shown(DOCS.read_text(), results))
 
 
 if __name__ == "__main__":

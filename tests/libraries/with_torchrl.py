@@ -28,7 +28,7 @@ class Masked(nn.Module):
 
 
 def ppo(env, frames):
-    masked = "action_mask" in env.observation_spec.keys()
+    masked = "action_mask" in set(env.observation_spec.keys())
     columns, count = env.observation_spec["observation"].shape[-1], env.action_spec.space.n
     keys = ["observation", "action_mask"] if masked else ["observation"]
     actor = ProbabilisticActor(

@@ -7,8 +7,8 @@ os.environ |= {"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_OFFLINE": "1"}
 
 import torch
 from datasets import Dataset
-from trial import report
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from trial import report
 from trl import GRPOConfig, GRPOTrainer
 
 import llm_games as lg
