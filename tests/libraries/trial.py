@@ -18,12 +18,29 @@ COPIES = 16
 def single(game: str, **settings: object) -> gymnasium.Env:
     """Make one seat's view as Gymnasium's registry makes it."""
     title = "".join(word.capitalize() for word in game.removesuffix("-v0").split("_"))
-    return gymnasium.make(f"llm_games/{title}-v0", opponents="rational", **settings)
+    usual = {"opponents": "rational", "normalize": True}
+    return gymnasium.make(f"llm_games/{title}-v0", **{**usual, **settings})
+
+
+def copies(game: str, count: int = COPIES, **settings: object) -> gymnasium.vector.VectorEnv:
+    """Make the view of many copies as Gymnasium's registry makes it."""
+    title = "".join(word.capitalize() for word in game.removesuffix("-v0").split("_"))
+    return gymnasium.make_vec(
+        f"llm_games/{title}-v0",
+        num_envs=count,
+        vectorization_mode="vector_entry_point",
+        **{"opponents": "rational", "normalize": True, **settings},
+    )
+
+
+def masked(space: gymnasium.Space) -> bool:
+    """Tell whether observations have a mask beside the numbers."""
+    return isinstance(space, gymnasium.spaces.Dict)
 
 
 def table(game: str, form: str, **settings: object) -> object:
     """Make PettingZoo's environment, in which all seats learn, with numbers for them."""
-    return lg.make(game, form=form, **{"obs_mode": "numeric", **settings})
+    return lg.make(game, form=form, **{"obs_mode": "numeric", "normalize": True, **settings})
 
 
 def report(forms: dict[str, Callable[[str], None]]) -> None:

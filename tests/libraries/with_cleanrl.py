@@ -8,7 +8,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import nn
 from torch.distributions import Categorical
-from trial import COPIES, report, single
+from trial import COPIES, copies, report, single
 
 STEPS, EPOCHS, GAMMA, LAMBDA, CLIP = 32, 2, 0.99, 0.95, 0.2
 
@@ -81,5 +81,9 @@ def sync(game):
     assert train(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP))
 
 
+def native(game):
+    assert train(copies(game, autoreset_mode=AutoresetMode.SAME_STEP))
+
+
 if __name__ == "__main__":
-    report({"PPO, SyncVectorEnv": sync})
+    report({"PPO, GameVectorEnv": native, "PPO, SyncVectorEnv": sync})

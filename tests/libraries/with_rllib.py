@@ -9,7 +9,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 from ray.tune.registry import register_env
-from trial import report, single, table
+from trial import COPIES, copies, masked, report, single, table
 
 
 class Masks(gymnasium.ObservationWrapper):
@@ -27,9 +27,13 @@ class Masks(gymnasium.ObservationWrapper):
         return {"action_mask": mask, "observations": seen["observation"]}
 
 
-def train(make, spec=None, team=None, connector=None):
+def train(make, spec=None, team=None, connector=None, count=1):
     register_env("game", make)
     config = PPOConfig().environment("game").env_runners(num_env_runners=0)
+    if count > 1:
+        config = config.env_runners(
+            num_envs_per_env_runner=count, gym_env_vectorize_mode="vector_entry_point"
+        )
     if connector:
         config = config.env_runners(env_to_module_connector=connector)
     config = config.training(train_batch_size=128, minibatch_size=64, num_epochs=1)
@@ -49,6 +53,10 @@ def flatten(*_, **__):
     return FlattenObservations(multi_agent=True)
 
 
+def flatten_one(*_, **__):
+    return FlattenObservations()
+
+
 def one(game):
     env = single(game)
     if not hasattr(env.observation_space, "spaces"):
@@ -59,14 +67,22 @@ def one(game):
     return train(lambda _: Masks(single(game)), spec)
 
 
+def native(game):
+    seen = single(game).observation_space
+    train(
+        lambda settings: copies(game, settings.get("num_envs", 1)),
+        connector=flatten_one if masked(seen) else None,
+        count=COPIES,
+    )
+
+
 def many(wrap, form):
     def attempt(game):
         env = table(game, form)
-        masked = hasattr(env.observation_space(env.possible_agents[0]), "spaces")
         train(
             lambda _: wrap(table(game, form)),
             team=True,
-            connector=flatten if masked else None,
+            connector=flatten if masked(env.observation_space(env.possible_agents[0])) else None,
         )
 
     return attempt
@@ -76,8 +92,9 @@ if __name__ == "__main__":
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="error")
     forms = {
         "PPO, one copy": one,
-        "PPO, all seats": many(ParallelPettingZooEnv, "parallel"),
-        "PPO, AEC": many(PettingZooEnv, "aec"),
+        "PPO without masks, GameVectorEnv": native,
+        "PPO without masks, all seats": many(ParallelPettingZooEnv, "parallel"),
+        "PPO without masks, AEC": many(PettingZooEnv, "aec"),
     }
     report(forms)
     ray.shutdown()

@@ -11,7 +11,7 @@ from torchrl.envs.utils import check_env_specs
 from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
-from trial import COPIES, report, single, table
+from trial import COPIES, copies, report, single, table
 
 
 class Masked(nn.Module):
@@ -55,7 +55,12 @@ def one(game):
     ppo(env, 64)
 
 
-def copies(game):
+def native(game):
+    envs = copies(game, autoreset_mode=AutoresetMode.DISABLED)
+    ppo(GymWrapper(envs, categorical_action_encoding=True), 16 * COPIES)
+
+
+def sync(game):
     makers = [lambda: single(game)] * COPIES
     envs = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.DISABLED)
     ppo(GymWrapper(envs, categorical_action_encoding=True), 16 * COPIES)
@@ -77,7 +82,8 @@ if __name__ == "__main__":
     report(
         {
             "PPO, one copy": one,
-            "PPO, SyncVectorEnv": copies,
+            "PPO, GameVectorEnv": native,
+            "PPO, SyncVectorEnv": sync,
             "specs and rollout, all seats": parallel,
             "specs and rollout, AEC": aec,
         }
