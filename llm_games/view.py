@@ -44,8 +44,8 @@ class Who(NamedTuple):
 
     def table(self, index: Any) -> Who:
         """Take one table (or several, by an array) out of a batch."""
-        parts = (part[index] if isinstance(part, np.ndarray) else part for part in self)
-        return Who(*(part.item() if isinstance(part, np.generic) else part for part in parts))
+        own: list[Any] = [part[index] if isinstance(part, np.ndarray) else part for part in self]
+        return Who(*(part.item() if isinstance(part, np.generic) else part for part in own))
 
 
 NOBODY = Who()
