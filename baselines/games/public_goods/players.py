@@ -21,6 +21,12 @@ def cooperative(view: View, noise: Noise) -> Array:
     return theory.optimum(np.floor(view.number("own")), view.game.ratio)
 
 
+def reciprocal(view: View, noise: Noise) -> Array:
+    """Give as much as the others did on average last, rounded down; at first, everything."""
+    others = (view.number("pot") - view.number("contribution")) // max(view.game.players - 1, 1)
+    return np.where(view.number("round") > 1, others, np.floor(view.number("own")))
+
+
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Half at first, then as much again or one less; the greedy one gives nothing."""
     own, last = int(seen.question.high), seen.told["last"]
@@ -39,7 +45,12 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
 
 
 PLAYERS = Players(
-    {"rational": dominant, "best_response": dominant, "cooperative": cooperative},
+    {
+        "rational": dominant,
+        "best_response": dominant,
+        "cooperative": cooperative,
+        "reciprocal": reciprocal,
+    },
     assumed="whatever the others do",
     reply_to=lambda view, others: dominant(view),
     broadcasts=True,
