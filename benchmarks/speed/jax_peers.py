@@ -1,9 +1,10 @@
 """Small games of pgx and JaxMARL on the CPU, measured for whoever asks on standard input.
 
 A plain script for an interpreter that has jax, pgx and jaxmarl and nothing of ours. ``names`` is
-answered by what there is and for how many players; a name and a number of copies by decisions a second of CPU time: stepped
-from Python, and as a rollout of `LENGTH` steps that is compiled as a whole. Actions are random and
-drawn in the same compiled step; games that end start again. Compiling is not counted.
+answered by what there is and for how many players; a name and a number of copies by decisions a
+second of CPU time: stepped from Python, and as a rollout of `LENGTH` steps that is compiled as a
+whole. Actions are random and drawn in the same compiled step; games that end start again. Compiling
+is not counted.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ same run, medians of `RUNS`:
   and compiled before, stepped from Python and as a whole rollout (``--peers PYTHON``: of a virtual
   environment with jax, pgx and jaxmarl).
 - models: a language model in the other seats, on a server on this machine that answers each call
-  after 0.2 s: its answers a second as a share of what it can give, and how many times as many steps
-  a warm cache brings.
+  after 0.2 s: decisions a second of wall time, as a share of what so many calls at once can bring,
+  and how many times as many a warm cache brings.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +42,13 @@ import llm_games as lg
 from llm_games.benchmarks.speed.llm_path import DELAY, IN_FLIGHT
 from llm_games.rooms import ROOMS
 
-RUNS, SECONDS = 5, 0.3
+RUNS, SECONDS = 5, 0.2
 COPIES = (1, 64, 512, 4096)
 FEW, MANY = 64, 512
-SYNCED = (1, 64, 512)
+SYNCED = (1, 64)
 """Copies at which `SyncVectorEnv` is measured too."""
+OTHER = ("chance", "begin", "asked", "amounts", "mask")
+"""What a view asks of the rules beside steps and observations."""
 Row = dict[str, Any]
 Steps = Callable[[], int]
 """Takes steps of an environment; returns how many learners' steps they were."""
@@ -54,13 +58,13 @@ Steps = Callable[[], int]
 
 
 class Watch:
-    """CPU seconds inside what is watched; what one watched thing does in another counts once."""
+    """CPU seconds inside what is watched, by kind; what is done inside another counts there."""
 
     def __init__(self) -> None:
-        self.spent, self._inside = 0.0, False
+        self.spent, self._inside = Counter[str](), False
 
     @contextmanager
-    def on(self) -> Iterator[None]:
+    def on(self, kind: str) -> Iterator[None]:
         """Count what happens inside."""
         if self._inside:
             yield
@@ -69,22 +73,23 @@ class Watch:
         try:
             yield
         finally:
-            self._inside, self.spent = False, self.spent + time.process_time() - start
+            self._inside = False
+            self.spent[kind] += time.process_time() - start
 
-    def calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def calls(self, call: Callable[..., Any], kind: str) -> Callable[..., Any]:
         """Return a function whose time is counted."""
 
         def watched(*given: Any, **named: Any) -> Any:
-            with self.on():
+            with self.on(kind):
                 return call(*given, **named)
 
         return watched
 
-    def decisions(self, decide: Callable[..., Any]) -> Callable[..., Any]:
+    def decisions(self, decide: Callable[..., Any], kind: str) -> Callable[..., Any]:
         """Return a coroutine function that waits for nothing, whose time is counted."""
 
         async def watched(*given: Any) -> Any:
-            with self.on():
+            with self.on(kind):
                 return await decide(*given)
 
         return watched
@@ -118,22 +123,28 @@ def rate(work: Steps) -> float:
 
 def in_turns(*works: Steps) -> list[list[float]]:
     """Return rates of each work, measured in turns."""
-    return [list(found) for found in zip(*([rate(w) for w in works] for _ in range(RUNS)))]
+    runs = [[rate(work) for work in works] for _ in range(RUNS)]
+    return [list(found) for found in zip(*runs, strict=True)]
 
 
 def own_share(game: str, opponents: str) -> float:
-    """Return the view's own time as a share of the rules' and the opponents'."""
+    """Return the view's own time as a share of the rules' steps, observations and others' acts.
+
+    What else it asks of the rules (`OTHER`) is theirs, and in neither.
+    """
     env, watch = lg.learners(game, MANY, opponents=opponents), Watch()
-    for name in ("step", "observe"):
-        object.__setattr__(env.game, name, watch.calls(getattr(env.game, name)))
+    for name in ("step", "observe", *OTHER):
+        kind = "other" if name in OTHER else "rules"
+        object.__setattr__(env.game, name, watch.calls(getattr(env.game, name), kind))
     for policy in env.opponents:
-        policy.decide_batch = watch.decisions(policy.decide_batch)
+        policy.decide_batch = watch.decisions(policy.decide_batch, "rules")
     work, found = steps(env, MANY), []
     for _ in range(RUNS):
-        watch.spent, start = 0.0, time.process_time()
+        watch.spent.clear()
+        start = time.process_time()
         rate(work)
         whole = time.process_time() - start
-        found.append((whole - watch.spent) / watch.spent)
+        found.append((whole - watch.spent.total()) / watch.spent["rules"])
     return statistics.median(found)
 
 
@@ -144,8 +155,8 @@ def views(games: list[tuple[str, str]], copies: tuple[int, ...] = COPIES) -> Ite
         for count in copies:
             works = [steps(lg.learners(game, count, opponents=opponents), count)]
             if count in SYNCED:
-                make = lambda: lg.learner(game, opponents=opponents)  # noqa: B023
-                works.append(steps(SyncVectorEnv([make] * count), count))
+                one = partial(lg.learner, game, opponents=opponents)
+                works.append(steps(SyncVectorEnv([one] * count), count))
             ours, *loops = in_turns(*works)
             row[str(count)] = statistics.median(ours)
             for loop in loops:
@@ -169,27 +180,27 @@ def training(games: list[tuple[str, str]]) -> Iterator[Row]:
     from llm_games.wrappers.sb3 import SB3VecEnv
 
     for game, opponents in games:
-
-        def single(game: str = game, opponents: str = opponents) -> Any:
-            return lg.learner(game, opponents=opponents)
-
+        one = partial(lg.learner, game, opponents=opponents)
         shares: dict[str, list[float]] = {"env": [], "DummyVecEnv": []}
         for kind, rounds in (("env", RUNS), ("DummyVecEnv", 1)):
             ours = kind == "env"
             env: Any = (
                 SB3VecEnv(lg.learners(game, FEW, opponents=opponents))
                 if ours
-                else DummyVecEnv([single] * FEW)
+                else DummyVecEnv([one] * FEW)
             )
             watch = Watch()
-            env.step_wait, env.reset = watch.calls(env.step_wait), watch.calls(env.reset)
+            for name in ("step_wait", "reset"):
+                setattr(env, name, watch.calls(getattr(env, name), kind))
             plain = env.observation_space.shape is not None
             policy = "MlpPolicy" if plain else "MultiInputPolicy"
-            model = PPO(policy, env, n_steps=20, batch_size=320, n_epochs=4, device="cpu", seed=1)
+            model = PPO(policy, env, n_steps=20, device="cpu", seed=1)
+            model.learn(20 * FEW)
             for _ in range(rounds):
-                watch.spent, start = 0.0, time.process_time()
-                model.learn(20 * FEW * (2 if ours else 1), reset_num_timesteps=False)
-                shares[kind].append(watch.spent / (time.process_time() - start))
+                watch.spent.clear()
+                start = time.process_time()
+                model.learn(20 * FEW, reset_num_timesteps=False)
+                shares[kind].append(watch.spent[kind] / (time.process_time() - start))
         medians = {kind: statistics.median(found) for kind, found in shares.items()}
         yield {"game": game, "opponents": opponents, **medians}
 
@@ -228,7 +239,7 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
 # -- models ----------------------------------------------------------------------------------------
 
 
-def models(game: str = "", copies: int = 16, players: int = 5) -> Iterator[Row]:
+def models(game: str, copies: int = 64, players: int = 5) -> Iterator[Row]:
     """Measure a language model as opponents: against the server's limit, and with a warm cache."""
     command = [sys.executable, "-m", "llm_games.benchmarks.speed.llm_path", "serve"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -237,38 +248,44 @@ def models(game: str = "", copies: int = 16, players: int = 5) -> Iterator[Row]:
 
     try:
         address = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-        with tempfile.TemporaryDirectory() as folder:
-            there: Row = {"base_url": address, "max_in_flight": IN_FLIGHT}
-            kept = {**there, "cache": f"{folder}/replies.db", "samples": 1}
-            asked = _paced(game, copies, players, there, 25)
-            cold, warm = (_paced(game, copies, players, kept, 25) for _ in range(2))
+        for flight in (IN_FLIGHT // 4, IN_FLIGHT):
+            there: Row = {"base_url": address, "max_in_flight": flight}
+            asked, used = _paced(game, copies, players, there, 4)
+            with tempfile.TemporaryDirectory() as folder:
+                there |= {"cache": f"{folder}/replies.db", "samples": 1}
+                _paced(game, copies, players, there, 25)
+                warm, _ = _paced(game, copies, players, there, 25)
+            yield {
+                "game": game,
+                "calls at once": flight,
+                "answers a second": asked,
+                "share of the limit": asked * DELAY / flight,
+                "CPU ms an answer": used,
+                "warm cache": warm,
+                "times": warm / asked,
+            }
     finally:
         server.kill()
         server.wait()
-    limit = IN_FLIGHT / DELAY
-    yield {
-        "game": game,
-        "copies": copies,
-        "answers a second": asked * (players - 1),
-        "share of the limit": asked * (players - 1) / limit,
-        "steps a second, cold cache": cold,
-        "warm": warm,
-        "times as fast as without": warm / asked,
-    }
 
 
-def _paced(game: str, copies: int, players: int, client: Row, count: int) -> float:
-    """Return learners' steps a second of wall time; a constant action, so that chats come again."""
+def _paced(game: str, copies: int, players: int, client: Row, count: int) -> tuple[float, float]:
+    """Return the opponents' decisions a second of wall time, and CPU ms of each.
+
+    The learner always does the same, so that chats come again.
+    """
     opponent = lg.player("openai:m", client=client)
     env = lg.learners(game, copies, players=players, opponents=opponent)
     env.reset(seed=0)
-    actions, taken = np.zeros(copies, np.int64), 0
+    actions, met = np.zeros(copies, np.int64), 0
     env.step(actions)  # connections are made once
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     for _ in range(count):
         *_, infos = env.step(actions)
-        taken += int(infos["_action"].sum()) if "_action" in infos else 0
-    return taken / (time.perf_counter() - start)
+        outcomes = infos.get("opponents", {})
+        met += sum(int(many.sum()) for name, many in outcomes.items() if name[0] != "_")
+    used = time.process_time() - used
+    return met / (time.perf_counter() - start), 1000 * used / met
 
 
 # -- printed ---------------------------------------------------------------------------------------
