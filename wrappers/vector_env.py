@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from llm_games.arrays import any_true
-from llm_games.codecs import codec
+from llm_games.codecs import Codec, codec
 from llm_games.env import Windows
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
@@ -86,6 +86,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_action_space = self.codec.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._at = np.arange(num_envs)
+        self._alike = None if isinstance(seat, str) else int(seat)  # where all learners sit
+        self._holds = type(self.codec).begin is not Codec.begin  # moves that are not whole
         self._clear()
 
     @property
@@ -98,10 +100,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         n = self.num_envs
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
+        self._taken = False  # whether actions were taken of which no result was made yet
         self._learner: Any = np.zeros(n, np.int64)  # where each sits
-        self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
+        plans = () if self.game.division is None else (self.game.players,)
+        self._moves = np.zeros((*plans, n), np.int64)  # made, but not played yet
         flags = (np.zeros(n, np.bool_) for _ in range(9))
-        self._moved, self._waits, self._fresh, self._taken, self._planned, *more = flags
+        self._moved, self._waits, self._fresh, self._looked, self._planned, *more = flags
         self._acted, self._broke, self._finished, self._done = more
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._action = np.zeros(n, np.int64)
@@ -168,15 +172,16 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if not self._ready:
             raise NotReady(f"{self.game.name}: call reset() before step()")
         if self._result is None:
-            if not any_true(self._taken):
+            if not self._taken:
                 self._take(actions)
             self._play_on(self._fresh | self._waits)
             self._result = self._ended()
-        self._play_on(self._fresh)  # what has started again at once
-        (observation, *rest, infos), self._result = self._result, None
-        if any_true(self._fresh):
+        observation, *rest, infos = self._result
+        if any_true(self._fresh):  # what has started again at once
+            self._play_on(self._fresh)
             observation, infos = self._observation(), self._infos(self._at >= 0) | infos
-        self._fresh = np.zeros_like(self._fresh)
+            self._fresh.fill(False)
+        self._result = None
         return observation, *rest, infos
 
     def action_masks(self) -> Array:
@@ -199,16 +204,17 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         own = self.seating.seats(self.tables.seeds[some], before)
         self._learner = self._learner.copy()
         self._learner[some] = own
-        sits = self.seats.sits.copy()
-        sits[:, some] = self.seating.sits(own)
-        self.seats.sits = sits
+        if self._alike is None or where.all():
+            sits = self.seats.sits.copy()
+            sits[:, some] = self.seating.sits(own)
+            self.seats.sits = sits
         for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
             flags[some] = False
-        self._done[some] = False
+        self._done[some] = self._looked[some] = False
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
         for numbers in (self._reward, self._payoff, self._lost, self._action):
             numbers[some] = 0
-        self._moves[:, some] = 0
+        self._moves[..., some] = 0
         self._fresh = self._fresh | where
         self.codec.begin(where)
         self.seats.start(where)
@@ -221,19 +227,27 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 how = 'reset(options={"reset_mask": ...})'
                 raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
             self._begin(self._done.copy())
-        self._acted[:] = self._broke[:] = self._planned[:] = False
+        for flags in (self._acted, self._broke, self._planned):
+            flags.fill(False)
         self._heard = {}
-        asked = ~(self._fresh | self._finished | self._limit())
+        asked = ~(self._over() | self._fresh)
         moves, whole = self.codec.taken(self._view(), actions, asked)
-        if moves.ndim > 1:
-            self._moves += moves
-        else:
-            self._moves[self._learner, self._at] += moves
-        self._moved, self._waits = whole.copy(), whole.copy()
-        self._taken[:] = True
+        self._moves += moves
+        self._moved, self._waits, self._taken = whole.copy(), whole.copy(), True
 
-    def _limit(self) -> Any:
-        return self.max_cycles is not None and self.tables.state.round >= self.max_cycles
+    def _over(self) -> PerTable:
+        """Return whose learner has nothing more to do."""
+        if self.max_cycles is None:
+            return self._finished
+        over: PerTable = self._finished | (self.tables.state.round >= self.max_cycles)
+        return over
+
+    def _own(self, values: Array, part: Array | None = None) -> Array:
+        """Return the learners' rows of what is ``(players, tables)``, of these tables or of all."""
+        if self._alike is not None:
+            return values[self._alike]
+        learner = self._learner if part is None else self._learner[part]
+        return values[learner, self._at[: len(learner)]]
 
     def _play_on(self, where: PerTable) -> None:
         """Play steps of these tables until their learners are asked, or done.
@@ -242,66 +256,75 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
-            due = where & ~(self._finished | self._limit())
-            due &= ~turn[self._learner, self._at] | self._moved
-            if not any_true(due):
-                return
-            others = turn & due
-            others[self._learner, self._at] = False
-            actions = self.seats.ask_now(others) + self._moves
-            part = None if due.all() else np.flatnonzero(due)
-            before = self.tables.state
-            outcome = self.tables.step(actions, part)
-            self._note(before, outcome, self._at if part is None else part)
+            due = where & (self._moved | ~self._own(turn)) & ~self._over()
+            many = np.count_nonzero(due)
+            if not many:
+                break
+            actions, before = self.seats.ask_now(turn & due), self.tables.state
+            if self._moves.ndim > 1:
+                actions += self._moves
+            elif self._alike is not None:
+                actions[self._alike] = self._moves
+            else:
+                actions[self._learner, self._at] = self._moves
+            part = None if many == self.num_envs else np.flatnonzero(due)
+            self._note(before, self.tables.step(actions, part), part)
             self.seats.hear(due)
-            self._look_back(due)
-        raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
+        else:
+            raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
+        if self.seats.look_back:
+            over = where & self.tables.state.over & ~self._looked
+            self.seats.finish(over)
+            self._looked |= over
 
-    def _note(self, before: Any, outcome: Outcome, part: Array) -> None:
+    def _note(self, before: Any, outcome: Outcome, part: Array | None) -> None:
         """Note what a step of these tables, of the state `before`, brought to their learners."""
-        own = self._learner[part], np.arange(len(part))
-        paid, moved = outcome.rewards[own], self._moved[part]
-        self._reward[part] += paid
-        self._payoff[part] += paid
-        self._finished[part] = outcome.finished[own]
+        some: Any = slice(None) if part is None else part
+        paid, moved = self._own(outcome.rewards, part), self._moved[some]
+        self._reward[some] += paid
+        self._payoff[some] += paid
+        self._finished[some] = self._own(outcome.finished, part)
         if any_true(moved):
-            acted, own = part[moved], (own[0][moved], own[1][moved])
-            self._acted[acted] = True
-            self._broke[acted] = outcome.broke[own]
+            every = bool(moved.all())
+            acted: Any = some if every else (self._at if part is None else part)[moved]
+            mine: Any = slice(None) if every else moved
             actions = outcome.record["actions"]
-            self._action[acted] = actions[own]
+            self._acted[acted] = True
+            self._broke[acted] = self._own(outcome.broke, part)[mine]
+            self._action[acted] = self._own(actions, part)[mine]
             if self.game.division is not None:
                 self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
-                self._plan[acted] = actions[:, own[1]].T
+                self._plan[acted] = actions[:, mine].T
             if self.regret is not None:
-                self._lost[acted] = self.regret(self.game, outcome.record)[own]
-            for table in [table for table in acted.tolist() if table in self.codec.heard]:
-                self._heard[table] = self.codec.heard[table]
+                lost = self.regret(self.game, outcome.record)
+                self._lost[acted] = self._own(lost, part)[mine]
+            if self.codec.heard:
+                here = self._at[acted].tolist()
+                self._heard |= {t: own for t, own in self.codec.heard.items() if t in here}
             self._moved[acted] = False
-            self._moves[:, acted] = 0
-        where = np.zeros(self.num_envs, np.bool_)
-        where[part] = True
-        self.codec.begin(where)
-
-    def _look_back(self, where: PerTable) -> None:
-        over = where & self.tables.state.over
-        if any_true(over):
-            self.seats.finish(over)
+            self._moves[..., acted] = 0
+        if self._holds:
+            where = np.zeros(self.num_envs, np.bool_)
+            where[some] = True
+            self.codec.begin(where)
 
     def _ended(self) -> Result:
         """Return what a step brought; what starts again at once does."""
-        ended = (self._finished | self._limit()) & ~self._fresh
+        ended = self._over() & ~self._fresh
         paid = self._waits | ended
         rewards = np.where(paid, self._reward, 0.0)
         self._reward[paid] = 0.0
         terminated, self._done = ended & self._finished, ended.copy()
         truncated = ended & ~terminated
-        none = np.zeros_like(ended)
-        self._fresh, self._waits, self._taken = none, none.copy(), none.copy()
-        observation, infos = self._observation(), self._infos(self._at >= 0)
+        self._fresh.fill(False)
+        self._waits.fill(False)
+        self._taken = False
+        observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
             infos = self._last(observation, ended)
             self._begin(ended)
+        else:
+            infos = self._infos(self._at >= 0)
         return observation, rewards, terminated, truncated, infos
 
     def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
@@ -319,15 +342,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return the learners' view of their tables."""
         sight = self.tables.ready()
         if self._seen is None or self._seen.sight is not sight:
-            alike = not isinstance(self.seating.seat, str)
-            self._seen = sight.view(self.seating.seat if alike else self._learner)
+            self._seen = sight.view(self._learner if self._alike is None else self._alike)
         return self._seen
 
     def _observation(self) -> Any:
         """Return a new observation of all copies."""
         view, parts = self._view(), {}
         if self.obs_mode != "text":
-            numbers = self.codec.shown(np.array(view.numbers))
+            numbers = self.codec.shown(np.array(view.numbers, order="C"))
             parts["observation"] = self.windows.scale(numbers) if self.normalize else numbers
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
@@ -339,16 +361,22 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def _infos(self, where: PerTable) -> dict[str, Any]:
         """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
         acted = where & self._acted
-        always = {"broke": self._broke, "payoff": self._payoff, "seat": self._learner}
-        told = {"asked": (where, self._view().asked)}
-        told |= {name: (where, values) for name, values in always.items()}
-        told |= {"action": (acted, self._action), "regret": (acted, self._lost)}
-        told |= {"plan": (acted & self._planned, self._plan)}
+        told = {
+            "asked": (where, self._view().asked),
+            "broke": (where, self._broke),
+            "payoff": (where, self._payoff),
+            "seat": (where, self._learner),
+        }
+        if any_true(acted):
+            told["action"] = acted, self._action
+            if self.regret is not None:
+                told["regret"] = acted, self._lost
+            if any_true(plans := acted & self._planned):
+                told["plan"] = plans, self._plan
         infos: dict[str, Any] = {}
         for name, (mask, values) in told.items():
-            if mask is where or (any_true(mask) and (name != "regret" or self.regret)):
-                infos[name] = values * mask.reshape(-1, *(1,) * (values.ndim - 1))
-                infos[f"_{name}"] = mask.copy()
+            infos[name] = values * (mask if values.ndim == 1 else mask[:, None])
+            infos[f"_{name}"] = mask.copy()
         for copy in [copy for copy in self.seats.met if where[copy]]:
             met = {"opponents": dict(self.seats.met.pop(copy))}
             infos = self._add_info(infos, met, copy)
