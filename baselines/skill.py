@@ -8,7 +8,7 @@ of several (`best_reply_gap`). What a game's theory says of itself: `llm_games.b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from llm_games.baselines.rules import RulePolicy
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
-from llm_games.rulebook import PerPlayer, PerTable, Rulebook
+from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.tables import Tables
 from llm_games.view import Sight, View
 from llm_games.wrappers.batch import BatchSeats
@@ -138,29 +138,48 @@ def play_rules(
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
-    policies = {name: make_player(name, game) for name in names}
-    for name, policy in policies.items():
-        if policy.waits:
-            raise BadParameter(f"this needs players that ask no model, got {name!r}")
-    tables, every = Tables(game, len(seeds)), np.ones(len(seeds), np.bool_)
-    sits = np.array([[*policies].index(name) for name in names])[:, None].repeat(len(seeds), axis=1)
-    seats = BatchSeats(tables, [*policies.values()], sits)
-    tables.reset([int(seed) for seed in seeds], given=given)
-    seats.start(every)
-    payoffs, lengths = np.zeros((game.players, len(seeds))), np.zeros(len(seeds), np.int64)
+    who = list(dict.fromkeys(names))
+    sits = np.tile([[who.index(name)] for name in names], len(seeds))
+    payoffs, lengths = np.zeros(sits.shape), np.zeros(len(seeds), np.int64)
     records: list[Mapping[str, Array]] = []
-    for _ in range(max_steps or game.length() or ENDLESS):
-        if tables.state.over.all():
-            break
-        if len(records) == LONGEST and game.turns and game.length():
-            who = ", ".join(dict.fromkeys(policy.name for policy in policies.values()))
-            raise BadParameter(f"{who} take more than {LONGEST} turns")
-        lengths += ~tables.state.over
-        outcome = tables.step(seats.ask_now(tables.ready().turn))
+    for over, outcome in play_batch(game, who, sits, seeds, given, max_steps):
+        lengths += ~over
         payoffs += outcome.rewards
         records.append(outcome.record)
-        seats.hear(every)
     return Played(payoffs, records, lengths)
+
+
+def play_batch(
+    game: Rulebook,
+    names: Sequence[str | Policy],
+    sits: Array,
+    seeds: Sequence[int],
+    given: Mapping[str, Any] | None = None,
+    max_steps: int | None = None,
+) -> Iterator[tuple[PerTable, Outcome]]:
+    """Play an episode of each seed as `play_rules` does, and yield what happens in each step.
+
+    `sits`, integers ``(players, tables)``, says which of the players sits where. Yielded are which
+    tables were over before the step, ``(tables,)``, and its outcome. It raises as `play_rules`.
+    """
+    policies = [make_player(name, game) for name in names]
+    for name, policy in zip(names, policies, strict=True):
+        if policy.waits:
+            raise BadParameter(f"this needs players that ask no model, got {name!r}")
+    tables = Tables(game, len(seeds))
+    seats = BatchSeats(tables, policies, sits)
+    tables.reset([int(seed) for seed in seeds], given=given)
+    seats.start(np.ones(len(seeds), np.bool_))
+    for step in range(max_steps or game.length() or ENDLESS):
+        over = tables.state.over
+        if over.all():
+            return
+        if step == LONGEST and game.turns and game.length():
+            who = ", ".join(dict.fromkeys(policy.name for policy in policies))
+            raise BadParameter(f"{who} take more than {LONGEST} turns")
+        outcome = tables.step(seats.ask_now(tables.ready().turn))
+        seats.hear(~over)
+        yield over, outcome
 
 
 def _decided(policy: RulePolicy, memory: Any, view: View, asked: Array) -> tuple[Array, Any]:

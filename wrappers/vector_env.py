@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from llm_games.arrays import any_true
-from llm_games.codecs import Codec, codec
+from llm_games.codecs import codec
 from llm_games.env import Windows
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
@@ -86,8 +86,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_action_space = self.codec.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._at = np.arange(num_envs)
-        self._alike = None if isinstance(seat, str) else int(seat)  # where all learners sit
-        self._holds = type(self.codec).begin is not Codec.begin  # moves that are not whole
         self._clear()
 
     @property
@@ -100,10 +98,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         n = self.num_envs
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
-        self._taken = False  # whether actions were taken of which no result was made yet
         self._learner: Any = np.zeros(n, np.int64)  # where each sits
-        plans = () if self.game.division is None else (self.game.players,)
-        self._moves = np.zeros((*plans, n), np.int64)  # made, but not played yet
+        self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
+        self._taken = False  # whether actions were taken of which no result was made yet
         flags = (np.zeros(n, np.bool_) for _ in range(9))
         self._moved, self._waits, self._fresh, self._looked, self._planned, *more = flags
         self._acted, self._broke, self._finished, self._done = more
@@ -176,12 +173,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 self._take(actions)
             self._play_on(self._fresh | self._waits)
             self._result = self._ended()
-        observation, *rest, infos = self._result
-        if any_true(self._fresh):  # what has started again at once
+        again = any_true(self._fresh)
+        if again:  # what has started again at once
             self._play_on(self._fresh)
+        (observation, *rest, infos), self._result = self._result, None
+        if again:
             observation, infos = self._observation(), self._infos(self._at >= 0) | infos
-            self._fresh.fill(False)
-        self._result = None
+            self._fresh = np.zeros_like(self._fresh)
         return observation, *rest, infos
 
     def action_masks(self) -> Array:
@@ -204,9 +202,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         own = self.seating.seats(self.tables.seeds[some], before)
         self._learner = self._learner.copy()
         self._learner[some] = own
-        if self._alike is None or where.all():
+        places = self.seating.sits(own)
+        if (places != self.seats.sits[:, some]).any():
             sits = self.seats.sits.copy()
-            sits[:, some] = self.seating.sits(own)
+            sits[:, some] = places
             self.seats.sits = sits
         for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
             flags[some] = False
@@ -214,7 +213,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
         for numbers in (self._reward, self._payoff, self._lost, self._action):
             numbers[some] = 0
-        self._moves[..., some] = 0
+        self._moves[:, some] = 0
         self._fresh = self._fresh | where
         self.codec.begin(where)
         self.seats.start(where)
@@ -227,12 +226,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 how = 'reset(options={"reset_mask": ...})'
                 raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
             self._begin(self._done.copy())
-        for flags in (self._acted, self._broke, self._planned):
-            flags.fill(False)
+        self._acted[:] = self._broke[:] = self._planned[:] = False
         self._heard = {}
         asked = ~(self._over() | self._fresh)
         moves, whole = self.codec.taken(self._view(), actions, asked)
-        self._moves += moves
+        if moves.ndim > 1:
+            self._moves += moves
+        else:
+            self._moves[self._row()] += moves
         self._moved, self._waits, self._taken = whole.copy(), whole.copy(), True
 
     def _over(self) -> PerTable:
@@ -242,13 +243,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         over: PerTable = self._finished | (self.tables.state.round >= self.max_cycles)
         return over
 
-    def _own(self, values: Array, part: Array | None = None) -> Array:
-        """Return the learners' rows of what is ``(players, tables)``, of these tables or of all."""
-        if self._alike is not None:
-            return values[self._alike]
-        learner = self._learner if part is None else self._learner[part]
-        return values[learner, self._at[: len(learner)]]
-
     def _play_on(self, where: PerTable) -> None:
         """Play steps of these tables until their learners are asked, or done.
 
@@ -256,19 +250,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
-            due = where & (self._moved | ~self._own(turn)) & ~self._over()
-            many = np.count_nonzero(due)
-            if not many:
+            due = where & (~turn[self._row()] | self._moved) & ~self._over()
+            if not any_true(due):
                 break
-            actions, before = self.seats.ask_now(turn & due), self.tables.state
-            if self._moves.ndim > 1:
-                actions += self._moves
-            elif self._alike is not None:
-                actions[self._alike] = self._moves
-            else:
-                actions[self._learner, self._at] = self._moves
-            part = None if many == self.num_envs else np.flatnonzero(due)
-            self._note(before, self.tables.step(actions, part), part)
+            actions, before = self.seats.ask_now(turn & due) + self._moves, self.tables.state
+            part: Any = slice(None) if due.all() else np.flatnonzero(due)
+            outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
+            self._note(before, outcome, part)
+            self.codec.begin(due)
             self.seats.hear(due)
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
@@ -277,36 +266,40 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self.seats.finish(over)
             self._looked |= over
 
-    def _note(self, before: Any, outcome: Outcome, part: Array | None) -> None:
+    def _row(self, part: Any = slice(None)) -> Any:
+        """Return where the learners of these tables stand in what is of all their seats."""
+        if not isinstance(self.seating.seat, str):
+            return self.seating.seat
+        own = self._learner[part]
+        return own, self._at[: len(own)]
+
+    def _note(self, before: Any, outcome: Outcome, part: Any) -> None:
         """Note what a step of these tables, of the state `before`, brought to their learners."""
-        some: Any = slice(None) if part is None else part
-        paid, moved = self._own(outcome.rewards, part), self._moved[some]
-        self._reward[some] += paid
-        self._payoff[some] += paid
-        self._finished[some] = self._own(outcome.finished, part)
-        if any_true(moved):
-            every = bool(moved.all())
-            acted: Any = some if every else (self._at if part is None else part)[moved]
-            mine: Any = slice(None) if every else moved
-            actions = outcome.record["actions"]
-            self._acted[acted] = True
-            self._broke[acted] = self._own(outcome.broke, part)[mine]
-            self._action[acted] = self._own(actions, part)[mine]
-            if self.game.division is not None:
-                self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
-                self._plan[acted] = actions[:, mine].T
-            if self.regret is not None:
-                lost = self.regret(self.game, outcome.record)
-                self._lost[acted] = self._own(lost, part)[mine]
-            if self.codec.heard:
-                here = self._at[acted].tolist()
-                self._heard |= {t: own for t, own in self.codec.heard.items() if t in here}
-            self._moved[acted] = False
-            self._moves[..., acted] = 0
-        if self._holds:
-            where = np.zeros(self.num_envs, np.bool_)
-            where[some] = True
-            self.codec.begin(where)
+        row, moved = self._row(part), self._moved[part]
+        paid = outcome.rewards[row]
+        self._reward[part] += paid
+        self._payoff[part] += paid
+        self._finished[part] = outcome.finished[row]
+        if not any_true(moved):
+            return
+        if moved.all():
+            acted, moved = part, slice(None)
+        else:
+            acted = self._at[part][moved]
+        self._acted[acted] = True
+        self._broke[acted] = outcome.broke[row][moved]
+        actions = outcome.record["actions"]
+        self._action[acted] = actions[row][moved]
+        if self.game.division is not None:
+            self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
+            self._plan[acted] = actions[:, moved].T
+        if self.regret is not None:
+            self._lost[acted] = self.regret(self.game, outcome.record)[row][moved]
+        if self.codec.heard:
+            took = set(self._at[acted].tolist())
+            self._heard |= {t: said for t, said in self.codec.heard.items() if t in took}
+        self._moved[acted] = False
+        self._moves[:, acted] = 0
 
     def _ended(self) -> Result:
         """Return what a step brought; what starts again at once does."""
@@ -316,8 +309,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._reward[paid] = 0.0
         terminated, self._done = ended & self._finished, ended.copy()
         truncated = ended & ~terminated
-        self._fresh.fill(False)
-        self._waits.fill(False)
+        self._fresh, self._waits = np.zeros_like(ended), np.zeros_like(ended)
         self._taken = False
         observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
@@ -342,14 +334,17 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return the learners' view of their tables."""
         sight = self.tables.ready()
         if self._seen is None or self._seen.sight is not sight:
-            self._seen = sight.view(self._learner if self._alike is None else self._alike)
+            alike = not isinstance(self.seating.seat, str)
+            self._seen = sight.view(self.seating.seat if alike else self._learner)
         return self._seen
 
     def _observation(self) -> Any:
         """Return a new observation of all copies."""
         view, parts = self._view(), {}
         if self.obs_mode != "text":
-            numbers = self.codec.shown(np.array(view.numbers, order="C"))
+            numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
+            view.__dict__.pop("numbers", None)  # they are the caller's from now on
+            numbers = self.codec.shown(numbers)
             parts["observation"] = self.windows.scale(numbers) if self.normalize else numbers
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
@@ -360,23 +355,24 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _infos(self, where: PerTable) -> dict[str, Any]:
         """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
-        acted = where & self._acted
-        told = {
-            "asked": (where, self._view().asked),
-            "broke": (where, self._broke),
-            "payoff": (where, self._payoff),
-            "seat": (where, self._learner),
-        }
-        if any_true(acted):
-            told["action"] = acted, self._action
-            if self.regret is not None:
-                told["regret"] = acted, self._lost
-            if any_true(plans := acted & self._planned):
-                told["plan"] = plans, self._plan
         infos: dict[str, Any] = {}
-        for name, (mask, values) in told.items():
-            infos[name] = values * (mask if values.ndim == 1 else mask[:, None])
-            infos[f"_{name}"] = mask.copy()
+        acted = where & self._acted
+
+        def tell(mask: PerTable, **told: Array) -> None:
+            every = mask.all()
+            for name, values in told.items():
+                of_them = mask.reshape(-1, *(1,) * (values.ndim - 1))
+                infos[name] = values.copy() if every else values * of_them
+                infos[f"_{name}"] = mask.copy()
+
+        asked, payoff, seat = self._view().asked, self._payoff, self._learner
+        tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
+        if any_true(acted):
+            tell(acted, action=self._action)
+            if self.regret is not None:
+                tell(acted, regret=self._lost)
+        if any_true(planned := acted & self._planned):
+            tell(planned, plan=self._plan)
         for copy in [copy for copy in self.seats.met if where[copy]]:
             met = {"opponents": dict(self.seats.met.pop(copy))}
             infos = self._add_info(infos, met, copy)
