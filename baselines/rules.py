@@ -202,7 +202,8 @@ def legal(view: View, action: Any) -> Array:
     """Return what a rule says as int64; numbers are kept within what is legal now."""
     values = np.asarray(action)
     if values.ndim <= len(view.batch):
-        values = np.minimum(np.maximum(values, view.low), view.high)
+        low, high = view.game.bounds() if view.game.same_limits else (view.low, view.high)
+        values = np.minimum(np.maximum(values, low), high)
     return values.astype(np.int64, copy=False)
 
 
@@ -224,7 +225,10 @@ def shape(view: View) -> tuple[int, ...]:
 
 def whole(view: View, column: str, unit: int = 1) -> Array:
     """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
-    return np.rint(view.number(column) * unit).astype(np.int64)
+    value = view.number(column)
+    if value.dtype.kind == "i":
+        return value * unit
+    return np.rint(value * unit).astype(np.int64)
 
 
 def pick(chances: Array, noise: Noise) -> Array:

@@ -8,6 +8,7 @@ import re
 import gymnasium
 import numpy as np
 import pytest
+from fault_server import FaultServer
 from playing import IDS, NAMES, SETTINGS
 
 import llm_games as lg
@@ -309,10 +310,14 @@ def say(request):
     return f'{{"{request.question.key}": 3}}'
 
 
+def function(observation, view):
+    return 3
+
+
 def opponents_of(game):
     """Players of every kind that are the same in another process."""
     players = [lg.player("rational"), RandomPolicy(), model_of(game), lg.player("random")]
-    players.append(lg.LLMPolicy(ScriptedClient(say)))
+    players += [lg.LLMPolicy(ScriptedClient(say)), lg.player(function)]
     return [players[k % len(players)] for k in range(game.players - 1)]
 
 
@@ -350,7 +355,7 @@ def send(env, pipe):
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
 def test_another_process_goes_on_alike(how):
-    env = settled("public_goods")
+    env = settled("public_goods")  # whose threads and event loop have worked already
     context = multiprocessing.get_context(how)
     ours, theirs = context.Pipe()
     process = context.Process(target=send, args=(env, theirs))
@@ -359,3 +364,32 @@ def test_another_process_goes_on_alike(how):
     found = ours.recv()
     process.join(60)
     assert found == go_on(env)
+
+
+def used(client):
+    """A model on a client, in the middle of an episode."""
+    env = SingleAgentEnv("public_goods", players=2, opponents=lg.LLMPolicy(client))
+    env.reset(seed=1)
+    env.step(3)
+    return env
+
+
+@pytest.mark.parametrize("kind", ["tiny", "openai"])
+def test_models_that_were_asked_can_be_pickled(kind, monkeypatch):
+    if kind == "tiny":
+        env = used(lg.player("tiny:constrained").client)
+        assert go_on(pickle.loads(pickle.dumps(env))) == go_on(env)
+        return
+    monkeypatch.setenv("SOME_KEY", "sk-not-to-be-seen-in-any-file")
+    monkeypatch.setenv("MORE", "hd-not-to-be-seen-either")
+    settings = {"max_in_flight": 4, "requests_per_minute": 10**6, "api_key_env": "SOME_KEY"}
+    settings["headers"] = {"x-more": "env:MORE"}
+    with FaultServer() as server:
+        client = lg.player("openai:m", client={"base_url": server.url, **settings}).client
+        env = used(client)
+        kept = pickle.dumps(env)
+        assert b"not-to-be-seen" not in kept  # but where it stands
+        assert go_on(pickle.loads(kept)) == go_on(env)
+        bare = lg.player("openai:m", client={"base_url": server.url, "api_key": "sk-" + "x" * 20})
+        with pytest.raises(TypeError, match="keep it in an environment variable or a file"):
+            pickle.dumps(bare)

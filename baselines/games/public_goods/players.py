@@ -3,7 +3,7 @@
 import numpy as np
 
 from llm_games.baselines.games.public_goods import theory
-from llm_games.baselines.rules import Players, shape
+from llm_games.baselines.rules import Players
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -12,8 +12,8 @@ from llm_games.view import View
 
 def dominant(view: View, noise: Noise | None = None) -> Array:
     """Give what is best whatever the others give."""
-    endowments = np.broadcast_to(np.floor(view.number("own")), (view.game.players, *shape(view)))
-    return theory.best_response(endowments, view.game.ratio)[0]  # all have as much as oneself
+    own = np.floor(view.number("own")).astype(np.int64)
+    return theory.best_response(own, view.game.ratio, view.game.players)
 
 
 def cooperative(view: View, noise: Noise) -> Array:
