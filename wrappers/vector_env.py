@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from llm_games.arrays import any_true
 from llm_games.codecs import codec
 from llm_games.env import Windows
-from llm_games.errors import BadParameter, NotReady
+from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
@@ -69,6 +69,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
+        if autoreset_mode not in [*AutoresetMode]:
+            raise unknown("autoreset_mode", str(autoreset_mode), [m.value for m in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
