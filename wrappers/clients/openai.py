@@ -105,6 +105,14 @@ class OpenAIClient:
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
         self._refused: set[str] = set()
+        self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle all but connections; a client with a key has a `Secret`, which is not pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_accounts"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
         weakref.finalize(self, _hang_up, self._accounts)
 
