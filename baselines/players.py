@@ -32,7 +32,7 @@ from llm_games.baselines.rules import (
     count_from,
     seat_by_seat,
 )
-from llm_games.errors import BadParameter, UnknownName, unknown
+from llm_games.errors import BadParameter, UnknownName, WrongSeat, unknown
 from llm_games.facts import ratio_of
 from llm_games.named import OWN, is_named, named
 from llm_games.noise import Noise
@@ -194,6 +194,7 @@ PLAYERS: dict[str, Kind] = {
         read=count_from(0, 999, "level_k needs a level from 0 to 999, as in level_k:2"),
     ),
     "cooperative": Kind("does its part of what is best for all"),
+    "reciprocal": Kind("cooperates while the others did last, else looks after itself"),
     "truthful": Kind("bids its valuation, or raises up to it"),
     "shade": Kind("bids a share of its valuation", None, "<share>", True, read=_share),
     "all_in": Kind("bids all its money"),
@@ -431,12 +432,25 @@ def make_player(
     if about.made is not None:
         policy = about.made(read, **settings)
         if rules is not None:
-            policy.start(rules, 0, 0)
+            _try(policy, rules)
         return policy
     policy = RulePolicy(name, partial(_rule_in, name))
     if rules is not None:
         policy.rule_in(rules)
     return policy
+
+
+def _try(policy: Policy, rules: Rulebook) -> None:
+    """Check that a player can play a game in some seat, or raise what it says of the first."""
+    said: BadParameter | None = None
+    for seat in range(rules.players):
+        try:
+            policy.start(rules, seat, 0)
+            return
+        except WrongSeat as error:
+            said = said or error
+    if said is not None:
+        raise said
 
 
 def players_for(game: str) -> dict[str, str]:

@@ -21,6 +21,10 @@ class BadParameter(LLMGamesError, ValueError):
     """A parameter of the wrong type or outside its range."""
 
 
+class WrongSeat(BadParameter):
+    """A player cannot sit in a seat of a game, but may in others."""
+
+
 class IllegalAction(LLMGamesError, ValueError):
     """An action of the wrong shape or type, or one the rules do not allow now."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from llm_games.arrays import tall
+from llm_games.arrays import any_true, tall
 from llm_games.env import TableEnv
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
@@ -101,8 +101,8 @@ def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[
             raise unknown("seat", key, names)
         place = names.index(key) if isinstance(key, str) else key
         if place == seat or place in found:
-            who = "the learner" if place == seat else "two opponents"
-            raise BadParameter(f"opponents: {names[place]} would be {who}; name it once")
+            who = "the learner" if place == seat else "another opponent"
+            raise BadParameter(f"opponents: {who} sits in {names[place]}, seat {place}, already")
         found[place] = player
     wanted = [place for place in range(game.players) if place != seat]
     missing = [names[place] for place in wanted if place not in found]
@@ -125,11 +125,12 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     * ``asked``: whether the learner has to move now; if not, index 0 alone is legal,
     * ``seat``: where it sits,
     * ``payoff``: what it earned in this episode so far,
-    * ``broke``: whether its last action broke a rule, so that the declared move was played instead,
-    * ``action``, if a move was played: as it was, in the rules' own units; a plan is a tuple,
+    * ``broke``: whether its move broke a rule, so that the declared one was played instead,
+    * ``action``, if a move was played: as it was, in the rules' own units; of a plan, its own
+      share, and ``plan`` has all, int64 ``(players,)``,
     * ``regret``, if a move was played and `regret` is given: that of the step,
     * ``opponents``, if some were asked as models since: how often a decision had which outcome,
-    * with actions in words also ``outcome``, ``why`` and ``played``, see `llm_games.make`.
+    * with actions in words also ``outcome`` and ``why``, see `llm_games.make`.
 
     Args:
         game: a rulebook, or a game's name with its `parameters`.
@@ -224,15 +225,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         return self._observation(), self._said()
 
     def _move(self, before: int) -> None:
-        """Take the seat of this episode; what the others noted down goes with them."""
+        """Take the seat of this episode; notes are for who sits where it made them."""
         seat = int(self.seating.seats(self.table.seed, before))
         if seat != self.seat:
-            places = zip(*(self._around(own) for own in (self.seat, seat)), strict=True)
-            self._notes = {to: self._notes[at] for at, to in places if at in self._notes}
+            made = self.opponents
             self._take_seat(seat)
-
-    def _around(self, seat: int) -> list[int]:
-        return [other for other in range(self.game.players) if other != seat]
+            here = self.opponents
+            self._notes = {s: n for s, n in self._notes.items() if here.get(s) is made[s]}
 
     @property
     def _ended(self) -> bool:
@@ -299,7 +298,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             decisions = self.seats.ask_now()
             self._count(decisions)
             self._moves |= moves_of(decisions)
-            plan = isinstance(self._moves.get(self.seat), tuple)
+            before, heard = self.table.state, self.codec.heard
             outcome = self._play()
             self.seats.hear()
             reward = float(outcome.rewards[self.seat])
@@ -307,7 +306,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._finished = bool(outcome.finished[self.seat])
             if moved:
                 self._broke = bool(outcome.broke[self.seat])
-                self._played = self._own(outcome.record, plan) | self._heard.get(self.seat, {})
+                self._played = self._own(before, outcome.record) | heard
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over and not self._looked_back:
@@ -319,10 +318,12 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         """Count what came of the replies of opponents that are asked as models."""
         self._met.update(own.outcome for own in decisions.values() if own.attempts)
 
-    def _own(self, record: Mapping[str, Array], plan: bool) -> dict[str, Any]:
-        """Return what infos tell of a move that was played."""
+    def _own(self, before: Any, record: Mapping[str, Array]) -> dict[str, Any]:
+        """Return what infos tell of a move that was played in a state."""
         actions = record["actions"].tolist()
-        told = {"action": tuple(actions) if plan else actions[self.seat]}
+        told: dict[str, Any] = {"action": actions[self.seat]}
+        if self.game.division is not None and any_true(self.game.sharers(before)):
+            told["plan"] = np.array(actions, np.int64)
         if self.regret is not None:
             told["regret"] = float(self.regret(self.game, record)[self.seat])
         return told

@@ -172,11 +172,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 self._take(actions)
             self._play_on(self._fresh | self._waits)
             self._result = self._ended()
-        self._play_on(self._fresh)  # what has started again at once
+        again = any_true(self._fresh)
+        if again:  # what has started again at once
+            self._play_on(self._fresh)
         (observation, *rest, infos), self._result = self._result, None
-        if any_true(self._fresh):
+        if again:
             observation, infos = self._observation(), self._infos(self._at >= 0) | infos
-        self._fresh = np.zeros_like(self._fresh)
+            self._fresh = np.zeros_like(self._fresh)
         return observation, *rest, infos
 
     def action_masks(self) -> Array:
@@ -199,9 +201,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         own = self.seating.seats(self.tables.seeds[some], before)
         self._learner = self._learner.copy()
         self._learner[some] = own
-        sits = self.seats.sits.copy()
-        sits[:, some] = self.seating.sits(own)
-        self.seats.sits = sits
+        places = self.seating.sits(own)
+        if (places != self.seats.sits[:, some]).any():
+            sits = self.seats.sits.copy()
+            sits[:, some] = places
+            self.seats.sits = sits
         for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
             flags[some] = False
         self._done[some] = False
@@ -228,7 +232,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if moves.ndim > 1:
             self._moves += moves
         else:
-            self._moves[self._learner, self._at] += moves
+            self._moves[self._row()] += moves
         self._moved, self._waits = whole.copy(), whole.copy()
         self._taken[:] = True
 
@@ -242,51 +246,55 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
-            due = where & ~(self._finished | self._limit())
-            due &= ~turn[self._learner, self._at] | self._moved
+            due = where & (~turn[self._row()] | self._moved) & ~(self._finished | self._limit())
             if not any_true(due):
                 return
             others = turn & due
-            others[self._learner, self._at] = False
+            others[self._row()] = False
             actions = self.seats.ask_now(others) + self._moves
-            part = None if due.all() else np.flatnonzero(due)
+            part: Any = slice(None) if due.all() else np.flatnonzero(due)
             before = self.tables.state
-            outcome = self.tables.step(actions, part)
-            self._note(before, outcome, self._at if part is None else part)
+            outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
+            self._note(before, outcome, part)
+            self.codec.begin(due)
             self.seats.hear(due)
             self._look_back(due)
         raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
 
-    def _note(self, before: Any, outcome: Outcome, part: Array) -> None:
+    def _row(self, part: Any = slice(None)) -> Any:
+        """Return where the learners of these tables stand in what is of all their seats."""
+        if not isinstance(self.seating.seat, str):
+            return self.seating.seat
+        own = self._learner[part]
+        return own, self._at[: len(own)]
+
+    def _note(self, before: Any, outcome: Outcome, part: Any) -> None:
         """Note what a step of these tables, of the state `before`, brought to their learners."""
-        own = self._learner[part], np.arange(len(part))
-        paid, moved = outcome.rewards[own], self._moved[part]
+        row, moved = self._row(part), self._moved[part]
+        paid = outcome.rewards[row]
         self._reward[part] += paid
         self._payoff[part] += paid
-        self._finished[part] = outcome.finished[own]
-        if any_true(moved):
-            acted, own = part[moved], (own[0][moved], own[1][moved])
-            self._acted[acted] = True
-            self._broke[acted] = outcome.broke[own]
-            actions = outcome.record["actions"]
-            self._action[acted] = actions[own]
-            if self.game.division is not None:
-                self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
-                self._plan[acted] = actions[:, own[1]].T
-            if self.regret is not None:
-                self._lost[acted] = self.regret(self.game, outcome.record)[own]
-            for table in [table for table in acted.tolist() if table in self.codec.heard]:
-                self._heard[table] = {**self.codec.heard[table], "played": self._played(table)}
-            self._moved[acted] = False
-            self._moves[:, acted] = 0
-        where = np.zeros(self.num_envs, np.bool_)
-        where[part] = True
-        self.codec.begin(where)
-
-    def _played(self, table: int) -> Any:
-        """Return the move that a learner made last."""
-        plan = self._planned[table]
-        return tuple(self._plan[table].tolist()) if plan else int(self._action[table])
+        self._finished[part] = outcome.finished[row]
+        if not any_true(moved):
+            return
+        if moved.all():
+            acted, moved = part, slice(None)
+        else:
+            acted = self._at[part][moved]
+        self._acted[acted] = True
+        self._broke[acted] = outcome.broke[row][moved]
+        actions = outcome.record["actions"]
+        self._action[acted] = actions[row][moved]
+        if self.game.division is not None:
+            self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
+            self._plan[acted] = actions[:, moved].T
+        if self.regret is not None:
+            self._lost[acted] = self.regret(self.game, outcome.record)[row][moved]
+        if self.codec.heard:
+            took = set(self._at[acted].tolist())
+            self._heard |= {t: said for t, said in self.codec.heard.items() if t in took}
+        self._moved[acted] = False
+        self._moves[:, acted] = 0
 
     def _look_back(self, where: PerTable) -> None:
         over = where & self.tables.state.over
@@ -332,7 +340,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return a new observation of all copies."""
         view, parts = self._view(), {}
         if self.obs_mode != "text":
-            numbers = self.codec.shown(np.array(view.numbers))
+            numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
+            view.__dict__.pop("numbers", None)  # they are the caller's from now on
+            numbers = self.codec.shown(numbers)
             parts["observation"] = self.windows.scale(numbers) if self.normalize else numbers
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
@@ -343,17 +353,24 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _infos(self, where: PerTable) -> dict[str, Any]:
         """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
-        acted = where & self._acted
-        always = {"broke": self._broke, "payoff": self._payoff, "seat": self._learner}
-        told = {"asked": (where, self._view().asked)}
-        told |= {name: (where, values) for name, values in always.items()}
-        told |= {"action": (acted, self._action), "regret": (acted, self._lost)}
-        told |= {"plan": (acted & self._planned, self._plan)}
         infos: dict[str, Any] = {}
-        for name, (mask, values) in told.items():
-            if mask is where or (any_true(mask) and (name != "regret" or self.regret)):
-                infos[name] = values * mask.reshape(-1, *(1,) * (values.ndim - 1))
+        acted = where & self._acted
+
+        def tell(mask: PerTable, **told: Array) -> None:
+            every = mask.all()
+            for name, values in told.items():
+                of_them = mask.reshape(-1, *(1,) * (values.ndim - 1))
+                infos[name] = values.copy() if every else values * of_them
                 infos[f"_{name}"] = mask.copy()
+
+        asked, payoff, seat = self._view().asked, self._payoff, self._learner
+        tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
+        if any_true(acted):
+            tell(acted, action=self._action)
+            if self.regret is not None:
+                tell(acted, regret=self._lost)
+        if any_true(planned := acted & self._planned):
+            tell(planned, plan=self._plan)
         for copy in [copy for copy in self.seats.met if where[copy]]:
             met = {"opponents": dict(self.seats.met.pop(copy))}
             infos = self._add_info(infos, met, copy)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llm_games.benchmarks.cli import cache, games, look, run
+from llm_games.benchmarks.cli import cache, games, ghost, look, run
 from llm_games.benchmarks.cli.common import Commands, say
 from llm_games.benchmarks.runs.plain import speak_plainly
 from llm_games.errors import LLMGamesError
@@ -50,6 +50,7 @@ for _command in (*_runs, look.rate, games.play, games.list_all, games.show, game
     _short, _name = str(_command.__doc__).partition("\n")[0], _command.__name__
     app.command(_name.removesuffix("_all").replace("_", "-"), short_help=_short)(_command)
 app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, or shrink it.")
+app.add_typer(ghost.app, name="ghost", help="Make opponents of the players of a run's record.")
 
 
 def main() -> None:

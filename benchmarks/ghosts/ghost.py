@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from llm_games.benchmarks.ghosts.answers import Limits
 from llm_games.benchmarks.ghosts.memory import OWN, Memory
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
-    Boosted,
+    Forest,
     Judged,
     LastOwn,
     Marginal,
@@ -34,7 +35,7 @@ from llm_games.benchmarks.ghosts.record import (
     values_of,
 )
 from llm_games.benchmarks.runs.rows import Plain
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, WrongSeat
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
@@ -64,7 +65,8 @@ class Ghost:
     """A player that answers as it was recorded, and where nothing was, as the `mixture` says.
 
     `seat` is the player, as a run's plan has it, and `params` are of its game; `judged` says how
-    well parts and mixture foretell episodes that they are not fitted to.
+    well parts and mixture foretell episodes that they are not fitted to, `at_table` how well those
+    before the last refit did so at a learner's table.
     """
 
     own: Played
@@ -73,6 +75,7 @@ class Ghost:
     sources: list[Source]
     mixture: Mixture
     judged: dict[str, Judged] = field(default_factory=dict)
+    at_table: dict[str, Judged] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Put what was decided in order: by all that had happened, and by the very episode."""
@@ -93,7 +96,7 @@ class Ghost:
             )
         if game.seats_differ and seat not in self.seats:
             seats = ", ".join(map(str, self.seats))
-            raise BadParameter(
+            raise WrongSeat(
                 f"{self.name!r} was recorded at seat {seats} of {game.name}, not at {seat}, and "
                 f"{game.seats_differ}: seat it there"
             )
@@ -133,6 +136,37 @@ class Ghost:
         action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[one])
         return same | (high > low), action
 
+    def doubts(self) -> Iterator[str]:
+        """Say what speaks against taking it for its player."""
+        many, said, there = len(self.own.action), self.judged, self.at_table
+        if many < ENOUGH:
+            yield f"{many} decisions are few: {ENOUGH} or more foretell better"
+        if said and said[MIXTURE].loss >= said[LastOwn.name].loss:
+            yield "it foretells no better than the player's own last action does"
+        if there and there[MIXTURE].loss > there[Marginal.name].loss:
+            yield (
+                "at the learner's table it foretold less than the marginal does: what was learned "
+                "against it says little; refit it again, and let the learner learn again"
+            )
+        if self.own.left_out:
+            yield f"{self.own.left_out} decisions without a legal answer are left out"
+
+    def plain(self) -> Plain:
+        """Return what there is to say of it as plain values."""
+        return {
+            "game": self.game.name,
+            "params": self.params,
+            "player": self.name,
+            "seats": self.seats,
+            "decisions": len(self.own.action),
+            "episodes": self.own.episodes,
+            "sources": [asdict(source) for source in self.sources],
+            "weights": self.weights,
+            "held_out": _plain(self.judged),
+            "at_learners_table": _plain(self.at_table),
+            "doubts": [*self.doubts()],
+        }
+
     def foretold(self, other: Played) -> dict[str, Judged]:
         """Return how well parts and mixture foretell decisions that they are not fitted to."""
         parts: dict[str, Any] = {part.name: part for part in self.mixture.parts}
@@ -160,15 +194,16 @@ class Ghost:
                 "left_out": self.own.left_out,
                 "plans": self.own.plans,
                 "sources": [asdict(source) for source in self.sources],
-                "judged": {name: judged._asdict() for name, judged in self.judged.items()},
+                "judged": _plain(self.judged),
+                "at_table": _plain(self.at_table),
                 "weights": self.weights,
                 "columns": [*self.game.column_index, *OWN],
             },
         )
         arrays = own.rows._asdict() | {name: getattr(own, name) for name in DECIDED}
         for part in self.mixture.parts:
-            if isinstance(part, Boosted):
-                arrays |= {f"tree_{name}": values for name, values in part.arrays.items()}
+            if isinstance(part, Forest):
+                arrays |= part.arrays
         with path.open("wb") as file:
             np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
         return path
@@ -183,7 +218,7 @@ class Ghost:
     def load(cls, path: Path) -> Ghost:
         """Read one from its file; `NotAGhost` says what is wrong with it."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 arrays = dict(file)
             about = json.loads(str(arrays.pop("about")))
             game = rulebook(about["game"], **about["params"])
@@ -203,7 +238,10 @@ class Ghost:
                 about["seat"],
                 [Source(**source) for source in about["sources"]],
                 _mixture(about["weights"], rows, own.answers.count, arrays),
-                {name: Judged(**judged) for name, judged in about["judged"].items()},
+                *(
+                    {n: Judged(**j) for n, j in about[key].items()}
+                    for key in ("judged", "at_table")
+                ),
             )
         except (OSError, BadZipFile, KeyError, ValueError, TypeError) as error:
             if isinstance(error, NotAGhost):
@@ -215,12 +253,16 @@ class Ghost:
 
 
 def _mixture(weights: Plain, rows: Rows, classes: int, arrays: dict[str, Array]) -> Mixture:
-    trees = {n.removeprefix("tree_"): v for n, v in arrays.items() if n.startswith("tree_")}
     made: dict[str, Any] = {part.name: part for part in (Marginal, LastOwn, Nearest)}
     parts = [
-        Boosted(**trees) if name == Boosted.name else made[name](rows, classes) for name in weights
+        Forest(classes, arrays) if name == Forest.name else made[name](rows, classes)
+        for name in weights
     ]
     return Mixture(parts, [*weights.values()])
+
+
+def _plain(said: Mapping[str, Judged]) -> Plain:
+    return {name: judged._asdict() for name, judged in said.items()}
 
 
 def _drawn(chances: Array, drawn: Array) -> Array:
@@ -241,7 +283,12 @@ def fit(found: Recorded, judge: bool = True) -> Ghost:
 
 
 def fitted(
-    own: Played, params: Plain, seat: Plain, sources: list[Source], judge: bool = True
+    own: Played,
+    params: Plain,
+    seat: Plain,
+    sources: list[Source],
+    judge: bool = True,
+    at_table: dict[str, Judged] | None = None,
 ) -> Ghost:
     """Fit a ghost to a player's decisions; `BadParameter` if these are too few."""
     if own.episodes < 2 or len(own.action) < FEWEST:
@@ -252,4 +299,5 @@ def fitted(
         )
     count = own.answers.count
     said = measured(own.rows, count) if judge else {}
-    return Ghost(own, params, seat, sources, Mixture.fitted(own.rows, count), said)
+    mixture = Mixture.fitted(own.rows, count)
+    return Ghost(own, params, seat, sources, mixture, said, at_table or {})

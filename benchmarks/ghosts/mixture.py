@@ -2,14 +2,14 @@
 
 A situation has a row of features, the own last answer, and the episode that it is of; an answer is
 a class from 0. The parts are what it answers at all (the marginal), after its own last answer, in
-the nearest situations and, with few classes and scikit-learn at hand, by boosted trees. Their
-weights come from an inner held-out episode: what is split is episodes, since players of one share
-a history. `measured` fits to some episodes and judges by others.
+the nearest situations and, with scikit-learn at hand, by random trees. Their weights come from
+inner held-out episodes: what is split is episodes, since players of one share a history. `measured`
+fits to some episodes and judges by others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +19,6 @@ from llm_games.rulebook import Array
 
 MIXTURE = "mixture"
 NEIGHBOURS = 25
-FEW = 21  # classes up to which trees are boosted
 FLOOR = 0.05  # of the marginal, which is always mixed in: what was never seen may happen
 BACKED = 2.0  # decisions that the marginal counts for beside those after the same last answer
 EM_STEPS = 60
@@ -27,7 +26,7 @@ FOLDS = 4  # at most so many parts are held out, one after another
 SLIGHT = 0.01  # a part of less weight is left out
 CHUNK = 2_000_000  # numbers that are worked on at a time
 BINS = 10  # of confidence, for the calibration
-STAGES, DEPTH, RATE, LEAST = 60, 3, 0.1, 5  # of boosting: least rows of a leaf
+TREES, LEAST = 100, 3  # of a forest, and least decisions of a leaf
 
 
 class Rows(NamedTuple):
@@ -106,93 +105,84 @@ class Nearest:
         return found
 
 
-class Boosted:
-    """Boosted trees, grown by scikit-learn and kept as arrays, so that only fitting needs it."""
+class Forest:
+    """Random trees, grown by scikit-learn and kept as arrays, so that only fitting needs it.
 
-    name = "boosted trees"
+    A node sends rows with a `feature` of at most `threshold` to the `left`; a leaf leads to itself,
+    and its `shares` are of `labels`, the answers that were given.
+    """
 
-    def __init__(self, **arrays: Array) -> None:
-        self.arrays = arrays
-        self.feature, self.threshold = arrays["feature"], arrays["threshold"]
-        self.left, self.right, self.value = arrays["left"], arrays["right"], arrays["value"]
-        self.roots, self.base, self.labels = arrays["roots"], arrays["base"], arrays["labels"]
-        self.classes = int(arrays["classes"])
+    name = "random trees"
+    ARRAYS = ("roots", "feature", "threshold", "left", "right", "leaf", "shares", "labels")
+
+    def __init__(self, classes: int, arrays: Mapping[str, Array]) -> None:
+        self.classes, self.arrays = classes, arrays
+        self.roots, self.feature, self.threshold, self.left, self.right, *leaves = (
+            arrays[name] for name in self.ARRAYS
+        )
+        self.leaf, self.shares, self.labels = leaves
 
     @classmethod
-    def fitted(cls, rows: Rows, classes: int) -> Self | None:
-        """Grow them; None where they cannot be: one answer only, many, or no scikit-learn."""
+    def grown(cls, rows: Rows, classes: int) -> Self | None:
+        """Grow them; None without scikit-learn, or if all answers are equal or hardly any are."""
         labels = np.unique(rows.answer)
-        if len(labels) < 2 or classes > FEW or (grow := booster()) is None:
+        if not 2 <= len(labels) <= len(rows.answer) // 2 or (grow := forester()) is None:
             return None
-        model = grow(
-            n_estimators=STAGES,
-            max_depth=DEPTH,
-            learning_rate=RATE,
-            min_samples_leaf=LEAST,
-            random_state=0,
-        )
+        model = grow(TREES, min_samples_leaf=LEAST, random_state=0)
         model.fit(rows.seen, rows.answer, sample_weight=rows.weight)
-        columns: dict[str, list[Array]] = {}
-        roots, begin = np.empty(model.estimators_.shape, np.int32), 0
-        for place, grown in np.ndenumerate(model.estimators_):
-            tree, own = grown.tree_, np.arange(grown.tree_.node_count)
-            leaf = tree.children_left < 0
-            for name, values in (
-                ("feature", np.where(leaf, 0, tree.feature).astype(np.int32)),
-                ("threshold", tree.threshold),
-                ("left", (begin + np.where(leaf, own, tree.children_left)).astype(np.int32)),
-                ("right", (begin + np.where(leaf, own, tree.children_right)).astype(np.int32)),
-                ("value", RATE * tree.value.reshape(-1)),
-            ):
-                columns.setdefault(name, []).append(values)
-            roots[place], begin = begin, begin + tree.node_count
-        arrays = {name: np.concatenate(parts) for name, parts in columns.items()}
-        arrays |= {"roots": roots, "labels": labels, "classes": np.array(classes)}
-        own = cls(**arrays, base=np.zeros(roots.shape[1]))
-        said = model.decision_function(rows.seen[:1]).reshape(-1)
-        own.arrays["base"] = own.base = said - own.scores(rows.seen[:1])[0]
-        return own
-
-    def scores(self, seen: Array) -> Array:
-        """Return the sums over the trees, float64 ``(rows, labels)``, one column of two labels."""
-        at = np.broadcast_to(self.roots, (len(seen), *self.roots.shape))
-        row = np.arange(len(seen))[:, None, None]
-        for _ in range(DEPTH):
-            less = seen[row, self.feature[at]] <= self.threshold[at]
-            at = np.where(less, self.left[at], self.right[at])
-        return self.base + self.value[at].sum(axis=1)
+        parts: list[tuple[Array, ...]] = []
+        begin = leaves = 0
+        for tree in (grown.tree_ for grown in model.estimators_):
+            own, ends = np.arange(tree.node_count), tree.children_left < 0
+            shares = tree.value[ends, 0].astype(np.float32)
+            parts.append(
+                (
+                    np.array([begin]),
+                    np.where(ends, 0, tree.feature),
+                    tree.threshold,
+                    begin + np.where(ends, own, tree.children_left),
+                    begin + np.where(ends, own, tree.children_right),
+                    np.where(ends, leaves + np.cumsum(ends) - 1, 0),
+                    shares / shares.sum(axis=1, keepdims=True),
+                )
+            )
+            begin, leaves = begin + len(own), leaves + len(shares)
+        joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        return cls(classes, dict(zip(cls.ARRAYS, [*joined, labels], strict=True)))
 
     def chances(self, seen: Array, last: Array) -> Array:
         """Return the chance of each answer, float64 ``(rows, classes)``."""
-        at_once = max(CHUNK // self.roots.size, 1)
-        parts = [self.scores(seen[i : i + at_once]) for i in range(0, len(seen), at_once)]
-        scores = np.concatenate(parts) if parts else np.empty((0, len(self.base)))
-        if scores.shape[1] == 1:
-            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
         found = np.zeros((len(seen), self.classes))
-        found[:, self.labels] = shares / shares.sum(axis=1, keepdims=True)
+        at_once = max(CHUNK // (len(self.roots) * len(self.labels)), 1)
+        for start in range(0, len(seen), at_once):
+            part = seen[start : start + at_once]
+            row, at, before = np.arange(len(part))[:, None], self.roots[None], None
+            while before is None or not np.array_equal(at, before):
+                less = part[row, self.feature[at]] <= self.threshold[at]
+                before, at = at, np.where(less, self.left[at], self.right[at])
+            shares = self.shares[self.leaf[at]].mean(axis=1, dtype=np.float64)
+            found[start : start + at_once, self.labels] = shares
         return found
 
 
-def booster() -> Callable[..., Any] | None:
+def forester() -> Callable[..., Any] | None:
     """Return what grows trees; None without scikit-learn."""
     try:
-        from sklearn.ensemble import GradientBoostingClassifier
+        from sklearn.ensemble import ExtraTreesClassifier
     except ImportError:
         return None
-    found: Callable[..., Any] = GradientBoostingClassifier
+    found: Callable[..., Any] = ExtraTreesClassifier
     return found
 
 
-Part = Marginal | LastOwn | Nearest | Boosted
+Part = Marginal | LastOwn | Nearest | Forest
 
 
 def parts_of(rows: Rows, classes: int) -> list[Part]:
     """Fit all parts that there can be."""
     plain: list[Part] = [Marginal(rows, classes), LastOwn(rows, classes), Nearest(rows, classes)]
-    boosted = Boosted.fitted(rows, classes)
-    return [*plain, boosted] if boosted else plain
+    forest = Forest.grown(rows, classes)
+    return [*plain, forest] if forest else plain
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ FITTED = b"PK"
 
 
 class Named(NamedTuple):
-    """What ``FILE``, ``FILE#SEAT`` or ``FILE#LABEL#SEAT`` names; no seat where all are alike."""
+    """What ``FILE#SEAT`` or ``FILE#LABEL#SEAT`` names; the seat may lack where all are alike."""
 
     path: Path
     label: str = ""
@@ -33,14 +33,11 @@ class Named(NamedTuple):
 
     @classmethod
     def read(cls, value: str) -> Named:
-        """Read it; `BadParameter` or `StoreError` if it cannot be, or there is no such file."""
+        """Read it; `NotAGhost` if there is no such file."""
         path, _, rest = value.partition("#")
         label, _, seat = rest.rpartition("#")
-        if seat and not (seat.isascii() and seat.isdigit() and len(seat) < 7):
-            raise BadParameter(
-                f"a ghost is named FILE#SEAT, the seat counted from 0, as in ghost:run.db#0; "
-                f"got {value!r}"
-            )
+        if not (seat.isascii() and seat.isdigit()):
+            label, seat = rest, ""
         found = cls(Path(path), label, int(seat) if seat else None)
         found.is_fitted()
         return found
@@ -65,7 +62,7 @@ class Named(NamedTuple):
         return found
 
 
-@cache
+@lru_cache
 def _fitted(name: Named, changed: int, size: int, game: Rulebook) -> Ghost:
     return name.ghost(game)
 

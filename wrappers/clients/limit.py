@@ -185,7 +185,7 @@ class Gates:
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self.counts_tokens = tokens_per_minute is not None
 
-    def __reduce__(self) -> tuple[Any, ...]:  # what waits in an event loop stays there
+    def __reduce__(self) -> tuple[Any, ...]:  # gates belong to event loops of this process
         return Gates, self._settings
 
     def here(self) -> Gate:

@@ -1,0 +1,62 @@
+"""Games of a ghost's own player with a learner at the table, added to what it is fitted to.
+
+A learner leads its opponents to states that were never recorded; there a ghost guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from llm_games.benchmarks.ghosts.ghost import Ghost, Source, fitted
+from llm_games.benchmarks.ghosts.record import find, played
+from llm_games.benchmarks.runs.api import run
+from llm_games.errors import BadParameter
+from llm_games.facts import check_integer
+
+WEIGHT = 3.0  # what a decision at the learner's table counts
+EPISODES = 12
+
+
+def refit(
+    ghost: Ghost,
+    learner: Any,
+    db: Path,
+    at: Sequence[int] = (),
+    *,
+    episodes: int = EPISODES,
+    seed: int = 1,
+    **overrides: Any,
+) -> Ghost:
+    """Play with `learner`, a player, at the seats `at`, record it in `db`, and fit to all of it.
+
+    By default the learner takes the seats that the ghost's player never had, or else seat 0.
+    `overrides` are those of `llm_games.run`.
+
+    Raises:
+        BadParameter: a seat is none of the game's, or nobody of the ghost's player is left.
+        ConfigError, RunStopped and others, as of `llm_games.run`: its player cannot be asked.
+    """
+    players = ghost.game.players
+    seats = [*at] or [seat for seat in range(players) if seat not in ghost.seats] or [0]
+    for seat in seats:
+        check_integer("a learner's seat", seat, 0, players - 1)
+    left = [seat for seat in range(players) if seat not in seats]
+    if not left:
+        raise BadParameter(f"the learner has all {players} seats, so {ghost.name!r} has none")
+    own = {key: ghost.seat[key] for key in ("player", "name")}
+    own |= {**ghost.seat["client"], **ghost.seat["settings"]}
+    table = [{"player": learner, "name": "learner"} if s in seats else own for s in range(players)]
+    game = {"game": ghost.game.name, "params": ghost.params, "seats": table}
+    raw = {"title": f"{ghost.name} and a learner", "order": "fixed", "games": [game]}
+    run(raw, db, episodes=episodes, seed=seed, **overrides)
+    other = played(find(db, ghost.game, left[0]))
+    source = Source(str(db), other.episodes, len(other.action), other.left_out, WEIGHT)
+    return fitted(
+        ghost.own.plus(other, WEIGHT),
+        ghost.params,
+        ghost.seat,
+        [*ghost.sources, source],
+        at_table=ghost.foretold(other),
+    )
