@@ -58,7 +58,7 @@ class Answers:
         if self.fixed:
             return actions - self.first
         low, wide = limits.low, np.maximum(limits.high - limits.low, 1)
-        share = ((actions - low) * PARTS + wide // 2) // wide + self.declines
+        share: Array = ((actions - low) * PARTS + wide // 2) // wide + self.declines
         return np.where(actions == self.game.decline, 0, share) if self.declines else share
 
     def actions(self, classes: Array, limits: Limits) -> Array:
@@ -68,7 +68,7 @@ class Answers:
         if self.fixed:
             return classes + self.first
         low, wide = limits.low, limits.high - limits.low
-        amount = low + (wide * (classes - self.declines) + PARTS // 2) // PARTS
+        amount: Array = low + (wide * (classes - self.declines) + PARTS // 2) // PARTS
         return np.where(classes == 0, self.game.decline, amount) if self.declines else amount
 
     def shares(self, classes: Array) -> Array:
