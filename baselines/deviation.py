@@ -109,6 +109,11 @@ def deviation(game: Rulebook, record: Steps) -> Deviation:
     return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))
 
 
+def regret(game: Rulebook, record: Steps) -> PerPlayer:
+    """Return the regret of one step, see `Deviation`, or raise `UnknownName`."""
+    return deviation(game, record).regret
+
+
 def rational(game: Rulebook) -> Claim:
     """Return what the player ``rational`` is in a game, or raise `UnknownName`."""
     return Claim(*_of(game, "rational")(game))

@@ -1,35 +1,82 @@
-"""The learner's view of a game with players by name: what Gymnasium's registry calls."""
+"""Learners' views of a game with players by name: what Gymnasium's registry calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
+from llm_games.baselines.deviation import regret as hindsight
 from llm_games.baselines.players import make_player
+from llm_games.baselines.scenarios import Scenario, seated_in
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
+from llm_games.wrappers.vector_env import GameVectorEnv
+
+Named = str | Policy | Sequence[str | Policy] | Mapping[int | str, str | Policy] | None
 
 
 def learner(
     game: str | Rulebook,
     *,
-    opponents: str | Policy | Sequence[str | Policy] | None = None,
+    opponents: Named = None,
+    scenario: str | Scenario | None = None,
+    regret: bool = False,
     **settings: Any,
 ) -> SingleAgentEnv:
     """Make a `SingleAgentEnv` whose opponents may be named, such as ``"rational"``.
 
-    It raises what `SingleAgentEnv` and `make_player` do.
+    With `regret`, ``infos`` say what the learner's last move lost in hindsight, by the game's
+    theory. A `scenario` of the game brings its parameters and its background for opponents; where
+    it has more focal seats than the learner's, `opponents` play those. It raises what
+    `SingleAgentEnv`, `make_player` and `Scenario.opponents` do.
     """
-    if isinstance(game, str):
-        ours = signature(SingleAgentEnv).parameters
-        game = rulebook(game, **{key: settings.pop(key) for key in [*settings] if key not in ours})
+    rules, more = _ready(SingleAgentEnv, game, opponents, scenario, regret, settings)
+    return SingleAgentEnv(rules, **more)
+
+
+def learners(
+    game: str | Rulebook,
+    num_envs: int = 1,
+    *,
+    opponents: Named = None,
+    scenario: str | Scenario | None = None,
+    regret: bool = False,
+    **settings: Any,
+) -> GameVectorEnv:
+    """Make a `GameVectorEnv` whose opponents may be named; otherwise as `learner`."""
+    rules, more = _ready(GameVectorEnv, game, opponents, scenario, regret, settings)
+    return GameVectorEnv(rules, num_envs, **more)
+
+
+def _ready(
+    kind: type,
+    game: str | Rulebook,
+    opponents: Named,
+    scenario: str | Scenario | None,
+    regret: bool,
+    settings: dict[str, Any],
+) -> tuple[Rulebook, dict[str, Any]]:
+    """Return the rules and what else a view takes, from settings and parameters of the game."""
+    ours = signature(kind).parameters
+    about = {key: settings.pop(key) for key in [*settings] if key not in ours}
+    if scenario is not None:
+        game, opponents = seated_in(scenario, game, about, opponents)
+        about = {}
+    rules = rulebook(game, **about)
+    made: dict[str, Policy] = {}  # one player for all seats of a name
 
     def seated(player: Any) -> Any:
-        return make_player(player, game) if isinstance(player, str) else player
+        if isinstance(player, str) and player not in made:
+            made[player] = make_player(player, rules)
+        return made[player] if isinstance(player, str) else player
 
-    if opponents is None or isinstance(opponents, (str, Policy)):
-        return SingleAgentEnv(game, opponents=seated(opponents), **settings)
-    return SingleAgentEnv(game, opponents=[seated(player) for player in opponents], **settings)
+    if isinstance(opponents, Mapping):
+        settings["opponents"] = {seat: seated(player) for seat, player in opponents.items()}
+    elif opponents is None or isinstance(opponents, str) or not isinstance(opponents, Sequence):
+        settings["opponents"] = seated(opponents)
+    else:
+        settings["opponents"] = [seated(player) for player in opponents]
+    return rules, {**settings, "regret": hindsight if regret else None}

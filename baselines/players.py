@@ -194,6 +194,7 @@ PLAYERS: dict[str, Kind] = {
         read=count_from(0, 999, "level_k needs a level from 0 to 999, as in level_k:2"),
     ),
     "cooperative": Kind("does its part of what is best for all"),
+    "reciprocal": Kind("cooperates while the others did last, else looks after itself"),
     "truthful": Kind("bids its valuation, or raises up to it"),
     "shade": Kind("bids a share of its valuation", None, "<share>", True, read=_share),
     "all_in": Kind("bids all its money"),

@@ -68,6 +68,20 @@ class Players:
     script: Script | None = None  # what the embedded model learns to do
 
 
+class Found:
+    """A rule in a game; pickled, it is found again."""
+
+    def __init__(self, rule_in: Callable[[Rulebook], Rule], game: Rulebook) -> None:
+        self.rule_in, self.game, self.rule = rule_in, game, rule_in(game)
+
+    def __call__(self, view: View, noise: Noise) -> Any:
+        """Follow it."""
+        return self.rule(view, noise)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Found, (self.rule_in, self.game)
+
+
 class Memory(NamedTuple):
     """All that a rule player remembers: its rule, its seed, and how often it has decided."""
 
@@ -100,7 +114,7 @@ class RulePolicy(Policy):
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
         """Return the memory at the start; of a batch, `seed` may have one for each table."""
-        return Memory(self.rule_in(game), seed)
+        return Memory(Found(self.rule_in, game), seed)
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
         """Decide by the rule; copies in a batch have noise of their own."""
@@ -114,7 +128,7 @@ class RulePolicy(Policy):
     ) -> Memories:
         """Return the memory of a batch; the seats that begin have not decided yet."""
         if memory is None:
-            rule, keys = self.rule_in(game), np.zeros(where.shape, np.uint64)
+            rule, keys = Found(self.rule_in, game), np.zeros(where.shape, np.uint64)
             memory = Memories(rule, keys, np.zeros(where.shape, np.int64))
         rule, keys, decided = memory
         keys = keys.copy()
@@ -188,7 +202,8 @@ def legal(view: View, action: Any) -> Array:
     """Return what a rule says as int64; numbers are kept within what is legal now."""
     values = np.asarray(action)
     if values.ndim <= len(view.batch):
-        values = np.minimum(np.maximum(values, view.low), view.high)
+        low, high = view.game.bounds() if view.game.same_limits else (view.low, view.high)
+        values = np.minimum(np.maximum(values, low), high)
     return values.astype(np.int64, copy=False)
 
 
@@ -210,7 +225,10 @@ def shape(view: View) -> tuple[int, ...]:
 
 def whole(view: View, column: str, unit: int = 1) -> Array:
     """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
-    return np.rint(view.number(column) * unit).astype(np.int64)
+    value = view.number(column)
+    if value.dtype.kind == "i":
+        return value * unit
+    return np.rint(value * unit).astype(np.int64)
 
 
 def pick(chances: Array, noise: Noise) -> Array:

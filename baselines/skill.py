@@ -8,7 +8,7 @@ of several (`best_reply_gap`). What a game's theory says of itself: `llm_games.b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,8 +21,11 @@ from llm_games.baselines.rules import RulePolicy
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
-from llm_games.rulebook import PerPlayer, PerTable, Rulebook
+from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
+from llm_games.tables import Tables
 from llm_games.view import Sight, View
+from llm_games.wrappers.batch import BatchSeats
+from llm_games.wrappers.policy import Policy
 
 LEVEL = 0.95
 FEW = 3  # up to so many episodes an interval rests on their shape
@@ -122,48 +125,61 @@ def rule_player(game: Rulebook, name: str) -> RulePolicy:
 
 def play_rules(
     game: Rulebook,
-    names: Sequence[str],
+    names: Sequence[str | Policy],
     seeds: Sequence[int],
     given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
 ) -> Played:
-    """Play an episode of each seed with a rule player in each seat, as `llm_games.play` does.
+    """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no rule player of the game, there is not one for each seat, or they
-            take more than `LONGEST` turns.
+        BadParameter: one is no player of the game, or asks a model; there is not one for each seat;
+            or they take more than `LONGEST` turns.
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
-    noise = Noise(np.array(seeds, np.uint64))
-    state = game.begin(game.chance(noise, given), (len(seeds),))
-    policies = [rule_player(game, name) for name in names]
-    memories = [
-        policy.start(game, seat, noise.of("seat", seat).seed())
-        for seat, policy in enumerate(policies)
-    ]
-    payoffs, lengths = np.zeros((game.players, len(seeds))), np.zeros(len(seeds), np.int64)
+    who = list(dict.fromkeys(names))
+    sits = np.tile([[who.index(name)] for name in names], len(seeds))
+    payoffs, lengths = np.zeros(sits.shape), np.zeros(len(seeds), np.int64)
     records: list[Mapping[str, Array]] = []
-    for _ in range(max_steps or game.length() or ENDLESS):
-        if state.over.all():
-            break
-        if len(records) == LONGEST and game.turns and game.length():
-            raise BadParameter(f"{', '.join(dict.fromkeys(names))} take more than {LONGEST} turns")
-        sight, asked = Sight(game, state), game.asked(state)
-        actions = np.zeros(asked.shape, np.int64)
-        for seat in np.flatnonzero(asked.any(axis=1)).tolist():
-            move, memories[seat] = _decided(
-                policies[seat], memories[seat], sight.view(seat), asked[seat]
-            )
-            if move.ndim > 1:  # a plan, or of who votes the own vote and zeros
-                actions += np.where(asked[seat], move, 0)
-            else:
-                actions[seat] = move
-        lengths += ~state.over
-        state, outcome = game.step(state, actions)
+    for over, outcome in play_batch(game, who, sits, seeds, given, max_steps):
+        lengths += ~over
         payoffs += outcome.rewards
         records.append(outcome.record)
     return Played(payoffs, records, lengths)
+
+
+def play_batch(
+    game: Rulebook,
+    names: Sequence[str | Policy],
+    sits: Array,
+    seeds: Sequence[int],
+    given: Mapping[str, Any] | None = None,
+    max_steps: int | None = None,
+) -> Iterator[tuple[PerTable, Outcome]]:
+    """Play an episode of each seed as `play_rules` does, and yield what happens in each step.
+
+    `sits`, integers ``(players, tables)``, says which of the players sits where. Yielded are which
+    tables were over before the step, ``(tables,)``, and its outcome. It raises as `play_rules`.
+    """
+    policies = [make_player(name, game) for name in names]
+    for name, policy in zip(names, policies, strict=True):
+        if policy.waits:
+            raise BadParameter(f"this needs players that ask no model, got {name!r}")
+    tables = Tables(game, len(seeds))
+    seats = BatchSeats(tables, policies, sits)
+    tables.reset([int(seed) for seed in seeds], given=given)
+    seats.start(np.ones(len(seeds), np.bool_))
+    for step in range(max_steps or game.length() or ENDLESS):
+        over = tables.state.over
+        if over.all():
+            return
+        if step == LONGEST and game.turns and game.length():
+            who = ", ".join(dict.fromkeys(policy.name for policy in policies))
+            raise BadParameter(f"{who} take more than {LONGEST} turns")
+        outcome = tables.step(seats.ask_now(tables.ready().turn))
+        seats.hear(~over)
+        yield over, outcome
 
 
 def _decided(policy: RulePolicy, memory: Any, view: View, asked: Array) -> tuple[Array, Any]:

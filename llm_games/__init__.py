@@ -2,9 +2,10 @@
 
 ``import llm_games as lg`` is all that most programs need: ``lg.make("public_goods-v0")`` makes a
 PettingZoo environment, ``lg.play(...)`` plays a game with players such as ``lg.player("rational")``
-or ``lg.LLMPolicy(client)``, ``lg.list_games()`` lists what there is, and ``lg.run(...)`` runs an
-experiment. Importing it registers every game with PettingZoo and Gymnasium, at once or as soon as
-somebody imports them; language models and learners are imported when they are asked for.
+or ``lg.LLMPolicy(client)``, ``lg.learner(...)`` seats a learner and ``lg.learners(...)`` many at
+once, ``lg.list_games()`` lists what there is, and ``lg.run(...)`` runs an experiment. Importing it
+registers every game with PettingZoo and Gymnasium, at once or as soon as somebody imports them;
+language models and learners are imported when they are asked for.
 
 This is the porch, not a floor: it alone names higher floors, and nothing inside imports from it.
 """
@@ -21,6 +22,7 @@ from llm_games.registry import rulebook as rules
 from llm_games.version import __version__
 
 if TYPE_CHECKING:
+    from llm_games.baselines.learner import learner, learners
     from llm_games.baselines.players import make_player as player
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.seats import play
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _LATER = {
     "LLMPolicy": "llm_games.wrappers.llm_policy:LLMPolicy",
     "Tool": "llm_games.wrappers.tools:Tool",
+    "learner": "llm_games.baselines.learner:learner",
+    "learners": "llm_games.baselines.learner:learners",
     "play": "llm_games.wrappers.seats:play",
     "player": "llm_games.baselines.players:make_player",
     "resume": "llm_games.benchmarks.runs.api:resume",
@@ -47,6 +51,8 @@ __all__ = [
     "UnknownName",
     "__version__",
     "envs",
+    "learner",
+    "learners",
     "list_games",
     "make",
     "play",
@@ -97,8 +103,13 @@ def _to_gymnasium(name: str) -> None:
     import gymnasium
 
     title = "".join(word.capitalize() for word in name.split("_"))
-    learner = "llm_games.baselines.learner:learner"
-    gymnasium.register(f"llm_games/{title}-{registry.VERSION}", learner, kwargs={"game": name})
+    views = "llm_games.baselines.learner"
+    gymnasium.register(
+        f"llm_games/{title}-{registry.VERSION}",
+        f"{views}:learner",
+        vector_entry_point=f"{views}:learners",
+        kwargs={"game": name},
+    )
 
 
 _ANNOUNCE = {"pettingzoo": _to_pettingzoo, "gymnasium": _to_gymnasium}

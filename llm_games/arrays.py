@@ -39,10 +39,9 @@ def _grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
 
 def together(seats: Array) -> Any:
     """Return the rows of some seats ``(k,)``: a slice, by which nothing is copied, if it can be."""
-    first = int(seats[0])
-    if np.array_equal(seats, np.arange(first, first + len(seats))):
-        return slice(first, first + len(seats))
-    return seats
+    listed = seats.tolist()
+    first, after = listed[0], listed[0] + len(listed)
+    return slice(first, after) if listed == list(range(first, after)) else seats
 
 
 def of_seats(values: Array, seats: Any, axis: int = 0) -> Array:

@@ -394,8 +394,7 @@ class FreeText(Codec):
                 self.heard[table], move = self._read(own, actions[table], table)
             if move is None:
                 whole[table] = False
-            elif plans and not isinstance(move, tuple):
-                moves[..., table] = MISSING
+            elif plans and not isinstance(own.question, Shares):
                 moves[own.seat, table] = move
             else:
                 moves[..., table] = actions_of(move)

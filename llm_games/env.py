@@ -50,7 +50,8 @@ class Windows:
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
         free = not any(own.masked for own in self.codecs)  # short ways for most environments
-        self._plain, self._texts = free and modes == {"numeric"}, free and modes == {"text"}
+        self._plain = free and modes == {"numeric"} and not self.holding
+        self._texts = free and modes == {"text"}
         self._words: Prompts | None = None
         self._wording, self._rules = (prompts, prompt_folder), [""] * game.players
         if modes != {"numeric"}:

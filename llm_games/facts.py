@@ -153,6 +153,20 @@ class Fact(NamedTuple):
         return [Column(f"{name}_{i}", low, high, meaning.format(i)) for i in numbers]
 
 
+def once(of: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Return what works something out of a state, for several facts, once a state."""
+    last: tuple[Any, Any] = (None, None)
+
+    def get(state: Any) -> T:
+        nonlocal last
+        known = last  # another thread may change it
+        if known[0] is not state:
+            known = last = state, of(state)
+        return known[1]
+
+    return get
+
+
 NUMBERS_ONLY = "-"  # as `Fact.said`: words follow from other facts
 
 

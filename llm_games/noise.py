@@ -29,6 +29,7 @@ FULL = 2**64 - 1
 LOW = 2**32 - 1
 GOLD = 0x9E3779B97F4A7C15
 SALT = 0xD1342543DE82EF95
+MIXED = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SORTED = 64  # `Noise.sample` sorts up to this many; of more it picks one after another
 
 
@@ -38,9 +39,17 @@ def mix(z: Any) -> Any:
         z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & FULL
         z = (z ^ (z >> 27)) * 0x94D049BB133111EB & FULL
         return z ^ (z >> 31)
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB
-    return z ^ (z >> 31)
+    if not isinstance(z, np.ndarray):
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+        return z ^ (z >> 31)
+    shifted = z >> 30
+    z = z ^ shifted
+    z *= MIXED[0]  # in place: new arrays take longer than the arithmetic
+    z ^= np.right_shift(z, 27, out=shifted)
+    z *= MIXED[1]
+    z ^= np.right_shift(z, 31, out=shifted)
+    return z
 
 
 class Noise:

@@ -71,6 +71,14 @@ def part(game: str, name: str) -> ModuleType | None:
     return import_module(module)
 
 
+def file(game: str, name: str) -> Path | None:
+    """Return a file of a game's room on the third floor, such as ``scenarios.toml``; or None."""
+    room = find_spec(ROOMS[game].players) if game in ROOMS and ROOMS[game].players else None
+    places = room.submodule_search_locations if room else None
+    path = Path(places[0]) / name if places else None
+    return path if path and path.is_file() else None
+
+
 def wordings(game: str) -> Path | None:
     """Return the folder of a game's wordings: in its room, or beside its rulebook's module."""
     if game not in ROOMS:

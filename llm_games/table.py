@@ -26,7 +26,6 @@ class Table:
     """A table at which one episode after another is played, of which `steps` were played.
 
     An episode's chance is its seed's: whoever plays it through whatever door, same seed, same game.
-    It is the one of this `number`, from 0, since the `first` seed was given.
     `who` says which episode it is to those who are asked; by default the game and the seed. `sight`
     is the state as all seats see it.
     """
@@ -34,7 +33,6 @@ class Table:
     def __init__(self, game: Rulebook, who: Who | None = None) -> None:
         self.game, self.who = game, who
         self.seed, self.steps = 0, 0
-        self.first, self.number = 0, 0
         self.state: Any = None
         self.sight: Sight | None = None
         self._seeds: np.random.Generator | None = None
@@ -45,12 +43,11 @@ class Table:
         `given` and errors as of `Rulebook.reset`; a seed must be at least 0.
         """
         if seed is None and self._seeds is not None:
-            self.seed, self.number = int(self._seeds.integers(2**63)), self.number + 1
+            self.seed = int(self._seeds.integers(2**63))
         else:
             seed = secrets.randbelow(2**63) if seed is None else seed
             check_integer("seed", seed, 0)
-            self.seed = self.first = int(seed)
-            self.number = 0
+            self.seed = int(seed)
             self._seeds = following(self.seed)
         self.steps = 0
         self._enter(self.game.reset(self.seed, given=given))

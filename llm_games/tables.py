@@ -22,8 +22,8 @@ AHEAD = 64  # seeds of episodes to come that are drawn at once
 class Tables:
     """Tables that are played together, each one as a `Table` by itself is.
 
-    `seeds` and `first`, uint64, `steps` and `number`, int64, are ``(tables,)``: as of a `Table`.
-    `sight` is the state of all as all seats see it.
+    `seeds`, uint64, and `steps`, int64, are ``(tables,)``: those of each table's episode. `sight`
+    is the state of all as all seats see it.
     """
 
     def __init__(self, game: Rulebook, count: int) -> None:
@@ -32,8 +32,7 @@ class Tables:
         self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
         self.state: Any = None
         self.sight: Sight | None = None
-        self.first, self.number = self.seeds.copy(), self.steps.copy()
-        self._given = np.zeros(count, bool)  # whether it was given a first seed
+        self._first: list[int | None] = [None] * count  # the last seed that was given
         self._streams: list[np.random.Generator | None] = [None] * count  # of those that follow
         self._ahead = np.zeros((count, AHEAD), np.int64)
         self._used = np.full(count, AHEAD)
@@ -68,26 +67,32 @@ class Tables:
         self.steps[tables] = 0
         self._enter(state if every else self.state.placed(tables, state))
 
+    def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
+        """Return which tables, started with these seeds, would go on after one given before."""
+        begun = np.array([first is not None for first in self._first])
+        return begun if seeds is None else begun & np.array([seed is None for seed in seeds])
+
     def _start(self, table: int, seed: int | None) -> int:
         """Return the seed of a table's next episode."""
         if seed is None:
             return int(self._next(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
-        self.first[table], self.number[table], self._given[table] = int(seed), 0, True
-        self._streams[table], self._used[table] = None, AHEAD
+        self._first[table], self._streams[table], self._used[table] = int(seed), None, AHEAD
         return int(seed)
 
     def _next(self, tables: Array) -> Array:
         """Return the seeds that follow, as `Table.reset` takes them."""
-        for table in tables[self._given[tables] & (self._used[tables] == AHEAD)].tolist():
-            stream = self._streams[table] or following(int(self.first[table]))
+        for table in tables[self._used[tables] == AHEAD].tolist():
+            first = self._first[table]
+            if first is None:
+                continue
+            stream = self._streams[table] or following(first)
             self._streams[table], self._used[table] = stream, 0
             self._ahead[table] = stream.integers(2**63, size=AHEAD)
-        seeds = self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
-        follow = self._given[tables]
-        self._used[tables[follow]] += 1
-        self.number[tables[follow]] += 1
-        for place in np.flatnonzero(~follow).tolist():  # nobody ever gave it a seed
+        used = self._used[tables]
+        seeds = self._ahead[tables, used % AHEAD].astype(np.uint64)
+        self._used[tables] = np.minimum(used + 1, AHEAD)
+        for place in np.flatnonzero(used == AHEAD).tolist():  # nobody ever gave it a seed
             seeds[place] = self._start(int(tables[place]), secrets.randbelow(2**63))
         return seeds
 

@@ -91,7 +91,13 @@ class Sight:
         return self._facts[place]
 
     _facts = _lazy(lambda sight: dict[int, Array]())
-    hears = _lazy(lambda sight: sight.game.hears(sight.state))  # who is told anything
+
+    @_lazy
+    def hears(self) -> Array | None:
+        """Who is told anything, see `Rulebook.hears`; None if all are."""
+        found = self.game.hears(self.state)
+        return None if found is None or np.count_nonzero(found) == found.size else found
+
     tell = _lazy(lambda sight: sight.game.teller(sight.state))  # tells a seat what it knows
     numbers = _lazy(lambda sight: sight.game.observe(sight.state))
     legal = _lazy(lambda sight: sight.game.legal(sight.state))
@@ -133,12 +139,11 @@ class View:
         who = self.sight.who
         return who._replace(run=who.run or self.game.name, seat=self.seat)
 
-    @property
+    @_lazy
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, () for one seat of one table."""
         shape: tuple[int, ...] = self._state.round.shape
-        several = isinstance(self.seat, np.ndarray)
-        return np.broadcast_shapes(self.seat.shape, shape) if several else shape
+        return np.shape(self.seat)[: np.ndim(self.seat) - len(shape)] + shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:

@@ -27,7 +27,7 @@ from llm_games.wrappers.single_agent import SingleAgentEnv
 # PettingZoo's tests warn about any observation that is a dict, any action that is a vector, and
 # zeros, which are all that a dead player sees; nothing else may warn.
 KNOWN = "(Observation|Action) space for each agent probably|Observation is not a NumPy array|"
-KNOWN += "Observation numpy array is all zeros|Action mask numpy array is all zeros"
+KNOWN += "Observation numpy array is all zeros"
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,11 @@ def _only_known_warnings():
 every = pytest.mark.parametrize(("name", "more", "mode", "actions"), CASES, ids=CASE_IDS)
 kinds = pytest.mark.parametrize(
     ("name", "more", "mode", "actions"), CASES[: len(SETTINGS)], ids=CASE_IDS[: len(SETTINGS)]
+)
+
+
+registered = pytest.mark.skipif(
+    not hasattr(pettingzoo, "make"), reason="PettingZoo's registry came with 1.27"
 )
 
 
@@ -57,6 +62,8 @@ def test_pettingzoo_api(name, more, mode, actions, capsys):
             warnings.filterwarnings("ignore", "Agent's m")
         pt.api_test(llm_games.make(name, form="aec", **settings), num_cycles=cycles)
         parallel = llm_games.make(name, form="parallel", **settings)
+        if not hasattr(pettingzoo, "make") and actions == "rules" and parallel.game.bounds()[0] < 0:
+            pytest.skip("PettingZoo before 1.27 draws from masks as if actions began at 0")
         pt.parallel_api_test(parallel, num_cycles=cycles)
         if not parallel.game.turns:
             pt.api_test(parallel_to_aec(parallel), num_cycles=cycles)
@@ -183,6 +190,7 @@ def random_action(env, agent, rng):
     return to_space(env, agent, sampled(question, rng)) if question else None
 
 
+@registered
 @pytest.mark.parametrize("name", NAMES)
 def test_both_registries_know_it(name):
     parallel = pettingzoo.make("parallel", f"llm_games/{name}-v0", obs_mode="numeric")
@@ -344,7 +352,7 @@ def test_single_agent_view():
     opponents = [RandomPolicy()] * 3
     env = SingleAgentEnv("battle_royale", seat=2, opponents=opponents, players=4)
     _, info = env.reset(seed=5)
-    assert info == {"broke": False}
+    assert info == {"asked": True, "broke": False, "payoff": 0.0, "seat": 2}
     assert env.action_masks().shape == (5,)
     done = False
     while not done:
@@ -379,12 +387,14 @@ assert len(llm_games.list_games()) >= 8
 """
 
 
+@registered
 @pytest.mark.parametrize("first", [LIGHT, "import gymnasium, pettingzoo"], ids=["light", "heavy"])
 def test_the_import_loads_no_library_and_registers_before_and_after_one(first):
     command = [sys.executable, "-W", "error", "-c", first + NAMES]
     subprocess.run(command, check=True)
 
 
+@registered
 def test_a_game_of_ones_own():
     from llm_games.rooms import ROOMS
 

@@ -8,17 +8,21 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from stable_baselines3 import DQN, PPO, SAC
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 import llm_games as lg
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.noise import Noise
 from llm_games.view import Sight
 from llm_games.wrappers.learned import LearnedPolicy
-from llm_games.wrappers.sb3 import load_player, save_player
+from llm_games.wrappers.policy import RandomPolicy
+from llm_games.wrappers.sb3 import SB3VecEnv, load_player, save_player
 from llm_games.wrappers.single_agent import SingleAgentEnv
+from llm_games.wrappers.team_env import TeamVectorEnv
+from llm_games.wrappers.vector_env import GameVectorEnv
 
 
 def single(game="public_goods", **settings):
@@ -27,6 +31,8 @@ def single(game="public_goods", **settings):
 
 def untrained(algorithm, env, policy="MlpPolicy", **settings):
     small = {"policy_kwargs": {"net_arch": [8]}, "device": "cpu", "seed": 3}
+    if algorithm is RecurrentPPO:
+        small["policy_kwargs"] |= {"lstm_hidden_size": 8}
     if algorithm not in (DQN, SAC):
         small |= {"n_steps": 8, "batch_size": 8}
     return algorithm(policy, env, **{**small, **settings})
@@ -90,16 +96,18 @@ async def in_a_batch(policy, game, seeds, steps):
     return outcomes
 
 
-@pytest.mark.parametrize("deterministic", [True, False], ids=["likeliest", "drawn"])
+DRAWING = [name for name in LEARNERS if name not in ("dqn", "sac")]  # by a distribution
+
+
 @pytest.mark.parametrize(
-    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
+    ("name", "deterministic"),
+    [*((name, True) for name in LEARNERS), *((name, False) for name in DRAWING)],
 )
-def test_a_batch_is_a_loop(algorithm, policy, game, actions, deterministic):
+def test_a_batch_is_a_loop(name, deterministic):
+    algorithm, policy, game, actions = LEARNERS[name]
     env = single(game, actions=actions)
     model = untrained(algorithm, env, policy)
     player = LearnedPolicy(model, actions=actions, deterministic=deterministic)
-    if not deterministic and not hasattr(model.policy, "get_distribution"):
-        pytest.skip("predict draws by itself")
     seeds = [7, 2**62, 9]
     played = asyncio.run(in_a_batch(player, env.game, seeds, 8))
     for table, seed in enumerate(seeds):
@@ -251,3 +259,98 @@ def test_what_another_environment_trained_is_not_saved(tmp_path):
     assert not (tmp_path / "x.zip").exists()
     with pytest.raises(BadParameter, match="no environment of a game"):
         save_player(model, DummyVecEnv([lambda: __import__("gymnasium").make("CartPole-v1")]), "x")
+
+
+# -- the vector environment ------------------------------------------------------------------
+
+
+def copies(game="public_goods", count=4, **settings):
+    return SB3VecEnv(GameVectorEnv(game, count, opponents=RandomPolicy(), **settings))
+
+
+@pytest.mark.parametrize(
+    ("game", "settings"),
+    [
+        ("public_goods", {"rounds": 3}),
+        ("battle_royale", {"players": 4}),
+        ("pirate_game", {"players": 4, "seat": 3}),
+        ("sealed_bid_auction", {"rounds": 3, "actions": "unit", "normalize": True}),
+        ("diners_dilemma", {"max_cycles": 2}),
+    ],
+)
+def test_copies_are_what_dummy_vec_env_makes_of_single_ones(game, settings):
+    """The same observations, rewards, ends and infos, episode after episode."""
+    ours = copies(game, 3, **settings)
+    loop = DummyVecEnv([lambda: single(game, opponents=RandomPolicy(), **settings)] * 3)
+    ours.seed(4), loop.seed(4)
+    assert same(ours.reset(), loop.reset())
+    rng, ended = np.random.default_rng(0), 0
+    for _ in range(24):
+        if isinstance(ours.action_space, spaces.Discrete):
+            masks = np.stack(ours.env_method("action_masks"))
+            np.testing.assert_array_equal(masks, np.stack(loop.env_method("action_masks")))
+            actions = (rng.random(masks.shape) * masks).argmax(axis=1)
+        else:
+            actions = rng.uniform(-1, 1, (3, *ours.action_space.shape)).astype(np.float32)
+        mine, theirs = ours.step(actions), loop.step(actions)
+        assert same(mine[0], theirs[0])
+        np.testing.assert_array_equal(mine[1], theirs[1])
+        np.testing.assert_array_equal(mine[2], theirs[2])
+        for own, other in zip(mine[3], theirs[3], strict=True):
+            assert same(own.pop("terminal_observation", 0), other.pop("terminal_observation", 0))
+            if "TimeLimit.truncated" not in own:
+                assert not other.pop("TimeLimit.truncated")
+            assert set(own) == set(other)
+            assert all(same(own[key], other[key]) for key in own)
+        ended += mine[2].sum()
+    assert ended >= 3
+
+
+def same(one, other):
+    if isinstance(one, dict):
+        return set(one) == set(other) and all(same(one[key], other[key]) for key in one)
+    return np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
+)
+def test_learners_learn_in_copies(algorithm, policy, game, actions):
+    """Every kind of algorithm trains, monitored and scaled; equal seeds give equal weights."""
+    weights = []
+    for _ in range(2):
+        venv = VecMonitor(copies(game, 4, actions=actions, max_cycles=3))
+        venv = VecNormalize(venv, norm_obs=algorithm is not MaskablePPO)
+        model = untrained(algorithm, venv, policy)
+        model.learn(96 if algorithm in (DQN, SAC) else 64)
+        assert model.ep_info_buffer, "episodes ended and were seen by the monitor"
+        weights.append(model.policy.state_dict())
+    for key, value in weights[0].items():
+        assert torch.equal(value, weights[1][key]), key
+        assert value.isfinite().all()
+
+
+def test_one_model_learns_in_all_seats(tmp_path):
+    rows = SB3VecEnv(TeamVectorEnv("public_goods", 2, players=3, rounds=2).rows())
+    model = untrained(PPO, VecMonitor(rows))
+    model.learn(48)
+    assert {info["l"] for info in model.ep_info_buffer} == {2}
+    player = lg.player(f"sb3:{save_player(model, model.get_env(), tmp_path / 'p')}")
+    lg.play("public_goods", [player] * 3, players=3, rounds=2)
+
+
+def test_what_copies_do_not_take():
+    venv = copies(count=2, actions="unit")
+    venv.reset()
+    with pytest.raises(IllegalAction, match=r"player_0 at table 1: \[nan\]"):
+        venv.step(np.array([[0], [np.nan]], np.float32))
+    with pytest.raises(IllegalAction, match="at table 0"):
+        venv.step(np.array([[1.5], [0]], np.float32))
+    _, rewards, _, _ = venv.step(np.zeros((2, 1), np.float32))
+    assert (rewards > 0).all(), "the copies play on"
+    with pytest.raises(BadParameter, match="set it for all"):
+        venv.set_attr("max_cycles", 3, indices=0)
+    with pytest.raises(BadParameter, match="takes no texts"):
+        SB3VecEnv(GameVectorEnv("public_goods", 2, obs_mode="both"))
+    with pytest.raises(BadParameter, match="takes copies of a game"):
+        SB3VecEnv(single())

@@ -107,9 +107,9 @@ class BatchSeats:
                     f"{self.policies[k].name!r} must decide for a batch by integers of shape "
                     f"{where.shape}, got {actions.dtype} of shape {actions.shape}"
                 )
-        moves = np.zeros(where.shape, np.int64)
-        for (k, _), (decided, memory) in zip(cells, answers, strict=True):
-            moves += decided.actions
+        moves: Any = answers[0][0].actions if answers else np.zeros(where.shape, np.int64)
+        for place, ((k, _), (decided, memory)) in enumerate(zip(cells, answers, strict=True)):
+            moves = moves + decided.actions if place else moves
             self._memories[k] = memory
             self._count(decided.replies)
         return moves

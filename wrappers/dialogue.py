@@ -187,6 +187,12 @@ class Remembering:
         named: dict[int | str, float] = {"full": ALL, "none": 0}
         return named.get(self.memory, self.memory)  # type: ignore[arg-type]
 
+    @property
+    def limited(self) -> bool:
+        """Whether the length of a prompt decides what is in it."""
+        tokens = self.memory_tokens, self.context
+        return tokens != (None, None) or self.overflow == "summarise"
+
     def check_room(self, tokens: int, game: str) -> None:
         """Raise BadParameter if the rules of a game, of about so many tokens, have no room."""
         for name in ("memory_tokens", "context"):

@@ -169,7 +169,7 @@ class LearnedPolicy(Policy):
             noise = Noise(np.array([seed])).of(decided, part)
             mask = own.mask(view)[None] if self._masked(own) else None
             first = np.array([decided + part == 0])
-            numbers = _scaled(scale, own.shown(view.numbers)[None])
+            numbers = _scaled(scale, own.shown(view.numbers.copy())[None])
             (action,), state = self._predict(numbers, mask, state, first, noise)
             move, part = own.take(view, action), part + 1
         return Decision(move), Memory(own, scale, seed, decided + 1, state)
@@ -198,7 +198,7 @@ class LearnedPolicy(Policy):
             masks = own.masks(view)[rows] if self._masked(own) else None
             noise, first = Noise(seeds[rows]).of(decided[rows], part), decided[rows] + part == 0
             now = state and tuple(value[:, rows] for value in state)
-            numbers = _scaled(memory.scale, own.shown(view.numbers)[rows])
+            numbers = _scaled(memory.scale, own.shown(view.numbers.copy())[rows])
             found, after = self._predict(numbers, masks, now, first, noise)
             given = np.zeros((len(seats), *found.shape[1:]), found.dtype)
             given[rows] = found

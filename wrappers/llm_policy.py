@@ -19,10 +19,11 @@ from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
 from llm_games.replies import READINGS, Reply, read_reply, split_thoughts
-from llm_games.rulebook import Rulebook
-from llm_games.view import View
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import Sight, View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
+from llm_games.wrappers.clients.sampled import Sampled
 from llm_games.wrappers.dialogue import (
     ALL,
     PLANS,
@@ -33,13 +34,16 @@ from llm_games.wrappers.dialogue import (
     joined,
 )
 from llm_games.wrappers.own import client_of
-from llm_games.wrappers.policy import Attempt, Decision, Note, Policy
+from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
+from llm_games.wrappers.situations import Situations
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
 EDITION = 2
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
 MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
+MOST_GAMES = 16
+"""Games of which is kept what was met in them."""
 
 
 class Answer(NamedTuple):
@@ -145,6 +149,7 @@ class LLMPolicy(Policy):
         self.client, self.name = client, name or client.name
         self.prompts, self.prompt_folder = prompts, prompt_folder
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
+        self._met: dict[int, Situations] = {}  # by game
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.remembering = Remembering(
             memory, memory_tokens, remember, notices, thoughts, overflow, context
@@ -182,6 +187,33 @@ class LLMPolicy(Policy):
         """
         return await self._move(view, memory)
 
+    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
+        """Return the memory by cell; see `Situations` for players with samples of replies."""
+        if (met := self._situations(game)) is not None:
+            return met.start(self, where, memory or {})
+        return super().start_batch(game, where, seeds, memory)
+
+    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+        """Ask about all cells at the same time; errors as of `decide`."""
+        if (met := self._situations(sight.game)) is not None:
+            return await met.decide(self, sight, where, memory)
+        return await super().decide_batch(sight, where, memory)
+
+    def _situations(self, game: Rulebook) -> Situations | None:
+        """Return what is known of a game, for players who keep samples and are all their words."""
+        keeps = isinstance(self.client, Sampled) and type(self) is LLMPolicy
+        if not keeps or self.tools or self.remembering.limited:
+            return None
+        if id(game) not in self._met:
+            if len(self._met) >= MOST_GAMES:
+                self._met.clear()
+            self._met[id(game)] = Situations(game, self.client)
+        return self._met[id(game)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle all but what it has met, which is in the file of replies."""
+        return vars(self) | {"_met": {}}
+
     async def _move(
         self, view: View, memory: ChatMemory, calls: int = 0
     ) -> tuple[Decision, ChatMemory]:
@@ -189,10 +221,7 @@ class LLMPolicy(Policy):
         question = view.question
         if question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
-        report, request = self.words(view, memory)
-        prompts = self._prompts(view.game)
-        bench = Bench(self.tools, self.max_tool_calls, view, prompts, self.reasoning)
-        now = (report, bench.advice, request, bench.offer)
+        bench, now = self._told(view, memory)
         found = await self.ask(
             view,
             memory,
@@ -203,7 +232,7 @@ class LLMPolicy(Policy):
             max_attempts=self.attempts_in(view.game),
             bench=bench,
         )
-        told = joined(*now) if self.remembering.notices else report
+        told = joined(*now) if self.remembering.notices else now[0]
         answer = self.remembering.answer(question, found.reply, found.attempts)
         dialogue = found.memory.dialogue.plus(Exchange(told, answer))
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
@@ -215,6 +244,18 @@ class LLMPolicy(Policy):
         made = memory.decisions + 1
         after = dataclasses.replace(found.memory, decisions=made, dialogue=dialogue)
         return Decision(found.reply.action, found.attempts, found.notes), after
+
+    def _told(self, view: View, memory: ChatMemory) -> tuple[Bench, tuple[str, ...]]:
+        """Return the tools at a decision, and what is told before it."""
+        report, request = self.words(view, memory)
+        prompts = self._prompts(view.game)
+        bench = Bench(self.tools, self.max_tool_calls, view, prompts, self.reasoning)
+        return bench, (report, bench.advice, request, bench.offer)
+
+    def request(self, view: View, memory: ChatMemory) -> Request:
+        """Return the first call of a decision."""
+        bench, now = self._told(view, memory)
+        return self._request(view, memory, now, view.question, bench)
 
     def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
         """Return what is told before a decision: what happened, and what is asked now."""
@@ -255,17 +296,9 @@ class LLMPolicy(Policy):
             again = prompts.again(why, question, self.reasoning) if why else ""
             seed, attempt = next(seeds), None
             while attempt is None:
-                made, said = calls + len(attempts), bench.said if bench else ()
-                request = Request(
-                    messages=memory.dialogue.now(*now, said=said, again=again),
-                    question=asked if self.structured else None,
-                    reasoning=self.reasoning,
-                    sampling=self.sampling,
-                    seed=seed,
-                    who=view.who._replace(call=made),
-                    kind=kind,
-                    view=view,
-                    tools=bench.offers() if bench else (),
+                made = calls + len(attempts)
+                request = self._request(
+                    view, memory, now, asked, bench, call=made, seed=seed, kind=kind, again=again
                 )
                 try:
                     self._check_fits(memory, request)
@@ -285,6 +318,32 @@ class LLMPolicy(Policy):
             else:
                 why, left = reply.why, left - 1
         return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes)
+
+    def _request(
+        self,
+        view: View,
+        memory: ChatMemory,
+        now: Sequence[str],
+        asked: Question | None,
+        bench: Bench | None = None,
+        *,
+        call: int = 0,
+        seed: int = 0,
+        kind: str = "move",
+        again: str = "",
+    ) -> Request:
+        """Return one call, as `ask` makes it."""
+        return Request(
+            messages=memory.dialogue.now(*now, said=bench.said if bench else (), again=again),
+            question=asked if self.structured else None,
+            reasoning=self.reasoning,
+            sampling=self.sampling,
+            seed=seed,
+            who=view.who._replace(call=call),
+            kind=kind,
+            view=view,
+            tools=bench.offers() if bench else (),
+        )
 
     async def _attempt(
         self, request: Request, question: Question, bench: Bench | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -78,10 +79,15 @@ class Function:
     wanted = CLIENT
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
-        self.function, self.name, self._thread = function, name, ThreadPoolExecutor(1, name)
+        self.function, self.name = function, name
+        self._begin()
         self.more = self._more()
         if not _takes(function, None, **dict.fromkeys(self.more)):
             raise BadParameter(f"{name!r} cannot be called so: {self.wanted}")
+
+    def _begin(self) -> None:
+        """Take a new thread."""
+        self._process, self._thread = os.getpid(), ThreadPoolExecutor(1, self.name)
 
     def _more(self) -> tuple[str, ...]:
         """Return which arguments it takes beside the first."""
@@ -97,6 +103,8 @@ class Function:
             said = await self.function(first, **more)
         else:  # it may wait for something, or run an event loop of its own
             loop = asyncio.get_running_loop()
+            if self._process != os.getpid():  # threads stay behind when a process forks
+                self._begin()
             said = await loop.run_in_executor(self._thread, self._call, first, more)
             said = await said if isawaitable(said) else said
         if isinstance(said, Completion):
@@ -115,7 +123,7 @@ class Function:
     async def close(self) -> None:
         """Let the thread go, once a call has ended that is being made."""
         self._thread.shutdown(wait=False)
-        self._thread = ThreadPoolExecutor(1, self.name)
+        self._begin()
 
 
 class Agent(Function):

@@ -203,8 +203,9 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
         for number in decision.action if isinstance(decision.action, tuple) else [decision.action]:
             operator.index(number)
     except (AttributeError, TypeError, ValueError):
-        fault = "must return its Decision, about an int or a tuple of them, and its memory"
-        odd = BadParameter(f"{policy.name!r} {fault}: got {answer!r}")
+        fault = "which must return its Decision, about an int or a tuple of them, and its memory"
+        seat = view.game.names()[view.seat]
+        odd = BadParameter(f"{seat} is {policy.name!r}, {fault}: got {answer!r}")
         raise _noted(odd, policy, view) from None
     return decision, memory
 

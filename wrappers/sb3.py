@@ -10,12 +10,125 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from llm_games.errors import BadParameter
 from llm_games.named import name_of, named
+from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
+
+HANDED = {"final_obs", "final_info"}  # infos that are handed over by other names
+
+
+class SB3VecEnv(VecEnv):
+    """Copies of a game as Stable-Baselines3 and sb3-contrib take them: a `GameVectorEnv` as it is.
+
+    Also the rows of a `TeamVectorEnv`, for one model in all seats. Its copies start again within
+    the step, whatever `env` was made with; ``infos`` have what its own have, of a copy that ended
+    the last of that episode, with ``terminal_observation`` and ``TimeLimit.truncated``. Masks for
+    MaskablePPO come by ``env_method("action_masks")``.
+
+    Raises:
+        BadParameter: `env` is no vector environment of a game, or shows texts.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        base = getattr(env, "unwrapped", None)
+        if not isinstance(base, VectorEnv) or not isinstance(getattr(base, "game", None), Rulebook):
+            way = "make a GameVectorEnv, or TeamVectorEnv(...).rows()"
+            raise BadParameter(f"SB3VecEnv takes copies of a game, not {env!r}: {way}")
+        seen = base.single_observation_space
+        if "text" in getattr(seen, "spaces", {}):
+            raise BadParameter('Stable-Baselines3 takes no texts: make it with obs_mode="numeric"')
+        self.env, self._base = env, base
+        base.autoreset_mode = AutoresetMode.SAME_STEP
+        base.metadata = {**base.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+
+    def reset(self) -> Any:
+        """Start all copies, of the seeds that were set before, or the next ones."""
+        options = self._options[0] or None
+        observation, infos = self.env.reset(seed=self._seeds[0], options=options)
+        self.reset_infos = self._rows(infos)
+        self._reset_seeds()
+        self._reset_options()
+        return observation
+
+    def step_async(self, actions: Any) -> None:
+        """Keep the actions for `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Play the actions; raises as `GameVectorEnv.step` does."""
+        observation, rewards, terminated, truncated, infos = self.env.step(self._actions)
+        rows, done = self._rows(infos), terminated | truncated
+        for copy in np.flatnonzero(done).tolist():
+            if "final_info" in infos:
+                self.reset_infos[copy], rows[copy] = rows[copy], _row(infos["final_info"], copy)
+            rows[copy]["terminal_observation"] = infos["final_obs"][copy]
+            rows[copy]["TimeLimit.truncated"] = bool(truncated[copy] and not terminated[copy])
+        return observation, rewards.astype(np.float32), done, rows
+
+    def _rows(self, infos: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return what infos say of each copy."""
+        full, some = {}, []
+        for name in infos.keys() - HANDED:
+            of = infos.get(f"_{name}")
+            if name.startswith("_"):
+                continue
+            if isinstance(infos[name], np.ndarray) and (of is None or of.all()):
+                full[name] = infos[name].tolist()
+            else:
+                some.append((name, np.flatnonzero(of).tolist()))
+        if full:
+            rows = [dict(zip(full, row, strict=True)) for row in zip(*full.values(), strict=True)]
+        else:
+            rows = [{} for _ in range(self.num_envs)]
+        for name, copies in some:
+            for copy in copies:
+                rows[copy][name] = _row({name: infos[name]}, copy)[name]
+        return rows
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Return an attribute, the same one of all copies."""
+        return [getattr(self._base, attr_name) for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Set an attribute of all copies."""
+        if indices is not None:
+            raise BadParameter(f"{attr_name}: the copies are one environment; set it for all")
+        setattr(self._base, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: Any = None, **settings: Any
+    ) -> list[Any]:
+        """Call a method, and return each copy's part of an array that it gives, or else that."""
+        found = getattr(self._base, method_name)(*args, **settings)
+        each = isinstance(found, np.ndarray) and found.shape[:1] == (self.num_envs,)
+        return [found[copy] if each else found for copy in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """Return that no copy is wrapped by itself; use `VecMonitor` and the like."""
+        return [False for _ in self._get_indices(indices)]
+
+
+def _row(infos: Mapping[str, Any], copy: int) -> dict[str, Any]:
+    """Return what infos say of one copy."""
+    found: dict[str, Any] = {}
+    for name, value in infos.items():
+        of = infos.get(f"_{name}")
+        if name.startswith("_") or not (of is None or of[copy]):
+            continue
+        own = _row(value, copy) if isinstance(value, dict) else value[copy]
+        found[name] = own.item() if isinstance(own, np.generic) else own
+    return found
+
 
 PLAYER = "player.json"
 """What a player was trained for, in the file that Stable-Baselines3 saves its model to."""

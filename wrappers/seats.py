@@ -140,12 +140,12 @@ class Seats:
     def _decided(
         self, asked: Sequence[int], answers: dict[int, tuple[Decision, Any]]
     ) -> dict[int, Decision]:
-        decisions, sight = {}, self.table.ready()
+        sight = self.table.ready()
         for seat in asked:
             if seat not in answers:
                 answers[seat] = act(self.policies[seat], sight.view(seat), self._memories[seat])
-            decisions[seat], self._memories[seat] = answers[seat]
-        return decisions
+        self._memories |= {seat: answers[seat][1] for seat in asked}
+        return {seat: answers[seat][0] for seat in asked}
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""

@@ -2,39 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import gymnasium
+import numpy as np
 
+from llm_games.arrays import any_true, tall
 from llm_games.env import TableEnv
-from llm_games.errors import BadParameter, NotReady
+from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
+from llm_games.noise import Noise
 from llm_games.registry import rulebook
-from llm_games.rulebook import Array, Rulebook
+from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Note, Policy, RandomPolicy
+from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of, policy_of
 
 LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""
+MOVING = ("rotate", "random")
+"""Instead of a seat: another one in each episode."""
+Regret = Callable[[Rulebook, Mapping[str, Array]], PerPlayer]
+"""``regret(game, record)`` of a step, in the game's own payoffs, ``(players, *batch)``."""
+
+
+class Seating(NamedTuple):
+    """Where a learner sits in each episode, and who of the `policies` sits around it.
+
+    `seat` is a number, or one of `MOVING`: ``"rotate"`` begins at the seed that was given, modulo
+    the number of seats, and takes the next seat in each episode that follows; ``"random"`` draws
+    one from the episode's seed. `others` are places in `policies`, in the order of the other seats.
+    """
+
+    players: int
+    seat: int | str
+    policies: list[Policy]
+    others: list[int]
+
+    def seats(self, seeds: Any, before: Any) -> PerTable:
+        """Return the learner's seat in the episodes of these seeds, int64 of their shape.
+
+        `before` is its seat in the episode before, -1 where the seed was given.
+        """
+        seeds = np.asarray(seeds, np.uint64)
+        if self.seat == "random":
+            drawn = Noise(seeds if seeds.ndim else int(seeds)).of("learner").integers(self.players)
+            return np.asarray(drawn)
+        if self.seat == "rotate":
+            begins = (seeds % self.players).astype(np.int64)
+            return np.where(np.less(before, 0), begins, np.add(before, 1) % self.players)
+        return np.full(seeds.shape, self.seat)
+
+    def sits(self, seats: PerTable) -> PerPlayer:
+        """Return who of the policies sits where, ``(players, *batch)``; -1 is the learner."""
+        each = tall(np.arange(self.players), seats.shape)
+        place = np.where(each == seats, self.players - 1, each - (each > seats))
+        return np.array([*self.others, -1])[place]
+
+
+def seating(game: Rulebook, seat: Any, opponents: Any = None) -> Seating:
+    """Return the seating of a learner; `opponents` and what is raised as of `SingleAgentEnv`."""
+    if isinstance(seat, str) and seat not in MOVING:
+        last = game.players - 1
+        raise BadParameter(f'seat must be 0 to {last}, "rotate" or "random", got {seat!r}')
+    if not isinstance(seat, str):
+        check_integer("seat", seat, 0, game.players - 1)
+        seat = int(seat)
+    many = game.players - 1
+    opponents = RandomPolicy() if opponents is None else opponents
+    if isinstance(opponents, Mapping):
+        opponents = _by_seat(game, seat, opponents)
+    if isinstance(opponents, str):
+        raise BadParameter(f"opponents must be policies: make_player({opponents!r})")
+    if not isinstance(opponents, list | tuple):
+        return Seating(game.players, seat, [policy_of(opponents)] if many else [], [0] * many)
+    if len(opponents) != many:
+        own = "the learner's seat" if isinstance(seat, str) else f"seat {seat}"
+        raise BadParameter(
+            f"opponents must be one policy or {many} (all seats but {own}), got {len(opponents)}"
+        )
+    places: dict[int, int] = {}  # one that sits in several seats is one policy
+    for one in opponents:
+        places.setdefault(id(one), len(places))
+    distinct = {id(one): one for one in opponents}
+    policies = [policy_of(one) for one in distinct.values()]
+    return Seating(game.players, seat, policies, [places[id(one)] for one in opponents])
+
+
+def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[Any]:
+    """Return players given by seat or name in the order of the seats, each named once."""
+    if isinstance(seat, str):
+        raise BadParameter(f"opponents by seat need a learner's seat by number, not {seat!r}")
+    names, found = game.names(), dict[int, Any]()
+    for key, player in named.items():
+        if key not in names and not (type(key) is int and 0 <= key < game.players):
+            raise unknown("seat", key, names)
+        place = names.index(key) if isinstance(key, str) else key
+        if place == seat or place in found:
+            who = "the learner" if place == seat else "another opponent"
+            raise BadParameter(f"opponents: {who} sits in {names[place]}, seat {place}, already")
+        found[place] = player
+    wanted = [place for place in range(game.players) if place != seat]
+    missing = [names[place] for place in wanted if place not in found]
+    if missing:
+        raise BadParameter(f"opponents: nobody sits in {', '.join(missing)}; name a player for it")
+    return [found[place] for place in wanted]
 
 
 class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     """A game in which one seat learns and the others are played by policies.
 
     Observations and rewards are the learner's own. An episode ends when the learner has nothing
-    more to do. Rewards of steps in which it is not asked are added to its next one. Other players
-    look back at a game that is over, and recall their notes in the next, as in `play`.
+    more to do. Rewards of steps in which it is not asked are added to its next one; so are those
+    before its first. If the episode ends before the learner was ever asked, the first `step`, of
+    any action, says so. Other players look back at a game that is over, and recall their notes in
+    the next, as in `play`.
+
+    ``infos`` have
+
+    * ``asked``: whether the learner has to move now; if not, index 0 alone is legal,
+    * ``seat``: where it sits,
+    * ``payoff``: what it earned in this episode so far,
+    * ``broke``: whether its move broke a rule, so that the declared one was played instead,
+    * ``action``, if a move was played: as it was, in the rules' own units; of a plan, its own
+      share, and ``plan`` has all, int64 ``(players,)``,
+    * ``regret``, if a move was played and `regret` is given: that of the step,
+    * ``opponents``, if some were asked as models since: how often a decision had which outcome,
+    * with actions in words also ``outcome`` and ``why``, see `llm_games.make`.
 
     Args:
         game: a rulebook, or a game's name with its `parameters`.
-        seat: the learner's seat.
-        opponents: one policy for all other seats, or one for each of them in seat order, also as
-            clients or plain functions, see `player_of`; the default plays at random.
+        seat: the learner's seat; ``"rotate"`` or ``"random"``: another in each episode, see
+            `Seating`.
+        opponents: one policy for all other seats, or one for each of them in seat order (around
+            a learner that moves), or by seat or agent; also as clients or plain functions, see
+            `player_of`. The default plays at random.
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
-        actions, reask, prompts, prompt_folder, render_mode, max_cycles, on_illegal, parameters:
-            see `llm_games.make`, also for what is raised.
+        regret: what each seat could have gained in a step, ``regret(game, record)``, such as
+            `llm_games.baselines.deviation.regret`; None: infos have none.
+        actions, reask, normalize, prompts, prompt_folder, render_mode, max_cycles, on_illegal,
+            parameters: see `llm_games.make`, also for what is raised.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
@@ -43,11 +152,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self,
         game: str | Rulebook,
         *,
-        seat: int = 0,
+        seat: int | str = 0,
         opponents: Any = None,
         obs_mode: str = "numeric",
         actions: str = "index",
         reask: int = 0,
+        normalize: bool = False,
+        regret: Regret | None = None,
         render_mode: str | None = None,
         max_cycles: int | None = None,
         prompts: str = "v1",
@@ -56,25 +167,36 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         **parameters: Any,
     ) -> None:
         rules = rulebook(game, **parameters) if isinstance(game, str) else game
-        check_integer("seat", seat, 0, rules.players - 1)
-        self.seat, self.agent = seat, rules.names()[seat]
-        self.actions, self.normalize = actions, False
+        self.seating = seating(rules, seat, opponents)
+        self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
+        self.regret = regret
+        mine = rules.names() if isinstance(seat, str) else [rules.names()[seat]]
         self._sit_down(
             rules,
             render_mode,
             max_cycles,
             on_illegal,
-            obs_mode={self.agent: obs_mode},
-            actions={self.agent: actions},
+            obs_mode=dict.fromkeys(mine, obs_mode),
+            actions=dict.fromkeys(mine, actions),
             prompts=prompts,
             prompt_folder=prompt_folder,
             reask=reask,
+            normalize=normalize,
         )
-        self.seats = Seats(self.table, _seated(opponents, rules.players, seat))
-        self.codec = self.windows.codecs[seat]
+        self._take_seat(0 if isinstance(seat, str) else seat)
         self.observation_space = self.windows.spaces[self.agent]
         self.action_space = self.codec.space
+        if any(self.windows.codecs[rules.names().index(a)].space != self.codec.space for a in mine):
+            raise BadParameter(f"{rules.name}: seats have different actions; sit in one of them")
         self._notes: dict[int, Sequence[Note]] = {}
+
+    def _take_seat(self, seat: int) -> None:
+        """Sit down here, and the others around."""
+        self.seat, self.agent = seat, self.game.names()[seat]
+        self.codec = self.windows.codecs[seat]
+        places = self.seating.sits(np.asarray(seat)).tolist()
+        others = {s: self.seating.policies[k] for s, k in enumerate(places) if k >= 0}
+        self.seats = Seats(self.table, others)
 
     @property
     def opponents(self) -> Mapping[int, Policy]:
@@ -89,14 +211,31 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
         super().reset(seed=seed)
+        first = seed is not None or self.table.sight is None
         self._deal(seed, options)
+        self._move(-1 if first else self.seat)
         self.seats.start(self._notes)
-        self._notes, self._broke, self._reward = {}, False, 0.0
+        self._notes, self._broke, self._reward, self._payoff = {}, False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
+        self._played: dict[str, Any] = {}
+        self._met: Counter[str] = Counter()
         self._done = True  # until the others have moved
         self._play_on()
         self._done = False
         return self._observation(), self._said()
+
+    def _move(self, before: int) -> None:
+        """Take the seat of this episode; notes are for who sits where it made them."""
+        seat = int(self.seating.seats(self.table.seed, before))
+        if seat != self.seat:
+            made = self.opponents
+            self._take_seat(seat)
+            here = self.opponents
+            self._notes = {s: n for s, n in self._notes.items() if here.get(s) is made[s]}
+
+    @property
+    def _ended(self) -> bool:
+        return self._finished or self._limit_reached()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play the learner's action, if its move is whole, and on until it is asked again or done.
@@ -111,13 +250,15 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         if self._done:
             raise NotReady(f"{self.game.name} is over for the learner: call reset()")
         if not self._owed:
-            if not self._take(self.seat, action):
+            self._broke, self._played = False, {}
+            if not self._ended and not self._take(self.seat, action):
                 return self._observation(), 0.0, False, False, self._said()
-            self._owed, self._reward, self._told = True, 0.0, self._said()
+            self._owed = True
         self._play_on()
-        self._done, self._owed = self._finished or self._limit_reached(), False
+        self._done, self._owed = self._ended, False
+        reward, self._reward = self._reward, 0.0
         truncated = self._done and not self._finished
-        return self._observation(), self._reward, self._finished, truncated, self._told
+        return self._observation(), reward, self._finished, truncated, self._said()
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
@@ -135,23 +276,37 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         return self.windows.observation(self.view(self.agent))
 
     def _said(self) -> dict[str, Any]:
-        return {"broke": self._broke, **(self.codec.heard or self._heard.get(self.seat, {}))}
+        """Return the infos."""
+        info = {
+            "asked": self.seat in self.table.asked,
+            "broke": self._broke,
+            "payoff": self._payoff,
+            "seat": self.seat,
+            **self._played,
+        }
+        if self._met:
+            info["opponents"], self._met = dict(self._met), Counter()
+        return info | self.codec.heard
 
     def _play_on(self) -> None:
         """Play steps until the learner is asked, or done; also on from a call that failed."""
         for _ in range(LONGEST_WAIT):
             moved = self.seat in self._moves
             asked = self.seat in self.table.asked and not moved
-            if asked or self._finished or self._limit_reached():
+            if asked or self._ended:
                 break
-            self._moves |= moves_of(self.seats.ask_now())
+            decisions = self.seats.ask_now()
+            self._count(decisions)
+            self._moves |= moves_of(decisions)
+            before, heard = self.table.state, self.codec.heard
             outcome = self._play()
             self.seats.hear()
-            self._broke = moved and bool(outcome.broke[self.seat])
-            self._reward += float(outcome.rewards[self.seat])
+            reward = float(outcome.rewards[self.seat])
+            self._reward, self._payoff = self._reward + reward, self._payoff + reward
             self._finished = bool(outcome.finished[self.seat])
             if moved:
-                self._told = self._said()
+                self._broke = bool(outcome.broke[self.seat])
+                self._played = self._own(before, outcome.record) | heard
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over and not self._looked_back:
@@ -159,17 +314,16 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._looked_back = True
             self._notes = {seat: decision.notes for seat, decision in found.items()}
 
+    def _count(self, decisions: Mapping[int, Decision]) -> None:
+        """Count what came of the replies of opponents that are asked as models."""
+        self._met.update(own.outcome for own in decisions.values() if own.attempts)
 
-def _seated(opponents: Any, players: int, seat: int) -> dict[int, Policy]:
-    others = [other for other in range(players) if other != seat]
-    opponents = RandomPolicy() if opponents is None else opponents
-    if isinstance(opponents, str):
-        raise BadParameter(f"opponents must be policies: make_player({opponents!r})")
-    if not isinstance(opponents, list | tuple):
-        return dict.fromkeys(others, policy_of(opponents))
-    if len(opponents) != len(others):
-        raise BadParameter(
-            f"opponents must be one policy or {len(others)} (all seats but seat {seat}), "
-            f"got {len(opponents)}"
-        )
-    return dict(zip(others, map(policy_of, opponents), strict=True))
+    def _own(self, before: Any, record: Mapping[str, Array]) -> dict[str, Any]:
+        """Return what infos tell of a move that was played in a state."""
+        actions = record["actions"].tolist()
+        told: dict[str, Any] = {"action": actions[self.seat]}
+        if self.game.division is not None and any_true(self.game.sharers(before)):
+            told["plan"] = np.array(actions, np.int64)
+        if self.regret is not None:
+            told["regret"] = float(self.regret(self.game, record)[self.seat])
+        return told

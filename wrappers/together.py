@@ -8,6 +8,9 @@ from typing import Any
 
 from llm_games.wrappers.clients.base import ClientError
 
+FEW = 16
+"""Of many, so many begin before others: their calls are on the way while those prepare theirs."""
+
 
 async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Wait for all at the same time and return what they give.
@@ -17,7 +20,11 @@ async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
+            tasks = []
+            for one in work:
+                tasks.append(group.create_task(one))
+                if len(tasks) % FEW == 0:
+                    await asyncio.sleep(0)
     except BaseExceptionGroup as errors:
         raise first(errors) from None
     try:

@@ -33,6 +33,9 @@ class Batcher:
         self._waiting: list[tuple[Ask, asyncio.Future[Sampled]]] = []
         self._runner: asyncio.Task[None] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:  # who waits belongs to an event loop of this process
+        return Batcher, (self.model,)
+
     async def reply(self, ask: Ask) -> Sampled:
         """Return the model's reply."""
         loop = asyncio.get_running_loop()

@@ -288,6 +288,8 @@ def _finish(
 ) -> None:
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
+    from llm_games.benchmarks.runs.paper import table_of
+    from llm_games.benchmarks.runs.reader import games as read_games
     from llm_games.benchmarks.runs.run import planned
     from llm_games.benchmarks.runs.spending import Spending
     from llm_games.benchmarks.runs.store import Records
@@ -300,18 +302,19 @@ def _finish(
                 nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
             )
             with shown:
-                games = summary(records, baselines and (as_json or not quiet))
+                own = None if quiet or as_json else table_of(read_games(records))
+                games = summary(records, baselines and (as_json or not (quiet or own)))
         except KeyboardInterrupt:
             say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
             raise Exit(130) from None
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
-            games, code = [], 1
+            games, own, code = [], None, 1
     overall = total(games)
     if not as_json and not quiet:
         terminal = console()
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
-        for table in run_tables(games, overall) if games else ():
+        for table in run_tables(games, overall, own) if games else ():
             terminal.print(table)
         for line in spent_lines(spent.models):
             terminal.print(line, soft_wrap=True, **PLAIN)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines import scenarios
 from llm_games.baselines.deviation import claimed
 from llm_games.baselines.players import players_for
 from llm_games.benchmarks.runs import plan  # noqa: F401 - brings a kind of player
@@ -36,6 +37,7 @@ def about(found: type[Rulebook], version: str) -> dict[str, Any]:
         "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
         "seats": rulebook(found.name).seats_differ,
         "players": _players(found.name) | SERVED,
+        "scenarios": _scenarios(found.name),
         "parameters": [
             {"name": f.name, "default": str(f.default), "meaning": meaning}
             for f, meaning in zip(fields, meanings, strict=True)
@@ -48,6 +50,13 @@ def _players(game: str) -> dict[str, str]:
     """Return the players with a line on each; on the rational one, what it is in this game."""
     known, claim = players_for(game), claimed(rulebook(game))
     return known | {"rational": claim} if claim and "rational" in known else known
+
+
+def _scenarios(game: str) -> dict[str, str]:
+    """Return the scenarios with a line on each."""
+    known = scenarios.scenarios(game) if game in scenarios.games() else {}
+    training = {True: "training may use it", False: "held out"}
+    return {name: f"{one.about}; {training[one.train]}" for name, one in known.items()}
 
 
 def _sample(rules: Rulebook, version: str) -> dict[str, str]:
@@ -74,4 +83,5 @@ def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[Grid]:
         Grid(columns("parameter, default, meaning and range"), own),
         Grid(columns("preset, parameters"), sets),
         Grid(columns("player, what it does"), [*known["players"].items()]),
+        Grid(columns("scenario, others at the table"), [*known["scenarios"].items()]),
     ]

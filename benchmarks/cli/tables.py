@@ -57,9 +57,17 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
         yield f"budget, {name} = {found['limit']:,}: {answer} for {needs}"
 
 
-def run_tables(games: Sequence[GameSummary], overall: Cell | None) -> Iterator[Grid]:
-    """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs."""
+def run_tables(
+    games: Sequence[GameSummary], overall: Cell | None, own: Grid | None = None
+) -> Iterator[Grid]:
+    """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs.
+
+    A paper's `own` table stands in place of these.
+    """
     yield _summary(games, overall)
+    if own is not None:
+        yield own
+        return
     payoffs: list[tuple[str, str, Cell | None]] = []
     aside: list[int] = []
     for game in games:

@@ -23,7 +23,7 @@ from llm_games.benchmarks.runs.compared import (
     Difference,
     Family,
 )
-from llm_games.benchmarks.runs.paper import edition_of, score
+from llm_games.benchmarks.runs.paper import edition_of, score_of
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
@@ -141,7 +141,7 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
             episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
-            found = score(episode.rules, episode.records, edition)
+            found = score_of(episode, edition)
             scores[i, k] = np.nan if found is None else found
             payoffs[i, k] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
     values = {"scores": scores, "payoffs": payoffs}

@@ -23,6 +23,8 @@ from pydantic import (
     model_validator,
 )
 
+from llm_games import rooms
+from llm_games.baselines import scenarios
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Sampling
 from llm_games.wrappers.clients.prices import Price
@@ -30,6 +32,7 @@ from llm_games.wrappers.clients.secrets import SECRETIVE
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
+SCENARIOS = "scenarios"
 PAPERS = Path(__file__).parents[1] / "papers"
 KEYS = "keys are never written down: name the variable that holds it in api_key_env"
 
@@ -283,7 +286,7 @@ def experiments() -> dict[str, list[str]]:
     return {
         folder.name.replace("_", "-"): sorted(file.stem for file in folder.glob("*.toml"))
         for folder in folders
-    }
+    } | {SCENARIOS: scenarios.games()}
 
 
 def _named(name: str) -> Path:
@@ -297,16 +300,24 @@ def _named(name: str) -> Path:
             f"{group} has no experiment {experiment!r};{_nearest(experiment, known)} "
             f"known: {', '.join(known)}"
         )
+    if group == SCENARIOS:
+        return rooms.file(experiment, scenarios.FILE) or Path(name)
     return PAPERS / group.replace("-", "_") / f"{experiment or 'vanilla'}.toml"
 
 
 def load(source: str) -> dict[str, Any]:
     """Return the raw content of `source`: TOML, its file, or an experiment ``gamma-bench/NAME``.
 
+    Of scenarios it is what plays those that are held out.
+
     Raises:
         ConfigError: there is no such file or experiment, or it is not TOML.
     """
     text, name = source, "configuration"
+    if source == SCENARIOS and not Path(source).is_file():
+        from llm_games.benchmarks.runs.scenarios import all_of
+
+        return all_of(scenarios.games())
     if "\n" not in source:
         try:
             text, name = _named(source).read_text("utf-8"), source
@@ -319,9 +330,14 @@ def load(source: str) -> dict[str, Any]:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{source} cannot be read: {error}") from None
     try:
-        return tomllib.loads(text)
+        raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name} is not valid TOML: {error}") from None
+    if "backgrounds" not in raw:
+        return raw
+    from llm_games.benchmarks.runs.scenarios import config_of
+
+    return config_of(raw, name)
 
 
 def parse(raw: Mapping[str, Any], source: str | Path) -> Config:

@@ -21,6 +21,7 @@ from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.scenarios import is_scenario
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
@@ -79,7 +80,8 @@ class Measure(NamedTuple):
 
     `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`. `ends`
     gives the least and the highest value that a game's rules make possible, None without bounds;
-    fewer than `least` episodes have no interval.
+    fewer than `least` episodes have no interval. `overall` is the mean over a run's games, from the
+    values of each.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Measure(NamedTuple):
     form: str = ".1f"
     ends: Callable[[Any], tuple[float, float] | None] = lambda rules: None
     least: int = 2
+    overall: Callable[[Sequence[Sequence[float]]], Cell | None] = lambda columns: None
 
     @property
     def note(self) -> str:
@@ -103,7 +106,7 @@ class Paper(NamedTuple):
     `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
     of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
-    `measure` stands where there is no `scoring`.
+    `measure` stands where there is no `scoring`, `table` in a terminal in place of payoffs.
     """
 
     title: str
@@ -116,19 +119,29 @@ class Paper(NamedTuple):
     actions: Mapping[str, str] = {}
     rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
     measure: Measure | None = None
+    first: bool = False  # whether it is asked before others what it owns
+    table: Callable[[Sequence[Game]], Grid] | None = None
 
 
 @cache
 def papers() -> tuple[Paper, ...]:
-    """Return all papers, in the order of their rooms' names."""
+    """Return all papers, in the order in which they are asked what they own."""
     folders = import_module(ROOMS).__path__
     pages = [f"{ROOMS}.{room.name}.page" for room in iter_modules(folders) if room.ispkg]
-    return tuple(import_module(page).PAPER for page in pages if find_spec(page))
+    found = (import_module(page).PAPER for page in pages if find_spec(page))
+    return tuple(sorted(found, key=lambda paper: not paper.first))
 
 
 def owner(game: Game) -> Paper | None:
     """Return the paper that a game of a run belongs to."""
     return next((paper for paper in papers() if paper.owns(game)), None)
+
+
+def table_of(found: Sequence[Game]) -> Grid | None:
+    """Return the table that games have in a terminal if they all belong to a paper that has one."""
+    owners = {id(paper): paper for paper in map(owner, found)}
+    paper = next(iter(owners.values()), None)
+    return paper.table(found) if len(owners) == 1 and paper and paper.table else None
 
 
 def measure_of(game: Game) -> Measure | None:
@@ -161,6 +174,13 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
     return next((score for score in scores if score is not None), None)
 
 
+def score_of(episode: RecordedEpisode, edition: str) -> float | None:
+    """Return the score of a finished episode; None also of a scenario, which has a scale itself."""
+    if is_scenario(episode.planned):
+        return None
+    return score(episode.rules, episode.records, edition)
+
+
 def numbers(game: Game) -> Mapping[str, Sequence[float]]:
     """Return numbers of the episodes that count, in their order, NaN for none; worked out once.
 
@@ -172,7 +192,7 @@ def numbers(game: Game) -> Mapping[str, Sequence[float]]:
         names = (*editions(), "measured", "payoff", "regret")
         found: dict[str, array[float]] = {name: array("d") for name in names}
         for episode in game.done:
-            values = [score(episode.rules, episode.records, name) for name in editions()]
+            values = [score_of(episode, name) for name in editions()]
             values.append(measure.of(episode) if measure else None)
             values.append(float(episode.rewards.sum(axis=0).mean()))
             values.append(float(episode.regret().sum(axis=1).mean()) if regret else None)

@@ -127,6 +127,7 @@ class Shelf:
         self.file, self.lengths, self.room = file, file.lengths(), KEPT
         self.episodes: dict[int, RecordedEpisode] = {}
         self.rules: dict[str, Any] = {}
+        self.planned = {game.get("label"): game for game in file.config.get("games", [])}
 
     def episode(self, row: EpisodeRow) -> RecordedEpisode:
         """Return an episode, kept or new."""
@@ -150,6 +151,11 @@ class RecordedEpisode:
     def file(self) -> Records:
         """The run's file."""
         return self.shelf.file
+
+    @property
+    def planned(self) -> Mapping[str, Any]:
+        """Its game's entry in the run's configuration."""
+        return self.shelf.planned.get(self.row.game.label, {})
 
     @cached_property
     def seats(self) -> list[str]:
@@ -308,12 +314,13 @@ class Game:
 
 def games(file: Records) -> list[Game]:
     """Return the games of a run in the order of its configuration."""
-    planned = {game.get("label"): game for game in file.config.get("games", [])}
     rows: dict[int, list[EpisodeRow]] = {}
     for row in file.episodes():
         rows.setdefault(row.game.id, []).append(row)
     shelf = Shelf(file)
-    return [Game(shelf, g, rows.get(g.id, []), planned.get(g.label, {})) for g in file.games()]
+    return [
+        Game(shelf, g, rows.get(g.id, []), shelf.planned.get(g.label, {})) for g in file.games()
+    ]
 
 
 @dataclass

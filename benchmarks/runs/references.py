@@ -22,6 +22,7 @@ from llm_games.baselines.players import rule_of
 from llm_games.baselines.skill import Played, play_rules
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.scenarios import focal, is_scenario
 from llm_games.benchmarks.runs.skill import reason
 from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.errors import BadParameter
@@ -134,11 +135,10 @@ class _Table(NamedTuple):
     def of(cls, game: Game, player: str) -> _Table:
         planned = [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
         follow = [rule_of(name.partition(":")[0], game.name) is not None for name in planned]
-        names = [
-            n if stays and not all(follow) else player
-            for n, stays in zip(planned, follow, strict=True)
-        ]
-        own = [place for place, name in enumerate(names) if not follow[place] or all(follow)]
+        own = [place for place, rule in enumerate(follow) if not rule] or [*range(len(planned))]
+        if is_scenario(game.planned):
+            own = focal([seat["name"] for seat in game.planned["seats"]])
+        names = [player if place in own else name for place, name in enumerate(planned)]
         usual = [list(range(len(names)))]
         seatings = [list(s) for s in dict.fromkeys(tuple(row.seating) for row in game.rows)]
         given, most = game.planned.get("given") or None, game.planned.get("max_steps")
@@ -161,8 +161,8 @@ class _Table(NamedTuple):
             seeds = range(first + number, first + EPISODES, len(self.seatings))
             who = [self.names[place] for place in seating]
             played = play_rules(rules, who, seeds, self.given, self.max_steps)
-            mine = [seat for seat, place in enumerate(seating) if place in self.own]
-            for name, values in _results(game, rules, who, played, mine, edition).items():
+            found_here = _results(game, rules, who, played, seating, self.own, edition)
+            for name, values in found_here.items():
                 found.setdefault(name, []).extend(values)
         return {name: np.array(values, np.float64) for name, values in found.items()}
 
@@ -174,6 +174,8 @@ class _Episode:
     rules: Rulebook
     seats: Sequence[str]
     records: list[dict[str, Any]]
+    payoffs: Array
+    planned: Mapping[str, Any]
 
     def attempts(self) -> list[Any]:
         return []
@@ -187,21 +189,24 @@ def _results(
     rules: Rulebook,
     seats: Sequence[str],
     played: Played,
+    seating: Sequence[int],
     own: Sequence[int],
     edition: str,
 ) -> dict[str, Sequence[float]]:
     """Return for each table its score, what the paper's measure gives, payoffs and regret."""
-    measure = paper.measure_of(game)
+    measure, mine = paper.measure_of(game), [seating.index(place) for place in own]
+    places = played.payoffs[np.argsort(seating)].T
     scores, measured = list[float](), list[float]()
-    for records in _records(played):
-        score = paper.score(rules, records, edition)
-        value = measure.of(_Episode(rules, seats, records)) if measure else None  # type: ignore[arg-type]
+    for records, paid in zip(_records(played), places, strict=True):
+        episode: Any = _Episode(rules, seats, records, paid, game.planned)
+        score = paper.score_of(episode, edition)
+        value = measure.of(episode) if measure else None
         scores.append(np.nan if score is None else score)
         measured.append(np.nan if value is None else value)
     return {
         **{"scores": scores, "measured": measured, "payoffs": played.payoffs.mean(axis=0).tolist()},
         **{
-            "own": played.payoffs[own].mean(axis=0).tolist(),
+            "own": played.payoffs[mine].mean(axis=0).tolist(),
             "regret": _regret(rules, played).tolist(),
         },
     }

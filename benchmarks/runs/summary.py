@@ -106,7 +106,14 @@ def summary(records: Records, baselines: bool = False) -> list[GameSummary]:
 
 
 def total(found: list[GameSummary]) -> Cell | None:
-    """Return the mean over a paper's benchmark, if each of its games is there once."""
+    """Return the mean over a paper's benchmark, if each of its games is there once.
+
+    Of games that are all judged by one measure it is that measure's, if it has one.
+    """
+    measures = {id(game.measure): game.measure for game in found}
+    measure = next(iter(measures.values()), None)
+    if measure and len(measures) == 1 and len(found) > 1:
+        return measure.overall([game.measured for game in found])
     return paper.overall([(game.game, game.scores) for game in found])
 
 
@@ -117,7 +124,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
         did.add(episode.tallies()[0])
         if episode.row.status == "done":
             payoffs.append(episode.payoffs)
-            score = paper.score(episode.rules, episode.records, edition)
+            score = paper.score_of(episode, edition)
             found = measure.of(episode) if measure else None
             scores += [] if score is None else [score]
             measured += [] if found is None else [found]

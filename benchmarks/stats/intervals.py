@@ -157,12 +157,15 @@ def seats(shares: Values, level: float = 0.95) -> Interval | None:
 
 
 def overall(
-    columns: Sequence[Values], low: float = 0.0, high: float = 100.0, level: float = 0.95
+    columns: Sequence[Values],
+    low: float | None = 0.0,
+    high: float | None = 100.0,
+    level: float = 0.95,
 ) -> Interval | None:
     """Return the interval of the mean over games of their mean over runs, by Welch-Satterthwaite.
 
     A column has the runs of one game; columns must be independent. n is that of the shortest; None
-    if that is 1.
+    if that is 1. `low` and `high` may be None, without bounds.
 
     Raises:
         BadParameter: no columns, or what `score` raises.
@@ -174,9 +177,11 @@ def overall(
     if n == 1:
         return None
     mean, error, df = welch(runs)
-    if error <= EQUAL * (high - low):
+    wide = np.abs(mean) if low is None or high is None else high - low
+    if error <= EQUAL * wide:
         return no_spread(float(mean), n)
-    ends = np.clip(t_ends(mean, error, df, level), low, high)
+    ends = np.array(t_ends(mean, error, df, level))
+    ends = ends if low is None and high is None else np.clip(ends, low, high)
     return Interval(*_floats(ends), "Welch-Satterthwaite", n, few(n))
 
 

@@ -120,13 +120,23 @@ class Ledger:
         self.lengths = defaultdict[str, Lengths](Lengths)
         self.seat_of: Callable[[Who], str] = seat_of
         self._held, self._held_of = Usage(), defaultdict[tuple[str, str], Usage](Usage)
-        self._limits = self.budget.limits(False), self.budget.limits(True)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._stop: tuple[str, str] | None = None
+        self.allow(self.budget)
 
     def limited(self, *what: str) -> bool:
         """Return whether there is a budget of any of these, such as ``money``."""
         return any(name in limits for limits in self._limits for name in what)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a call was not made since it might have passed the budget; none is made then."""
+        return self._stop is not None
+
+    def allow(self, budget: Budget) -> None:
+        """Go on with another budget; what was spent counts."""
+        self.budget, self._stop = budget, None
+        self._limits = budget.limits(False), budget.limits(True)
 
     def book(self, model: str, seat: str, spent: Usage) -> None:
         """Book what was spent."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from llm_games.facts import check_integer
@@ -183,6 +184,9 @@ class Gates:
                 check_integer(name, value, 1)
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
         self.counts_tokens = tokens_per_minute is not None
+
+    def __reduce__(self) -> tuple[Any, ...]:  # gates belong to event loops of this process
+        return Gates, self._settings
 
     def here(self) -> Gate:
         """Return the gate of the running event loop."""

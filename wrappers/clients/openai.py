@@ -100,11 +100,26 @@ class OpenAIClient:
         self.name = self.model = model
         self.base_url = _checked(base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL)
         self._key = key_for(self.base_url, api_key, api_key_file, api_key_env)
-        self._headers, hidden = read_headers(headers or {})
+        self._given = dict(headers or {})
+        self._headers, hidden = read_headers(self._given)
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
         self._refused: set[str] = set()
+        self._begin()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle neither connections, which are of this process, nor what a key was put into."""
+        own = ("_accounts", "_headers")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read what is not pickled anew."""
+        vars(self).update(state)
+        self._headers, _ = read_headers(self._given)
+        self._begin()
+
+    def _begin(self) -> None:
         self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
         weakref.finalize(self, _hang_up, self._accounts)
 

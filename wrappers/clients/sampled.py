@@ -13,7 +13,7 @@ from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import Chat, Client, Completion, Request
-from llm_games.wrappers.clients.budget import BudgetExceeded
+from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, digest_of, key_of, tried
 
 MOST_SEATS = 100_000
@@ -36,8 +36,8 @@ class Sampled(Cache):
     A situation is a request without its seed: model, source, messages, schema, tools, sampling and
     ways of asking. Which reply is drawn is keyed noise of the episode's seed, the step and how many
     asked the same in it before. A share (`fresh`) of draws is asked for anew; what comes takes the
-    place of the reply before. The sampling seed that is sent comes from the key, so that whoever asks first
-    makes no difference.
+    place of the reply before. The sampling seed that is sent comes from the key, so that it makes
+    no difference who asks first.
 
     Once a budget has ended, what is known of a situation is served. Where nothing is, `nearest`
     serves a reply that the model gave in the nearest situation of the same game, rules, question
@@ -55,12 +55,14 @@ class Sampled(Cache):
         samples: int = 1,
         fresh: float = 0.0,
         nearest: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         super().__init__(client, file, source, always=True, how=how)
         check_integer("samples", samples, 1)
         if not isinstance(fresh, (int, float)) or not 0 <= fresh <= 1:
             raise BadParameter(f"fresh must be a share from 0 to 1, got {fresh!r}")
         self.samples, self.fresh, self.nearest, self.near = samples, fresh, nearest, 0
+        self.ledger = ledger
         self._seats: dict[tuple[str, int, int], Asked] = {}
         self._placed: set[bytes] = set()
 
@@ -82,6 +84,19 @@ class Sampled(Cache):
             raise BudgetExceeded(error.limit, f"{error}{way}") from error
         self._place(asked, situation, request)
         return found
+
+    def situation(self, request: Request) -> bytes:
+        """Name the situation of a request."""
+        return digest_of(self._asked(request))
+
+    def keeps(self, situation: bytes, sample: int) -> bool:
+        """Return whether a sample of a situation is known."""
+        return tried(self.file.get, key_of(situation, [sample])) is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the budget has ended."""
+        return self.ledger is not None and self.ledger.ended
 
     def draws(self, seeds: Any, steps: Any, ranks: Any) -> tuple[Any, Any]:
         """Return which samples are drawn, and whether anew, by numbers or by arrays of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from llm_games.wrappers.clients.base import ClientError
 
@@ -14,12 +15,12 @@ SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 
 
 class Secret:
-    """A string that only `reveal` shows.
+    """A string that only `reveal` shows; pickled is where it stands, if that is not in a program.
 
     ClientErrors say why one cannot be had or be a key: one word of what headers take.
     """
 
-    __slots__ = ("_value", "source")
+    __slots__ = ("_again", "_value", "source")
 
     def __init__(self, value: str, source: str = "api_key") -> None:
         value = value.strip()
@@ -27,17 +28,20 @@ class Secret:
             fault = "empty" if not value else "not one word of plain characters"
             raise ClientError(f"the key in {source} is {fault}: put just the key there")
         self._value, self.source = value, source
+        self._again: tuple[Any, tuple[Any, ...]] | None = None
 
     @classmethod
     def from_file(cls, path: str | Path) -> Secret:
         """Read a key from a file that holds nothing else."""
         path = Path(path).expanduser()
         try:
-            return cls(path.read_text("utf-8"), f"the file {path}")
+            secret = cls(path.read_text("utf-8"), f"the file {path}")
         except UnicodeDecodeError:
             raise ClientError(f"the key file {path} is not a text file") from None
         except OSError as error:
             raise ClientError(f"cannot read the key file {path}: {error.strerror}") from None
+        secret._again = cls.from_file, (path,)
+        return secret
 
     @classmethod
     def from_environment(cls, name: str) -> Secret:
@@ -47,7 +51,9 @@ class Secret:
                 f"no key: set the environment variable {name} (export {name}=…), or put the key "
                 "into a file and give api_key_file"
             )
-        return cls(os.environ[name], f"the environment variable {name}")
+        secret = cls(os.environ[name], f"the environment variable {name}")
+        secret._again = cls.from_environment, (name,)
+        return secret
 
     def reveal(self) -> str:
         """Return the string itself, for the call that needs it."""
@@ -65,5 +71,10 @@ class Secret:
     def __repr__(self) -> str:
         return f"Secret({self.source})"
 
-    def __reduce__(self) -> str:
-        raise TypeError("a secret is not pickled: build the client anew where it is needed")
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        if self._again is None:
+            raise TypeError(
+                "a secret is not pickled: keep it in an environment variable or a file, or build "
+                "the client anew where it is needed"
+            )
+        return self._again

@@ -6,7 +6,7 @@ to others while it waits), `Limit` (a place at the server), `Metered` (every try
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -100,8 +100,16 @@ def dress(
         how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
         ways = " ".join(how + sorted(getattr(client, "leave_out", ())))
         if samples is not None:
-            keeping = {"samples": samples, "fresh": fresh, "nearest": nearest}
-            return Sampled(dressed, shared.replies, source, ways, **keeping)
+            return Sampled(
+                dressed,
+                shared.replies,
+                source,
+                ways,
+                samples=samples,
+                fresh=fresh,
+                nearest=nearest,
+                ledger=shared.ledger,
+            )
         dressed = Cache(dressed, shared.replies, source, bool(cache), ways)
     return dressed
 
@@ -130,3 +138,28 @@ def layers(client: Client) -> Iterator[Client]:
 def ledger_of(client: Client) -> Ledger | None:
     """Return the books in which a client's calls are entered, if there are any."""
     return next((layer.ledger for layer in layers(client) if isinstance(layer, Metered)), None)
+
+
+def books_of(clients: Iterable[Client]) -> list[Ledger]:
+    """Return the books of several clients, each once."""
+    found = {id(ledger): ledger for client in clients if (ledger := ledger_of(client))}
+    return list(found.values())
+
+
+def tally(clients: Iterable[Client]) -> dict[str, float]:
+    """Return what clients have cost since they were made, and how often they were spared a call.
+
+    ``hits`` are replies that were known, ``near`` those to the nearest known situation, `hit_rate`
+    the share of both in all replies; ``calls``, ``failures``, ``tokens_in``, ``tokens_out`` and
+    ``money`` (in the currency of the prices) are of those that were asked for.
+    """
+    clients = list(clients)
+    caches = {id(c): c for client in clients for c in layers(client) if isinstance(c, Cache)}
+    hits = sum(cache.hits for cache in caches.values())
+    near = sum(getattr(cache, "near", 0) for cache in caches.values())
+    asked = sum(cache.misses for cache in caches.values())
+    spent = [vars(ledger.total) for ledger in books_of(clients)]
+    names = "calls", "failures", "tokens_in", "tokens_out", "money"
+    paid = {name: float(sum(usage[name] for usage in spent)) for name in names}
+    rate = (hits + near) / max(1, hits + near + asked)
+    return {"hits": hits, "near": near, "hit_rate": rate, **paid}

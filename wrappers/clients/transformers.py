@@ -74,6 +74,13 @@ class TransformersClient:
         self.name = Path(path).name
         self.device, self.dtype, self.download = device, dtype, download
         self.max_batch, self.max_tokens = max_batch, max_tokens
+        self.__setstate__({})
+
+    def __getstate__(self) -> dict[str, Any]:  # a model is loaded again where it is needed
+        return {name: value for name, value in vars(self).items() if name[0] != "_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None

@@ -7,7 +7,7 @@ import numpy as np
 
 from llm_games.baselines.games.beauty_contest import theory
 from llm_games.baselines.games.beauty_contest.theory import Contest
-from llm_games.baselines.rules import Players, shape
+from llm_games.baselines.rules import Players, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, clip, draw
 from llm_games.noise import Noise
 from llm_games.questions import Real
@@ -55,6 +55,16 @@ def cooperative(view: View, noise: Noise) -> Array:
     """Name the midpoint, so that everybody wins."""
     contest = Contest.of(view.game)
     return (np.maximum(view.low, contest.low) + np.minimum(view.high, contest.high)) // 2
+
+
+def reciprocal(view: View, noise: Noise) -> Array:
+    """Name the midpoint until another number wins, as far as that is told; then be rational."""
+    usual = cooperative(view, noise)
+    if "winning_low" not in view.game.column_index:
+        return usual
+    lowest, highest = (whole(view, f"winning_{end}", view.game.unit) for end in ("low", "high"))
+    broken = (view.number("any_winner") > 0) & ((lowest != usual) | (highest != usual))
+    return np.where(broken, rational(view, noise), usual)
 
 
 def reply_to(view: View, others: Array) -> Array:
@@ -105,6 +115,7 @@ PLAYERS = Players(
         "best_response": best_response,
         "level_k": level_k,
         "cooperative": cooperative,
+        "reciprocal": reciprocal,
     },
     assumed="if the others name the same sum again (while that is not known, if all are rational)",
     reply_to=reply_to,

@@ -21,6 +21,12 @@ def cooperative(view: View, noise: Noise) -> Array:
     return np.full(shape(view), theory.optimum(Menu.of(view.game)))
 
 
+def reciprocal(view: View, noise: Noise) -> Array:
+    """Order what is best for all until another one orders costly, as is seen in the last round."""
+    others = view.number("costly") - view.number("dish")
+    return np.where(others > 0, dominant(view), cooperative(view, noise))
+
+
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     """Costly, unless one cares for the table; without a persona, as most did last time."""
     last = seen.told["last"]
@@ -38,7 +44,12 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
 
 
 PLAYERS = Players(
-    {"rational": dominant, "best_response": dominant, "cooperative": cooperative},
+    {
+        "rational": dominant,
+        "best_response": dominant,
+        "cooperative": cooperative,
+        "reciprocal": reciprocal,
+    },
     assumed="whatever the others do",
     reply_to=lambda view, others: dominant(view),
     broadcasts=True,

@@ -48,7 +48,7 @@ def bears(
     budgets down.
     """
     units = -(-costs // np.asarray(step)[..., None])
-    both = np.concatenate([units, gains], axis=-1).reshape(budget.size, -1)
+    both = np.concatenate(np.broadcast_arrays(units, gains), axis=-1).reshape(budget.size, -1)
     kinds, row = np.unique(both, axis=0, return_inverse=True)
     row, (cost, gained) = row.reshape(budget.shape), np.hsplit(kinds, 2)
     now, rest = (np.maximum(money, 0) // step for money in (budget, budget - price))

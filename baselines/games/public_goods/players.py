@@ -3,7 +3,7 @@
 import numpy as np
 
 from llm_games.baselines.games.public_goods import theory
-from llm_games.baselines.rules import Players, shape
+from llm_games.baselines.rules import Players
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -12,13 +12,19 @@ from llm_games.view import View
 
 def dominant(view: View, noise: Noise | None = None) -> Array:
     """Give what is best whatever the others give."""
-    endowments = np.broadcast_to(np.floor(view.number("own")), (view.game.players, *shape(view)))
-    return theory.best_response(endowments, view.game.ratio)[0]  # all have as much as oneself
+    own = np.floor(view.number("own")).astype(np.int64)
+    return theory.best_response(own, view.game.ratio, view.game.players)
 
 
 def cooperative(view: View, noise: Noise) -> Array:
     """Give what is best for all."""
     return theory.optimum(np.floor(view.number("own")), view.game.ratio)
+
+
+def reciprocal(view: View, noise: Noise) -> Array:
+    """Give as much as the others did on average last, rounded down; at first, everything."""
+    others = (view.number("pot") - view.number("contribution")) // max(view.game.players - 1, 1)
+    return np.where(view.number("round") > 1, others, np.floor(view.number("own")))
 
 
 def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
@@ -39,7 +45,12 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
 
 
 PLAYERS = Players(
-    {"rational": dominant, "best_response": dominant, "cooperative": cooperative},
+    {
+        "rational": dominant,
+        "best_response": dominant,
+        "cooperative": cooperative,
+        "reciprocal": reciprocal,
+    },
     assumed="whatever the others do",
     reply_to=lambda view, others: dominant(view),
     broadcasts=True,

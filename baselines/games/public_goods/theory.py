@@ -20,9 +20,9 @@ from llm_games.baselines.deviation import (
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
-def best_response(endowments: PerPlayer, ratio: Fraction) -> PerPlayer:
+def best_response(endowments: Array, ratio: Fraction, players: int) -> Array:
     """Return the reply that is best whatever the others give; 0 where every reply is."""
-    return endowments if ratio > len(endowments) else np.zeros_like(endowments)
+    return endowments if ratio > players else np.zeros_like(endowments)
 
 
 def regret(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerPlayer:
@@ -38,7 +38,7 @@ def distance(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -
     players = len(contributions)
     if ratio == players:
         return np.zeros(np.shape(contributions)[1:], np.int64)
-    return np.abs(contributions - best_response(endowments, ratio)).sum(axis=0)
+    return np.abs(contributions - best_response(endowments, ratio, players)).sum(axis=0)
 
 
 def optimum(endowments: Array, ratio: Fraction) -> Array:

@@ -40,6 +40,14 @@ def cooperative(view: View, noise: Noise) -> Array:
     return (value_of(view) - view.game.valuation_min) // view.game.interval
 
 
+def reciprocal(view: View, noise: Noise) -> Array:
+    """Bid as the cooperative do until the price is above what these bid, then be rational."""
+    game = view.game
+    most = (game.valuation_max - game.valuation_min) // game.interval
+    broken = (view.number("round") > 1) & (view.number("winning_bid") > most)
+    return np.where(broken, rational(view, noise), cooperative(view, noise))
+
+
 def truthful(view: View, noise: Noise) -> Array:
     """Bid the valuation."""
     return value_of(view)
@@ -79,6 +87,7 @@ PLAYERS = Players(
         "rational": rational,
         "best_response": best_response,
         "cooperative": cooperative,
+        "reciprocal": reciprocal,
         "truthful": truthful,
         "shade": shade,
         "all_in": truthful,  # money has no limit, so that no more makes sense

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Self
 
@@ -55,7 +55,7 @@ class Situation:
         own = game.purse(state)[seat], game.salaries[seat], state.hp[seat], state.dry[seat]
         return cls(*own, game.days - state.round, game.supply(state))
 
-    @property
+    @cached_property
     def slack(self) -> PerTable:
         return endurance(self.hp, self.dry)
 

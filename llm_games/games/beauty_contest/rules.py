@@ -15,7 +15,7 @@ import numpy as np
 from llm_games import facts
 from llm_games.arrays import at
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, exact_of, param, plain, ratio_of, rounds_shown
+from llm_games.facts import Draw, Fact, exact_of, once, param, plain, ratio_of, rounds_shown
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
@@ -234,8 +234,8 @@ class BeautyContest(Rounds):
         counted = (actions != MISSING) if self.rule_breaker == "include" else legal
         if self.rule_breaker == "void_round":
             counted = legal & legal.all(axis=0)
-        won = self.winners(numbers, legal & counted.any(axis=0), counted)
-        count, total = counted.sum(axis=0), (numbers * counted).sum(axis=0)
+        count, total = self.sums(numbers, counted)
+        won = self.winners(numbers, legal & (count > 0), count, total)
         parts = np.where(count > 0, count * self.unit, np.nan)
         p, q = self.ratio.numerator, self.ratio.denominator
         both = {"legal": legal, "mean": total / parts, "target": p * total / (q * parts)}
@@ -244,9 +244,17 @@ class BeautyContest(Rounds):
             record["limit"] = state.limit
         return self._payoffs(won, broke), {**both, "numbers": numbers, "won": won}, record
 
-    def winners(self, numbers: PerPlayer, legal: PerPlayer, counted: PerPlayer) -> PerPlayer:
-        """Return who wins: of the `legal`, the closest to the target of the `counted`."""
-        distances = self.distances(numbers, counted)
+    def sums(self, numbers: PerPlayer, counted: PerPlayer) -> tuple[PerTable, PerTable]:
+        """Return how many numbers are `counted`, and their sum."""
+        if counted.all():
+            return np.full(counted.shape[1:], len(counted)), numbers.sum(axis=0)
+        return counted.sum(axis=0), (numbers * counted).sum(axis=0)
+
+    def winners(
+        self, numbers: PerPlayer, legal: PerPlayer, count: PerTable, total: PerTable
+    ) -> PerPlayer:
+        """Return who wins: of the `legal`, the closest to the target of those counted."""
+        distances = self.distances(numbers, count, total)
         if not legal.all():
             largest = np.inf if self.distance == "float" else np.iinfo(np.int64).max
             distances = np.where(legal, distances, largest)
@@ -255,10 +263,9 @@ class BeautyContest(Rounds):
             won &= numbers == at(numbers, won.argmax(axis=0))
         return won
 
-    def distances(self, numbers: PerPlayer, counted: PerPlayer) -> PerPlayer:
-        """Return distances to the target; exact ones are int64, times counted * denominator."""
+    def distances(self, numbers: PerPlayer, count: PerTable, total: PerTable) -> PerPlayer:
+        """Return distances to the target; exact ones are int64, times count * denominator."""
         p, q = self.ratio.numerator, self.ratio.denominator
-        count, total = counted.sum(axis=0), (numbers * counted).sum(axis=0)
         if self.distance == "float":
             target = total / (self.unit * np.maximum(count, 1)) * float(self.ratio)
             return np.abs(numbers / self.unit - target)
@@ -300,13 +307,16 @@ class BeautyContest(Rounds):
         first, last = (float(self.ratio) * end if self.ratio else 0.0 for end in (least, most))
         largest = self.max_draw or (0, 0)
         limit = lambda s: s.limit // self.unit
-        counted, winner = (lambda s: ~np.isnan(s.mean)), (lambda s: s.won.any(axis=0))
-        mean, target = (lambda s: np.nan_to_num(s.mean)), (lambda s: np.nan_to_num(s.target))
-        win = lambda s, end, none: end(s.numbers, axis=0, initial=none, where=s.won) * winner(s)
+        counted, winner = once(lambda s: ~np.isnan(s.mean)), once(lambda s: s.won.any(axis=0))
+        mean, target = (
+            (lambda s: np.where(counted(s), s.mean, 0.0)),
+            (lambda s: np.where(counted(s), s.target, 0.0)),
+        )
+        win = lambda s, end, none: end(np.where(s.won, s.numbers, none), axis=0) * winner(s)
         lowest = lambda s: win(s, np.min, self.limit) / self.unit
         highest = lambda s: win(s, np.max, -self.limit) / self.unit
         won, broke = (lambda s: s.won), (lambda s: (s.round > 0) & ~s.legal)
-        legal = lambda s: s.legal & (s.round > 0)
+        legal = once(lambda s: s.legal & (s.round > 0))
         number = lambda s: np.where(legal(s), s.numbers, 0) / self.unit
         of = {
             "limit": [Fact("limit", limit, *largest, "largest number one may name", now=True)],

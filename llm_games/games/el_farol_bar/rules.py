@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.errors import BadParameter
-from llm_games.facts import Fact, exact_of, param, ratio_of
+from llm_games.facts import Fact, exact_of, once, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Goal, PerPlayer, State
+from llm_games.rulebook import Goal, PerPlayer, PerTable, State
 
 STAY, GO = 0, 1
 
@@ -81,26 +81,27 @@ class ElFarolBar(Rounds):
             return np.asarray(goers) / self.players <= float(self.ratio)
         return goers * self.ratio.denominator <= self.ratio.numerator * self.players
 
-    def utility(self, decisions: PerPlayer) -> PerPlayer:
+    def utility(self, decisions: PerPlayer, good: PerTable) -> PerPlayer:
         """Return everybody's utility of a round, float64."""
-        going = np.where(self.good(decisions.sum(axis=0)), float(self.max), float(self.min))
+        going = np.where(good, float(self.max), float(self.min))
         return np.where(decisions == GO, going, float(self.home))
 
     def pay(self, state: ElFarolBarState, decisions: PerPlayer, broke: PerPlayer) -> Paid:
         goers = decisions.sum(axis=0)
         record = {"goers": goers, "good": self.good(goers)}
-        return self.utility(decisions), {"decisions": decisions}, record
+        return self.utility(decisions, record["good"]), {"decisions": decisions}, record
 
     def known(self) -> Sequence[Fact]:
         low, high = float(min(self.min, 0)), float(max(self.max, 0))
         explicit, blind = self.mode == "explicit", self.implicit_report == "stayers_blind"
         hears = lambda s, told_all: (s.round > 0) & (told_all | (s.decisions == GO))
-        count = lambda s: hears(s, explicit) & (explicit | blind)
-        fun = lambda s: hears(s, explicit or not blind)
-        goers = lambda s: s.decisions.sum(axis=0)
-        utility = lambda s: (s.round > 0) * self.utility(s.decisions)
+        count = once(lambda s: hears(s, explicit) & (explicit | blind))
+        fun = once(lambda s: hears(s, explicit or not blind))
+        goers = once(lambda s: s.decisions.sum(axis=0))
+        good = once(lambda s: self.good(goers(s)))
+        utility = lambda s: (s.round > 0) * self.utility(s.decisions, good(s))
         more, less = int(self.max > self.home), -int(self.min < self.home)
-        better = lambda s: fun(s) * np.where(self.good(goers(s)), more, less)
+        better = lambda s: fun(s) * np.where(good(s), more, less)
         most = self.players
         return (
             self.now,
@@ -139,6 +140,10 @@ class ElFarolBar(Rounds):
         goers, blank = int(state.decisions.sum()), (np.full(self.players, ""), "")
         if not state.round:
             return "", {"decision": blank, "utility": blank}
-        caption = f"{goers} of {self.players} went, {'good' if self.good(goers) else 'crowded'}"
+        good = self.good(goers)
+        caption = f"{goers} of {self.players} went, {'good' if good else 'crowded'}"
         decided = np.where(state.decisions == GO, "go", "stay")
-        return caption, {"decision": (decided, ""), "utility": (self.utility(state.decisions), "g")}
+        return caption, {
+            "decision": (decided, ""),
+            "utility": (self.utility(state.decisions, good), "g"),
+        }

@@ -17,6 +17,7 @@ from llm_games.facts import (
     check_integer,
     fixed,
     has_law,
+    once,
     param,
     rows_of,
     within,
@@ -515,7 +516,14 @@ class EnglishAuction(Rulebook):
         self, amount: Callable[[EnglishAuctionState], Array], state: EnglishAuctionState
     ) -> Array:
         """Return an amount in everybody's `scales`; what all hear of several has an axis for it."""
-        return amount(state) / tall(self.scales, state.round.shape)
+        alike = self._one_scale
+        return amount(state) / (tall(self.scales, state.round.shape) if alike is None else alike)
+
+    @cached_property
+    def _one_scale(self) -> int | None:
+        """The scale of all, if it is one."""
+        scales = set(self.scales.tolist())
+        return scales.pop() if len(scales) == 1 else None
 
     def known(self) -> Sequence[Fact]:
         n, count, scale = self.players, len(self.catalogue), int(self.scales.min())
@@ -527,21 +535,24 @@ class EnglishAuction(Rulebook):
         most, rounds = max(dear, rich + step), max(self.most_rounds) + 1
         total = max(1, sum(item.value for item in self.catalogue)) / scale
         money = lambda name, amount, *more: Fact(name, partial(self._counted, amount), *more)
-        unsold = lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over
+        # What all hear of several in one scale is the same to all.
+        all_hear = lambda each: each[:, None] if self._one_scale is None else each
+        unsold = once(lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over)
+        hears_sale, tells_step = once(self.hears_sale), once(self.tells_step)
         share = lambda s: (count - s.item) / count
         own = lambda s: of(s.estimates, s.item - s.over) * ~s.over
-        raised = lambda s: self.increment(s) * (self.tells_step(s) & ~s.over)
-        floor = lambda s: self.floor(s) * ((self.tells_step(s) | (s.high < 0)) & ~s.over)
+        raised = lambda s: self.increment(s) * (tells_step(s) & ~s.over)
+        floor = lambda s: self.floor(s) * ((tells_step(s) | (s.high < 0)) & ~s.over)
         many = lambda s: (~s.withdrawn).sum(axis=0)
-        buyer = lambda s: np.where(self.hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
-        paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * self.hears_sale(s)
-        value = lambda s: of(s.values, s.item - 1) * (self.hears_sale(s) & self.hears_value(s))
-        coming = lambda s: (s.starts * unsold(s))[:, None]
+        buyer = lambda s: np.where(hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
+        paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * hears_sale(s)
+        value = lambda s: of(s.values, s.item - 1) * (hears_sale(s) & self.hears_value(s))
+        coming = lambda s: all_hear(s.starts * unsold(s))
         ahead = lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]
-        bid = partial(self._counted, lambda s: np.maximum(s.last_reply, 0)[:, None])
-        reply = lambda s: np.where(s.last_reply[:, None] == WITHDRAW, -1, bid(s))
-        profit = lambda s: (s.profit * self.announces)[:, None]
-        spent = lambda s: self.spent(s)[:, None]
+        bid = partial(self._counted, lambda s: all_hear(np.maximum(s.last_reply, 0)))
+        reply = lambda s: np.where(all_hear(s.last_reply) == WITHDRAW, -1, bid(s))
+        profit = lambda s: all_hear(s.profit * self.announces)
+        spent = lambda s: all_hear(self.spent(s))
         said = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
         gain = "announced profit of seat {}; 0 if not announced"
         mine = "own estimate of its value; the value if it is private"

@@ -143,7 +143,7 @@ class SealedBidAuction(Rounds):
 
     def valuation(self, state: SealedBidAuctionState, ago: int = 0) -> PerPlayer:
         """Return the valuations this round, or `ago` rounds before."""
-        return at(state.valuations, np.clip(state.round - ago, 0, self.rounds - 1))
+        return at(state.valuations, np.minimum(np.maximum(state.round - ago, 0), self.rounds - 1))
 
     def bounds(self) -> tuple[int, int]:
         free = LARGEST - self.valuation_max  # so that what is won or lost is exact
@@ -177,7 +177,7 @@ class SealedBidAuction(Rounds):
     def known(self) -> Sequence[Fact]:
         low, high = self.valuation_min, self.valuation_max
         least, most = (-np.inf, np.inf) if self.bid_range == "unbounded" else (0, high)
-        last = lambda s: np.where(s.round > 0, self.valuation(s, ago=1), 0)
+        last = lambda s: self.valuation(s, ago=1) * (s.round > 0)
         best = lambda s: s.bids.max(axis=0)
         return (
             self.now,

@@ -14,7 +14,7 @@ import numpy as np
 
 from llm_games.arrays import Array, at, tall
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, param
+from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, SealedBid
 from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
@@ -392,7 +392,8 @@ class WaterAllocation(Rulebook):
         water, rich, unit = self._most_water, self._richest / self.unit, self.unit
         need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
         # The living are told before they bid, and all who took part hear of the last day.
-        own = lambda name, of, *about: Fact(name, lambda s: of(s) * self.asked(s), 0, *about)
+        asked, water_now = once(self.asked), once(self.supply)
+        own = lambda name, of, *about: Fact(name, lambda s: of(s) * asked(s), 0, *about)
         news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about)
         each = lambda values: lambda s: tall(values, s.round.shape)
         last = lambda s: self.supply(s, ago=1) * s.took_part
@@ -402,7 +403,7 @@ class WaterAllocation(Rulebook):
         life = "its health points after the day; 0 or less: it died"
         return (
             Fact("days", lambda s: s.round, 0, self.days, "days finished"),
-            own("supply", self.supply, water, "water today, units"),
+            own("supply", water_now, water, "water today, units"),
             own("balance", purse, rich, "own money today, salary included, dollars"),
             own("hp", lambda s: s.hp, self.hp_max, "own health points"),
             own("dry", lambda s: s.dry, self.days, "own days in a row without water"),

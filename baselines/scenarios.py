@@ -1,0 +1,185 @@
+"""Scenarios: tables of held-out partners, after Melting Pot (Agapiou et al., arXiv 2211.13746).
+
+In a scenario some seats are focal: who is to be judged takes them. The others are a background
+population of players that it has not met. A room's ``scenarios.toml`` has those of its game::
+
+    game = "public_goods"
+    episodes = 12                # of each scenario in a run, whose seed is 1 unless it is given
+    [params]                     # of the game
+    players = 6
+
+    [[backgrounds]]
+    name = "givers"
+    about = "give everything, whatever the others do"
+    players = ["cooperative"]    # for all seats that are not focal, in turn
+    focal = ["one", "half", "most"]        # a scenario for each: givers-one, givers-half ...
+    train = true                 # training may use it; a run plays those that are held out
+    pays = ["fixed:0", "cooperative"]      # the first comes to more in a focal seat than the second
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from llm_games import rooms
+from llm_games.errors import BadParameter, LLMGamesError, unknown
+from llm_games.registry import game_class, rulebook
+from llm_games.rulebook import Rulebook
+
+FILE = "scenarios.toml"
+FOCAL = ("one", "half", "most")
+"""How many seats are focal: one, half of them rounded down, or all but one."""
+KEYS: Mapping[str, type] = {"game": str, "episodes": int, "seed": int, "max_steps": int}
+TABLES: Mapping[str, type] = {"title": str, "params": dict, "backgrounds": list}
+PARTS: Mapping[str, type] = {"name": str, "about": str, "players": list, "train": bool}
+LISTS = {"focal": "some of one, half and most", "pays": "the names of two players"}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A game's table with some focal seats, and a player in each of the others.
+
+    `pays` names two players of whom the first comes to more in a single focal seat. `train`:
+    training may use it. A run plays it for so many `episodes`.
+    """
+
+    game: str
+    name: str
+    about: str
+    focal: int
+    background: tuple[str, ...]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    train: bool = False
+    episodes: int = 12
+    max_steps: int | None = None
+    pays: tuple[str, ...] = ()
+
+    def rules(self) -> Rulebook:
+        """Build the rules."""
+        return rulebook(self.game, **self.params)
+
+    def opponents(self, others: Any = None) -> list[Any]:
+        """Return who sits in all seats but a learner's, in their order.
+
+        `others` play the other focal seats, which come first: one for all, or one for each.
+
+        Raises:
+            BadParameter: there are no other focal seats, or not so many.
+        """
+        given = list(others) if isinstance(others, Sequence) and not isinstance(others, str) else []
+        if others is not None and not given:
+            given = [others] * (self.focal - 1)
+        if len(given) != self.focal - 1 or (others is not None and self.focal == 1):
+            raise BadParameter(
+                f"{self.game}, scenario {self.name}, has {self.focal - 1} focal seats beside the "
+                f"learner's, whose players are its opponents=; got {others!r}"
+            )
+        return [*given, *self.background]
+
+
+def games() -> list[str]:
+    """Return the games whose rooms have scenarios."""
+    return [game for game in rooms.ROOMS if rooms.file(game, FILE)]
+
+
+def scenarios(game: str) -> dict[str, Scenario]:
+    """Return a game's scenarios by name.
+
+    Raises:
+        UnknownName: there is no such game, or it has none.
+        BadParameter: one of them is not as it must be.
+    """
+    name = game if game in rooms.ROOMS else game_class(game).name
+    path = rooms.file(name, FILE)
+    if path is None:
+        raise unknown("game with scenarios", name, games())
+    return read(tomllib.loads(path.read_text("utf-8")), path)
+
+
+def scenario(game: str, name: str | Scenario) -> Scenario:
+    """Return a game's scenario; raises as `scenarios` does, and `UnknownName` where it is none."""
+    if isinstance(name, Scenario):
+        if name.game != game_class(game).name:
+            raise BadParameter(f"the scenario {name.name} is one of {name.game}, not of {game}")
+        return name
+    known = scenarios(game)
+    if name not in known:
+        raise unknown(f"scenario of {game}", name, known)
+    return known[name]
+
+
+def seated_in(
+    name: str | Scenario, game: Any, parameters: Mapping[str, Any], others: Any
+) -> tuple[Rulebook, list[Any]]:
+    """Return the rules of a scenario, and the opponents of a learner in one of its focal seats.
+
+    Raises:
+        BadParameter: there are parameters of the game beside those of the scenario, or
+            what `Scenario.opponents` raises.
+    """
+    found = scenario(game if isinstance(game, str) else game.name, name)
+    if parameters or not isinstance(game, str):
+        given = ", ".join(parameters) or f"a game of its own, {game.name}"
+        raise BadParameter(f"the scenario {found.name} brings all parameters; got {given}")
+    return found.rules(), found.opponents(others)
+
+
+def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
+    """Return the scenarios that a file's content describes, by name.
+
+    Raises:
+        BadParameter, UnknownName: something in it cannot be; the message names the file.
+    """
+    _check(raw, {**KEYS, **TABLES}, str(source))
+    game, params = raw.get("game", ""), raw.get("params", {})
+    try:
+        players = rulebook(game, **params).players if game else 0
+    except LLMGamesError as error:
+        raise BadParameter(f"{source}: {error}") from None
+    if players < 2:
+        raise BadParameter(f'{source}: scenarios need game = "NAME", one of at least two players')
+    common = {key: raw[key] for key in ("episodes", "max_steps") if key in raw}
+    found: dict[str, Scenario] = {}
+    for number, part in enumerate(raw.get("backgrounds", ())):
+        where = f"{source}: backgrounds[{number}]"
+        _check(part, {**PARTS, **dict.fromkeys(LISTS, list)}, where)
+        if missing := [key for key in ("name", "players") if not part.get(key)]:
+            raise BadParameter(f"{where} has no {' and no '.join(missing)}")
+        seats = dict(zip(FOCAL, (1, players // 2, players - 1), strict=True))
+        for share in part.get("focal", FOCAL):
+            if share not in seats:
+                raise BadParameter(f"{where}.focal = {share!r}: it should be {LISTS['focal']}")
+            one = Scenario(
+                game=game,
+                name=f"{part['name']}-{share}",
+                about=part.get("about", ""),
+                focal=seats[share],
+                background=tuple(islice(cycle(part["players"]), players - seats[share])),
+                params=params,
+                train=part.get("train", False),
+                pays=tuple(part.get("pays", ())),
+                **common,
+            )
+            if one.name in found:
+                raise BadParameter(f"{where}: there is a scenario {one.name} already")
+            found[one.name] = one
+    return found
+
+
+def _check(table: Any, keys: Mapping[str, type], where: str) -> None:
+    """Check that a table has no other keys, and values of the right types."""
+    if not isinstance(table, Mapping):
+        raise BadParameter(f"{where} should be a table, got {table!r}")
+    for key, value in table.items():
+        if key not in keys:
+            raise unknown(f"key in {where} called", key, keys)
+        right = type(value) is keys[key] and (key not in KEYS or key == "game" or value >= 0)
+        words = key not in ("players", *LISTS) or (right and all(isinstance(v, str) for v in value))
+        if not right or not words or (key == "pays" and len(value) != 2):
+            wanted = LISTS.get(key, "names of players" if key == "players" else keys[key].__name__)
+            raise BadParameter(f"{where}.{key} = {value!r}: it should be {wanted}")

@@ -1,0 +1,1 @@
+"""Melting Pot's protocol: scores among held-out partners."""

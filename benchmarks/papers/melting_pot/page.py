@@ -1,0 +1,96 @@
+"""Scenarios: how those who took the focal seats did among partners that they had not met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
+from llm_games.benchmarks.runs.paper import Measure, Paper, Section, judge, known, numbers
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.scenarios import BACKGROUND, focal, is_scenario, scale, scored
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats import intervals
+
+NOTE = (
+    "Payoffs are those of a focal seat, means over the focal seats and then over the episodes, "
+    "which are the units of the intervals. A score is 0 for what the player random comes to in all "
+    "focal seats, and 1 for what the best of the rule players does there; both are means over "
+    "games of their own, the same for every run, and taken as exact. A score may lie beyond 0 and "
+    "1. Melting Pot (Agapiou et al., arXiv 2211.13746) has the protocol."
+)
+
+
+def of(episode: RecordedEpisode) -> float | None:
+    """Return the score of an episode of a scenario."""
+    return scored(episode.payoffs, episode.planned)
+
+
+def mean_over(scores: Sequence[Sequence[float]]) -> Cell | None:
+    """Return the mean over scenarios of their means over episodes, which are independent."""
+    if not scores or not all(scores):
+        return None
+    mean = float(np.mean([np.mean(column) for column in scores]))
+    runs = min(map(len, scores))
+    return Cell(mean, None, runs, intervals.overall(scores, None, None))
+
+
+MEASURE = Measure(
+    "focal score",
+    "0 is what random comes to in the focal seats of a scenario, 1 what the best rule player does",
+    "higher",
+    of,
+    ".2f",
+    overall=mean_over,
+)
+
+
+def table(games: Sequence[Game]) -> Grid:
+    """Return a row for each scenario, and the mean of each game's and of all."""
+    by_game: dict[str, list[Sequence[float]]] = {}
+    notes = [NOTE]
+    for game in games:
+        if why := scale(game.planned).why:
+            notes.append(f"{game.label} has no scale: {why}.")
+        elif scores := known(numbers(game)["measured"]):
+            by_game.setdefault(game.name, []).append(scores)
+    means = {name: mean_over(own) for name, own in by_game.items() if len(own) > 1}
+    if len(by_game) > 1:
+        means["all"] = mean_over([scores for own in by_game.values() for scores in own])
+    foot = [[f"mean, {name}", *[""] * 5, mean] for name, mean in means.items()]
+    heads = columns("scenario, focal seats", "payoff, random, best", ".2f")
+    heads |= {"by": "", MEASURE.name: ".2f"}
+    rows = [_row(game) for game in games]
+    title, strong = "Scores by scenario", [MEASURE.name]
+    return Grid(heads, rows, title, "scenarios", " ".join(notes), foot, strong=strong)
+
+
+def sections(run: Run) -> list[Section]:
+    """Return the table of a run's scenarios."""
+    return [Section("Scenarios: held-out partners", grids=[table(run.games)])]
+
+
+def _row(game: Game) -> Sequence[Value]:
+    names = [seat["name"] for seat in game.planned["seats"]]
+    own, ends = focal(names), scale(game.planned)
+    others = dict.fromkeys(n.removeprefix(BACKGROUND) for n in names if n.startswith(BACKGROUND))
+    players = ", ".join(dict.fromkeys(names[place] for place in own))
+    paid = [float(episode.payoffs[own].mean()) for episode in game.done]
+    return [
+        Label(game.label, f"among {', '.join(others)}"),
+        f"{len(own)} × {players}",
+        mean_of(paid),
+        *([None, None, None] if ends.why else [ends.random, ends.best, ends.who]),
+        None if ends.why else judge(game, MEASURE),
+    ]
+
+
+PAPER = Paper(
+    "Scenarios",
+    lambda game: is_scenario(game.planned),
+    sections,
+    measure=MEASURE,
+    first=True,
+    table=table,
+)

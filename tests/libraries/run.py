@@ -1,0 +1,119 @@
+"""Tries every library on every game, in environments of their own, and writes what came of it.
+
+``python -m tests.libraries.run`` makes an environment for each library out of its pinned
+requirements and this checkout, runs its script there, keeps what came of it in ``results.json`` and
+writes the table of docs/learners.md; named libraries are tried alone. An hour on one core. It needs
+uv, and the network; ``UV_TORCH_BACKEND=cpu`` (or ``UV_FIND_LINKS``, a folder of wheels) keeps torch
+to its CPU build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RESULTS, DOCS = HERE / "results.json", ROOT / "docs" / "learners.md"
+LIBRARIES = sorted(path.stem for path in HERE.glob("*.txt"))
+PLACE = re.compile(r"(<!-- libraries: .* -->\n).*(<!-- end -->)", re.DOTALL)
+SHOWN = ("llm-games", "pettingzoo", "gymnasium", "numpy", "torch")
+LIMIT = 3600
+"""Seconds that a library may take."""
+
+
+def environment(folder: Path, *wanted: str | Path, python: str = "3.11") -> Path:
+    """Make an environment with uv and return its Python; `wanted` goes to ``uv pip install``."""
+    subprocess.run(["uv", "venv", "-q", "-p", python, folder], check=True)
+    install = ["uv", "pip", "install", "-q", "-p", folder, "-c", ROOT / "constraints.txt"]
+    subprocess.run([*install, *wanted], check=True)
+    return folder / "bin" / "python"
+
+
+def versions(python: Path) -> dict[str, str]:
+    """Return which version of each package an environment has."""
+    command = ["uv", "pip", "list", "-q", "-p", python, "--format", "json"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {package["name"]: package["version"] for package in json.loads(found)}
+
+
+def tried(library: str, folder: Path) -> dict[str, Any]:
+    """Run a library's script in an environment of its own; what came of it, form by form."""
+    python = environment(folder / library, "-r", HERE / f"{library}.txt", ROOT)
+    script = HERE / f"with_{library}.py"
+    run = subprocess.run(
+        [python, script], cwd=folder, stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=False
+    )
+    forms: dict[str, dict[str, str]] = {}
+    for line in run.stdout.splitlines():
+        if line.startswith('{"form"'):
+            row = json.loads(line)
+            forms.setdefault(row["form"], {})[row["game"].removesuffix("-v0")] = row["fault"]
+    if run.returncode or not forms:
+        raise SystemExit(f"{script.name} ended with code {run.returncode}")
+    found, named = versions(python), requirements(library)
+    told = {name: found[name] for name in dict.fromkeys([*named, *SHOWN]) if name in found}
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    return {"date": day, "versions": told, "forms": forms}
+
+
+def requirements(library: str) -> list[str]:
+    """Return what a library's environment pins, without versions and extras."""
+    lines = (HERE / f"{library}.txt").read_text().splitlines()
+    return [re.split(r"[\[=<>]", line)[0].lower() for line in lines if line[:1] not in ("", "#")]
+
+
+def rows(results: dict[str, Any]) -> Iterator[str]:
+    """Write the table, a line for each form of a library, and what it was run with."""
+    yield "| library | form | works in | does not, and why |"
+    yield "|---|---|---|---|"
+    for library, found in results.items():
+        name = f"{requirements(library)[0]} {found['versions'][requirements(library)[0]]}"
+        for form, games in found["forms"].items():
+            faults = {game: fault for game, fault in games.items() if fault}
+            fine = [f"`{game}`" for game in games if game not in faults]
+            works = f"all {len(games)} games" if not faults else ", ".join(fine) or "none"
+            why = [f"`{game}`: {fault.replace('|', '/')}" for game, fault in faults.items()]
+            yield f"| {name} | {form} | {works} | {'<br>'.join(why)} |"
+            name = ""
+    yield ""
+    for library, found in results.items():
+        packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+        yield f"* `{library}`, {found['date']}: {packages}."
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return the part of docs/learners.md that says what works."""
+    return "\n".join(rows(results)) + "\n"
+
+
+def shown(text: str, results: dict[str, Any]) -> str:
+    """Return the text of docs/learners.md with this table."""
+    return PLACE.sub(lambda place: place[1] + table(results) + place[2], text)
+
+
+def main() -> None:
+    """Try the libraries named, or all, and write what came of them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=", ".join(LIBRARIES))
+    chosen = parser.parse_args().libraries or LIBRARIES
+    if unknown := set(chosen) - set(LIBRARIES):
+        parser.error(f"there is no {sorted(unknown)}: there are {LIBRARIES}")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for library in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            results[library] = tried(library, Path(folder))
+        results = {name: results[name] for name in LIBRARIES if name in results}
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        DOCS.write_text(shown(DOCS.read_text(), results))
+
+
+if __name__ == "__main__":
+    main()

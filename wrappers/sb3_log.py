@@ -1,0 +1,91 @@
+"""What opponents that are language models cost, in the training log of Stable-Baselines3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from llm_games.errors import BadParameter
+from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.stack import books_of, tally
+
+
+class OpponentLog(BaseCallback):
+    """Logs hits, calls, tokens and money of the opponents, and saves a training that stops early.
+
+    ``with OpponentLog(env, folder) as log: model.learn(steps, callback=log)``. If the block is left
+    by an error, such as `BudgetExceeded`, the model, its replay buffer, the statistics of a
+    VecNormalize and what was spent are saved in `folder`, and the error says so. Training goes on
+    from there: ``PPO.load(log.model_file, env)``, then `learn` in such a block with what is
+    left of the steps and ``reset_num_timesteps=False``; what was spent before then counts again.
+
+    Args:
+        opponents: an environment with `opponents`, or policies.
+        folder: where it is saved; None: nowhere.
+    """
+
+    def __init__(self, opponents: Any, folder: str | Path | None = None) -> None:
+        super().__init__()
+        found = getattr(opponents, "opponents", opponents)
+        found = found.values() if isinstance(found, Mapping) else found
+        several = isinstance(found, Iterable)
+        self.clients = [p.client for p in (found if several else [found]) if hasattr(p, "client")]
+        self.folder = None if folder is None else Path(folder)
+
+    @property
+    def model_file(self) -> Path:
+        """Where the model is saved."""
+        assert self.folder is not None, "nothing is saved without a folder"
+        return self.folder / "model.zip"
+
+    def __enter__(self) -> OpponentLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        """Save a training that was broken off."""
+        if error is not None and self.folder is not None and hasattr(self, "model"):
+            self.save()
+            error.add_note(f"(saved after {self.num_timesteps} steps in {self.folder})")
+
+    def save(self) -> None:
+        """Save what training goes on from."""
+        self.model_file.parent.mkdir(parents=True, exist_ok=True)
+        folder = self.model_file.parent
+        self.model.save(self.model_file)
+        if getattr(self.model, "replay_buffer", None) is not None:
+            self.model.save_replay_buffer(folder / "replay_buffer.pkl")
+        if (normalizer := self.model.get_vec_normalize_env()) is not None:
+            normalizer.save(str(folder / "normalizer.pkl"))
+        spent = [
+            [(*pair, usage.plain()) for pair, usage in ledger.pairs.items()]
+            for ledger in books_of(self.clients)
+        ]
+        (folder / "spent.json").write_text(json.dumps(spent), "utf-8")
+
+    def _on_training_start(self) -> None:
+        """Book what was spent before the training was broken off."""
+        file = self.folder and self.folder / "spent.json"
+        if not file or not file.is_file() or not self.num_timesteps:
+            return
+        books, before = books_of(self.clients), json.loads(file.read_text("utf-8"))
+        if len(books) != len(before):
+            fault = f"has the books of {len(before)} budgets, and the opponents have {len(books)}"
+            raise BadParameter(f"{file} {fault}: go on with those of before, or another folder")
+        for ledger, spent in zip(books, before, strict=True):
+            for model, seat, usage in [] if ledger.total.calls else spent:
+                ledger.book(model, seat, Usage(**usage | {"money": Decimal(usage["money"])}))
+
+    def _on_rollout_end(self) -> None:
+        for name, value in tally(self.clients).items():
+            self.logger.record(f"opponents/{name}", value)
+
+    def _on_step(self) -> bool:
+        return True

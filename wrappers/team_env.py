@@ -1,0 +1,288 @@
+"""All seats learn, in many copies of a game at once: PettingZoo's parallel form in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from llm_games.arrays import Array
+from llm_games.codecs import codec
+from llm_games.env import Windows
+from llm_games.errors import BadParameter, IllegalAction, unknown
+from llm_games.facts import check_choice, check_integer
+from llm_games.registry import rulebook
+from llm_games.rulebook import Outcome, PerPlayer, Rulebook
+from llm_games.tables import Tables
+from llm_games.view import Sight
+
+Batches = dict[str, Any]
+"""By agent, one entry for each copy: an array ``(num_envs, ...)``, or a dict of such."""
+
+
+class TeamVectorEnv:
+    """Copies of a game in which every seat learns, all played in one NumPy step of the rules.
+
+    As PettingZoo's parallel environments, and as AgileRL takes them, it goes by agent, with arrays
+    ``(num_envs, ...)``: one policy for each seat, or `rows` for one policy of all. Everybody acts
+    at every step; a seat that has nothing to decide sees a mask of index 0 alone, its no-op. A copy
+    ends when all its seats have, and starts again within that step, where ``infos`` have its
+    ``final_obs`` and, true of it, ``_final_obs``. Until then a seat that is out stays terminated.
+    ``reset(seed=s)`` is the episodes of the seeds s, s + 1, ... of copies 0, 1, ....
+
+    ``infos[agent]`` has ``asked``, ``broke``, ``payoff`` (its rewards of the episode so far) and
+    ``action`` (its last move as it was played, in the rules' units), ``(num_envs,)``.
+
+    Args:
+        game: a rulebook, or a game's name with its `parameters`.
+        num_envs: how many copies.
+        actions: ``"index"`` or ``"unit"``, see `llm_games.make`.
+        normalize, max_cycles, parameters: see `llm_games.make`, also for what is raised.
+    """
+
+    render_mode = None
+
+    def __init__(
+        self,
+        game: str | Rulebook,
+        num_envs: int = 1,
+        *,
+        actions: str = "index",
+        normalize: bool = False,
+        max_cycles: int | None = None,
+        **parameters: Any,
+    ) -> None:
+        self.game = rulebook(game, **parameters)
+        check_integer("num_envs", num_envs, 1)
+        check_choice("actions", actions, ("index", "unit"))
+        if max_cycles is not None:
+            check_integer("max_cycles", max_cycles, 1)
+        self.num_envs, self.max_cycles = num_envs, max_cycles
+        self.actions, self.normalize = actions, normalize
+        self.metadata = {"name": f"{self.game.name}_v0", "render_modes": [], "render_fps": 1}
+        self.possible_agents = self.agents = self.game.names()
+        self.num_agents = len(self.agents)
+        self.tables = Tables(self.game, num_envs)
+        self.windows = Windows(self.game, "numeric", actions, normalize=normalize)
+        self._codecs = [
+            codec(self.game, seat, actions, batch=(num_envs,)) for seat in range(self.game.players)
+        ]
+
+    # -- spaces ------------------------------------------------------------------------------------
+
+    def single_observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return what an agent sees of one copy."""
+        self._known(agent)
+        return self.windows.spaces[agent]
+
+    def single_action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return an agent's actions in one copy."""
+        self._known(agent)
+        return self.windows.codecs[self.agents.index(agent)].space
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return what an agent sees of all copies."""
+        return batch_space(self.single_observation_space(agent), self.num_envs)
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return an agent's actions in all copies."""
+        return batch_space(self.single_action_space(agent), self.num_envs)
+
+    def _known(self, agent: str) -> None:
+        if agent not in self.agents:
+            raise unknown("agent", agent, self.agents)
+
+    # -- play --------------------------------------------------------------------------------------
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Batches, dict[str, Batches]]:
+        """Start an episode in all copies; see `Tables.reset` for what is raised.
+
+        ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
+        """
+        n, given = self.num_envs, (options or {}).get("chance")
+        seeds: list[int | None] = [None if seed is None else seed + copy for copy in range(n)]
+        self.tables.reset(seeds, given=given)
+        shape = self.game.players, n
+        self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
+        self._broke = np.zeros(shape, np.bool_)
+        self._next(np.ones(n, np.bool_))
+        none = {"payoff": self._payoff.copy(), "action": self._action.copy()}
+        return self._by_agent(self._seen()), self._infos(none)
+
+    def _next(self, where: Array) -> None:
+        """Begin a step of the rules in these copies: nobody has moved yet."""
+        for own in self._codecs:
+            own.begin(where)
+        self._moves = np.where(where, 0, self._moves)  # a new one: states keep what was played
+        turn = self.tables.ready().turn
+        self._waiting = turn if where.all() else np.where(where, turn, self._waiting)
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[Batches, Batches, Batches, Batches, dict[str, Batches]]:
+        """Play one step; copies in which somebody's move is not whole wait, unpaid.
+
+        Raises:
+            NotReady: it was never reset.
+            IllegalAction: an agent is missing or not there, or an action is outside its space;
+                names the agent and the copy. Nothing is played then.
+        """
+        sight = self.tables.ready()
+        self._take(sight, actions)
+        ready = ~self._waiting.any(axis=0)
+        rewards = np.zeros(self._moves.shape)
+        self._broke = np.zeros(self._moves.shape, np.bool_)
+        if ready.any():
+            part = None if ready.all() else np.flatnonzero(ready)
+            self._played(self.tables.step(self._moves, part), ready, rewards)
+        finished, cut = self._finished, self._limit() & ~self._finished
+        done = (finished | cut).all(axis=0)
+        said: dict[str, Any] = {"payoff": self._payoff.copy(), "action": self._action.copy()}
+        if done.any():
+            said |= {"final_obs": self._seen(), "_final_obs": self.game.everybody(done)}
+            self.tables.reset(where=done)
+            self._payoff[:, done], self._action[:, done] = 0, 0
+            self._finished = finished & ~done
+        self._next(ready | done)
+        by_agent = (self._by_agent(rows) for rows in (self._seen(), rewards, finished, cut))
+        return *by_agent, self._infos(said)
+
+    def _take(self, sight: Sight, actions: Mapping[str, Any]) -> None:
+        """Take everybody's actions, or none if one is refused."""
+        if not isinstance(actions, Mapping) or {*actions} != {*self.agents}:
+            given = [*actions] if isinstance(actions, Mapping) else actions
+            raise IllegalAction(
+                f"actions must be a dict, one for each of {self.agents}, got {given}"
+            )
+        codecs, moves = [*map(copy, self._codecs)], self._moves.copy()
+        waiting = self._waiting.copy()
+        for seat, agent in enumerate(self.agents):
+            where = self._waiting[seat]
+            found, whole = codecs[seat].taken(sight.view(seat), actions[agent], where)
+            if found.ndim > 1:  # plans, and votes among zeros
+                moves += found
+            else:
+                moves[seat] += found
+            waiting[seat] &= ~whole
+        self._codecs, self._moves, self._waiting = codecs, moves, waiting
+
+    def _played(self, outcome: Outcome, where: Array, rewards: PerPlayer) -> None:
+        """Note what a step brought to these copies."""
+        rewards[:, where] = outcome.rewards
+        self._payoff[:, where] += outcome.rewards
+        self._broke[:, where] = np.broadcast_to(outcome.broke, outcome.rewards.shape)
+        self._action[:, where] = outcome.record["actions"]
+        self._finished = self._finished.copy()
+        self._finished[:, where] = outcome.finished
+
+    def _limit(self) -> Array:
+        limit = self.max_cycles
+        return (
+            np.zeros(self.num_envs, np.bool_) if limit is None else self.tables.state.round >= limit
+        )
+
+    # -- what is seen ------------------------------------------------------------------------------
+
+    def _seen(self) -> Any:
+        """Return new observations of all seats, ``(players, num_envs, ...)``."""
+        sight, codecs, scale = self.tables.ready(), self._codecs, self.windows.scale
+        numbers = np.stack(
+            [own.shown(sight.numbers[seat].copy()) for seat, own in enumerate(codecs)]
+        )
+        numbers = numbers if scale is None else scale(numbers)
+        return (
+            {"observation": numbers, "action_mask": self._masks()} if codecs[0].masked else numbers
+        )
+
+    def _masks(self) -> Array:
+        sight = self.tables.ready()
+        masks = [own.masks(sight.view(seat)) for seat, own in enumerate(self._codecs)]
+        return np.stack(masks).astype(np.int8)
+
+    def _by_agent(self, rows: Any) -> Batches:
+        if isinstance(rows, dict):
+            parts = {part: self._by_agent(own) for part, own in rows.items()}
+            return {agent: {part: parts[part][agent] for part in rows} for agent in self.agents}
+        return dict(zip(self.agents, rows, strict=True))
+
+    def _infos(self, said: dict[str, Any]) -> dict[str, Batches]:
+        return self._by_agent({"asked": self._waiting, "broke": self._broke, **said})
+
+    def action_masks(self) -> dict[str, Array]:
+        """Return by agent which indexes are legal, bool ``(num_envs, indexes)``."""
+        if not isinstance(self._codecs[0].space, spaces.Discrete):
+            raise BadParameter(
+                f"{self.game.name} has no masks: actions are {self._codecs[0].space}"
+            )
+        return self._by_agent(self._masks().astype(np.bool_))
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def rows(self) -> SeatRows:
+        """Return the same as a vector environment with a row for each seat of each copy."""
+        return SeatRows(self)
+
+
+class SeatRows(VectorEnv[Any, Any, Any]):
+    """A row for each seat of each copy, seat after seat, for learners of which one plays all seats.
+
+    A row ends with its copy, not before: a seat that is out goes on with its no-op, unpaid. Copies
+    start again within the step, see `gymnasium.vector.AutoresetMode.SAME_STEP`.
+    """
+
+    autoreset_mode = AutoresetMode.SAME_STEP
+
+    def __init__(self, team: TeamVectorEnv) -> None:
+        self.team, self.game = team, team.game
+        self.actions, self.normalize = team.actions, team.normalize
+        self.num_envs = team.num_agents * team.num_envs
+        first = team.agents[0]
+        self.single_observation_space = team.single_observation_space(first)
+        self.single_action_space = team.single_action_space(first)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.metadata = {**team.metadata, "autoreset_mode": self.autoreset_mode}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode in all copies, see `TeamVectorEnv.reset`."""
+        seen, infos = self.team.reset(seed, options)
+        return _rows(seen), _rows(infos)
+
+    def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """Play the rows' actions, ``(num_envs, ...)``; raises as `TeamVectorEnv.step` does."""
+        team, given = self.team, np.asarray(actions)
+        if given.shape[:1] != (self.num_envs,):
+            raise IllegalAction(f"{self.num_envs} rows take as many actions, got {given.shape}")
+        by_agent = np.split(given, team.num_agents)
+        seen, rewards, ended, cut, infos = team.step(dict(zip(team.agents, by_agent, strict=True)))
+        over = np.tile(np.all([ended[a] | cut[a] for a in team.agents], axis=0), team.num_agents)
+        said = _rows(infos)
+        if "final_obs" in said:  # as Gymnasium has them
+            last, said["final_obs"] = said["final_obs"], np.full(self.num_envs, None, object)
+            for row in np.flatnonzero(over):
+                own = {k: v[row] for k, v in last.items()} if isinstance(last, dict) else last[row]
+                said["final_obs"][row] = own
+        return _rows(seen), _rows(rewards), _rows(ended) & over, _rows(cut) & over, said
+
+    def action_masks(self) -> Array:
+        """Return which indexes are legal, bool ``(num_envs, indexes)``."""
+        return _rows(self.team.action_masks())
+
+
+def _rows(by_agent: Mapping[str, Any]) -> Any:
+    """Return what is by agent seat after seat."""
+    own = [*by_agent.values()]
+    if isinstance(own[0], dict):
+        return {part: _rows({a: by_agent[a][part] for a in by_agent}) for part in own[0]}
+    return np.concatenate(own)

@@ -1,0 +1,387 @@
+"""Many learners, each at its own table of fixed players, as one Gymnasium vector environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from llm_games.arrays import any_true
+from llm_games.codecs import codec
+from llm_games.env import Windows
+from llm_games.errors import BadParameter, NotReady
+from llm_games.facts import check_integer
+from llm_games.registry import rulebook
+from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
+from llm_games.tables import Tables
+from llm_games.view import View
+from llm_games.wrappers.batch import BatchSeats
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
+
+Result = tuple[Any, Array, PerTable, PerTable, dict[str, Any]]
+"""Observations, rewards, what is terminated, what is truncated, infos."""
+
+
+class GameVectorEnv(VectorEnv[Any, Any, Any]):
+    """Copies of a game in each of which one seat learns: equal to a loop of `SingleAgentEnv`.
+
+    All copies take their steps together, in one NumPy step of the rules, and each policy is asked
+    once for all its seats. Copies whose learner waits are played on together; those that end start
+    again without disturbing others. ``reset(seed=s)`` is the episodes of the seeds s, s + 1, ... of
+    copies 0, 1, ...; ``options={"chance": {...}}`` gives all of them chance.
+
+    Args:
+        game: a rulebook, or a game's name with its `parameters`.
+        num_envs: how many copies.
+        seat, opponents, obs_mode, actions, normalize, max_cycles, regret, reask, prompts,
+            prompt_folder, parameters: as of `SingleAgentEnv`, also for what is raised.
+        autoreset_mode: when copies that ended start again, see `gymnasium.vector.AutoresetMode`.
+    """
+
+    metadata: dict[str, Any]
+
+    def __init__(
+        self,
+        game: str | Rulebook,
+        num_envs: int = 1,
+        *,
+        seat: int | str = 0,
+        opponents: Any = None,
+        obs_mode: str = "numeric",
+        actions: str = "index",
+        normalize: bool = False,
+        max_cycles: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        regret: Regret | None = None,
+        reask: int = 0,
+        prompts: str = "v1",
+        prompt_folder: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        self.game = rulebook(game, **parameters) if isinstance(game, str) else game
+        check_integer("num_envs", num_envs, 1)
+        if max_cycles is not None:
+            check_integer("max_cycles", max_cycles, 1)
+        self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
+        self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
+        self.seating = seating(self.game, seat, opponents)
+        self._seen: View | None = None
+        self.tables = Tables(self.game, num_envs)
+        sits = np.full((self.game.players, num_envs), -1)
+        self.seats = BatchSeats(self.tables, self.seating.policies, sits)
+        agent = self.game.names()[0]
+        self.windows = Windows(
+            self.game, {agent: obs_mode}, {agent: actions}, prompts, prompt_folder, reask, normalize
+        )
+        self.codec = codec(self.game, 0, actions, reask, (num_envs,))
+        self.single_observation_space = self.windows.spaces[agent]
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.single_action_space = self.codec.space
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._at = np.arange(num_envs)
+        self._clear()
+
+    @property
+    def opponents(self) -> tuple[Policy, ...]:
+        """The other players, each once."""
+        return tuple(self.seating.policies)
+
+    def _clear(self) -> None:
+        """Forget all episodes."""
+        n = self.num_envs
+        self._ready = False  # whether all were reset
+        self._result: Result | None = None  # of a step, until it was returned
+        self._learner: Any = np.zeros(n, np.int64)  # where each sits
+        self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
+        flags = (np.zeros(n, np.bool_) for _ in range(9))
+        self._moved, self._waits, self._fresh, self._taken, self._planned, *more = flags
+        self._acted, self._broke, self._finished, self._done = more
+        self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
+        self._action = np.zeros(n, np.int64)
+        self._plan = np.zeros((n, self.game.players), np.int64)
+        self._heard: dict[int, dict[str, Any]] = {}  # what replies in words came to
+
+    # -- Gymnasium's -------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start all copies, or those of ``options={"reset_mask": bool array}``.
+
+        Raises:
+            BadParameter: a seed, a mask or chance that cannot be.
+            ClientError: another player's call brought no completion: reset again.
+        """
+        if not isinstance(options, Mapping | None):
+            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
+        options = options or {}
+        where, seeds = self._mask(options.get("reset_mask")), self._seeds(seed)
+        super().reset(seed=None if seeds is None else seeds[0])
+        if where.all():
+            self._clear()
+        self._ready = False
+        self._begin(where, seeds, options.get("chance"))
+        self._play_on(where)
+        self._ready, self._fresh = True, np.zeros_like(where)
+        return self._observation(), self._infos(where)
+
+    def _mask(self, mask: Any) -> PerTable:
+        if mask is None:
+            return self._at >= 0
+        right = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
+        if not right or mask.shape != (self.num_envs,) or not mask.any():
+            raise BadParameter(
+                f"reset_mask must be bool of shape ({self.num_envs},), true somewhere, got {mask!r}"
+            )
+        return np.array(mask)
+
+    def _seeds(self, seed: Any) -> list[int | None] | None:
+        """Return each copy's seed."""
+        if seed is None:
+            return None
+        if not isinstance(seed, list | tuple | np.ndarray):
+            check_integer("seed", seed, 0)
+            return [int(seed) + copy for copy in range(self.num_envs)]
+        if len(seed) != self.num_envs:
+            raise BadParameter(f"{self.num_envs} copies take as many seeds, got {len(seed)}")
+        return list(seed)
+
+    def step(self, actions: Any) -> Result:
+        """Play the learners' actions, and on until each is asked again or done.
+
+        Copies that start again take no action. One whose move needs several actions waits with a
+        reward of 0 while the others are played.
+
+        Raises:
+            NotReady: nothing was reset, or not what ended and does not start again by itself.
+            IllegalAction: an action is outside its space; names the seat and the table.
+            ClientError: another player's call brought no completion. The learners' actions were
+                taken, whatever the next ones are: the next `step` asks that player again.
+        """
+        if not self._ready:
+            raise NotReady(f"{self.game.name}: call reset() before step()")
+        if self._result is None:
+            if not any_true(self._taken):
+                self._take(actions)
+            self._play_on(self._fresh | self._waits)
+            self._result = self._ended()
+        again = any_true(self._fresh)
+        if again:  # what has started again at once
+            self._play_on(self._fresh)
+        (observation, *rest, infos), self._result = self._result, None
+        if again:
+            observation, infos = self._observation(), self._infos(self._at >= 0) | infos
+            self._fresh = np.zeros_like(self._fresh)
+        return observation, *rest, infos
+
+    def action_masks(self) -> Array:
+        """Return the learners' legal actions, bool ``(copies, actions)``."""
+        if not isinstance(self.single_action_space, spaces.Discrete):
+            fault = f"has no masks: its actions are {self.single_action_space}"
+            raise BadParameter(f"{self.game.name} {fault}")
+        return self.codec.masks(self._view())
+
+    # -- a step ------------------------------------------------------------------------------------
+
+    def _begin(self, where: PerTable, seeds: Any = None, given: Any = None) -> None:
+        """Start an episode at these tables."""
+        if not any_true(where):
+            return
+        some = np.flatnonzero(where)
+        follows = self.tables.follows(seeds)[some]
+        self.tables.reset(seeds, where, given)
+        before = np.where(follows, self._learner[some], -1)
+        own = self.seating.seats(self.tables.seeds[some], before)
+        self._learner = self._learner.copy()
+        self._learner[some] = own
+        places = self.seating.sits(own)
+        if (places != self.seats.sits[:, some]).any():
+            sits = self.seats.sits.copy()
+            sits[:, some] = places
+            self.seats.sits = sits
+        for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
+            flags[some] = False
+        self._done[some] = False
+        self._heard = {table: own for table, own in self._heard.items() if not where[table]}
+        for numbers in (self._reward, self._payoff, self._lost, self._action):
+            numbers[some] = 0
+        self._moves[:, some] = 0
+        self._fresh = self._fresh | where
+        self.codec.begin(where)
+        self.seats.start(where)
+
+    def _take(self, actions: Any) -> None:
+        """Take the actions of copies whose learner is asked; start again what has ended."""
+        if any_true(self._done):
+            if self.autoreset_mode == AutoresetMode.DISABLED:
+                ended = np.flatnonzero(self._done).tolist()
+                how = 'reset(options={"reset_mask": ...})'
+                raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
+            self._begin(self._done.copy())
+        self._acted[:] = self._broke[:] = self._planned[:] = False
+        self._heard = {}
+        asked = ~(self._fresh | self._finished | self._limit())
+        moves, whole = self.codec.taken(self._view(), actions, asked)
+        if moves.ndim > 1:
+            self._moves += moves
+        else:
+            self._moves[self._row()] += moves
+        self._moved, self._waits = whole.copy(), whole.copy()
+        self._taken[:] = True
+
+    def _limit(self) -> Any:
+        return self.max_cycles is not None and self.tables.state.round >= self.max_cycles
+
+    def _play_on(self, where: PerTable) -> None:
+        """Play steps of these tables until their learners are asked, or done.
+
+        Also on from a call that failed.
+        """
+        for _ in range(LONGEST_WAIT):
+            turn = self.tables.ready().turn
+            due = where & (~turn[self._row()] | self._moved) & ~(self._finished | self._limit())
+            if not any_true(due):
+                return
+            others = turn & due
+            others[self._row()] = False
+            actions = self.seats.ask_now(others) + self._moves
+            part: Any = slice(None) if due.all() else np.flatnonzero(due)
+            before = self.tables.state
+            outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
+            self._note(before, outcome, part)
+            self.codec.begin(due)
+            self.seats.hear(due)
+            self._look_back(due)
+        raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
+
+    def _row(self, part: Any = slice(None)) -> Any:
+        """Return where the learners of these tables stand in what is of all their seats."""
+        if not isinstance(self.seating.seat, str):
+            return self.seating.seat
+        own = self._learner[part]
+        return own, self._at[: len(own)]
+
+    def _note(self, before: Any, outcome: Outcome, part: Any) -> None:
+        """Note what a step of these tables, of the state `before`, brought to their learners."""
+        row, moved = self._row(part), self._moved[part]
+        paid = outcome.rewards[row]
+        self._reward[part] += paid
+        self._payoff[part] += paid
+        self._finished[part] = outcome.finished[row]
+        if not any_true(moved):
+            return
+        if moved.all():
+            acted, moved = part, slice(None)
+        else:
+            acted = self._at[part][moved]
+        self._acted[acted] = True
+        self._broke[acted] = outcome.broke[row][moved]
+        actions = outcome.record["actions"]
+        self._action[acted] = actions[row][moved]
+        if self.game.division is not None:
+            self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
+            self._plan[acted] = actions[:, moved].T
+        if self.regret is not None:
+            self._lost[acted] = self.regret(self.game, outcome.record)[row][moved]
+        if self.codec.heard:
+            took = set(self._at[acted].tolist())
+            self._heard |= {t: said for t, said in self.codec.heard.items() if t in took}
+        self._moved[acted] = False
+        self._moves[:, acted] = 0
+
+    def _look_back(self, where: PerTable) -> None:
+        over = where & self.tables.state.over
+        if any_true(over):
+            self.seats.finish(over)
+
+    def _ended(self) -> Result:
+        """Return what a step brought; what starts again at once does."""
+        ended = (self._finished | self._limit()) & ~self._fresh
+        paid = self._waits | ended
+        rewards = np.where(paid, self._reward, 0.0)
+        self._reward[paid] = 0.0
+        terminated, self._done = ended & self._finished, ended.copy()
+        truncated = ended & ~terminated
+        none = np.zeros_like(ended)
+        self._fresh, self._waits, self._taken = none, none.copy(), none.copy()
+        observation, infos = self._observation(), self._infos(self._at >= 0)
+        if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
+            infos = self._last(observation, ended)
+            self._begin(ended)
+        return observation, rewards, terminated, truncated, infos
+
+    def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
+        """Return what Gymnasium calls the final observation and info of copies that ended."""
+        rows = np.full(self.num_envs, None, object)
+        for copy in np.flatnonzero(ended).tolist():
+            rows[copy] = _row(observation, copy)
+        infos = self._infos(ended)
+        marks = {"_final_obs": ended.copy(), "_final_info": ended.copy()}
+        return {"final_obs": rows, "final_info": infos, **marks}
+
+    # -- what learners see -------------------------------------------------------------------------
+
+    def _view(self) -> View:
+        """Return the learners' view of their tables."""
+        sight = self.tables.ready()
+        if self._seen is None or self._seen.sight is not sight:
+            alike = not isinstance(self.seating.seat, str)
+            self._seen = sight.view(self.seating.seat if alike else self._learner)
+        return self._seen
+
+    def _observation(self) -> Any:
+        """Return a new observation of all copies."""
+        view, parts = self._view(), {}
+        if self.obs_mode != "text":
+            numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
+            view.__dict__.pop("numbers", None)  # they are the caller's from now on
+            numbers = self.codec.shown(numbers)
+            parts["observation"] = self.windows.scale(numbers) if self.normalize else numbers
+        if self.codec.masked:
+            parts["action_mask"] = self.codec.masks(view).astype(np.int8)
+        if self.obs_mode != "numeric":
+            views = (view.table(copy) for copy in range(self.num_envs))
+            parts["text"] = tuple(map(self.windows.text, views))
+        return parts["observation"] if list(parts) == ["observation"] else parts
+
+    def _infos(self, where: PerTable) -> dict[str, Any]:
+        """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
+        infos: dict[str, Any] = {}
+        acted = where & self._acted
+
+        def tell(mask: PerTable, **told: Array) -> None:
+            every = mask.all()
+            for name, values in told.items():
+                of_them = mask.reshape(-1, *(1,) * (values.ndim - 1))
+                infos[name] = values.copy() if every else values * of_them
+                infos[f"_{name}"] = mask.copy()
+
+        asked, payoff, seat = self._view().asked, self._payoff, self._learner
+        tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
+        if any_true(acted):
+            tell(acted, action=self._action)
+            if self.regret is not None:
+                tell(acted, regret=self._lost)
+        if any_true(planned := acted & self._planned):
+            tell(planned, plan=self._plan)
+        for copy in [copy for copy in self.seats.met if where[copy]]:
+            met = {"opponents": dict(self.seats.met.pop(copy))}
+            infos = self._add_info(infos, met, copy)
+        for copy, said in (self._heard | self.codec.heard).items():
+            if where[copy]:
+                infos = self._add_info(infos, said, copy)
+        return infos
+
+
+def _row(observation: Any, copy: int) -> Any:
+    """Return the observation of one copy."""
+    if isinstance(observation, dict):
+        return {name: _row(part, copy) for name, part in observation.items()}
+    return observation[copy] if isinstance(observation, tuple) else observation[copy].copy()
