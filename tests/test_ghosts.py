@@ -473,6 +473,10 @@ def test_games_at_a_learners_table_are_added(fitted, tmp_path):
     assert len(third.sources) == 3
     with Records.open_readonly("c.db") as records:
         assert records.episodes()[0].seats == ["learner", "random", "random", "learner"]
+    again = refit(ghost, "level_k:1", Path("b.db"))  # which is complete: nothing is played
+    assert again.plain() == more.plain()
+    with pytest.raises(BadParameter, match=r"c\.db has 'learner' at seat 0.*give another --db"):
+        refit(ghost, "level_k:1", Path("c.db"), [1])
     with pytest.raises(BadParameter, match="has all 4 seats"):
         refit(ghost, "level_k:1", Path("d.db"), [0, 1, 2, 3])
     with pytest.raises(BadParameter, match="learner's seat must be"):
