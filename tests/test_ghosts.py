@@ -484,6 +484,25 @@ def test_games_at_a_learners_table_are_added(fitted, tmp_path):
     assert not Path("d.db").exists()
 
 
+def test_a_refit_that_is_stopped_goes_on_where_it_was(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    params = {"players": 3, "rounds": 4}
+    game = {"game": "public_goods", "params": params, "seats": ["random", "tiny", "tiny"]}
+    raw = {"title": "a", "order": "fixed", "episodes": 3, "games": [game]}
+    lg.run(raw, "a.db")
+    again = ["ghost", "refit", "a.db#1", "--seat", "fixed:0", "--episodes", "2", "--db", "b.db"]
+    code, _, err = command(*again, "--budget-calls", "5")
+    assert (code, "--db b.db goes on" in err) == (1, True)
+    assert not Path("a.ghost").exists()
+    with Records.open_readonly("b.db") as records:
+        asked = records.usage()["calls"]
+    code, _, err = command(*again, "--budget-calls", "100")
+    assert (code, err) == (0, "ghost: a.ghost, seat it as ghost:a.ghost\n")
+    with Records.open_readonly("b.db") as records:
+        assert 0 < asked <= 5 < 16 <= records.usage()["calls"]
+    assert [source.decisions for source in Ghost.load(Path("a.ghost")).sources] == [24, 16]
+
+
 def test_who_is_led_astray_is_told_so(fitted):
     ghost = Ghost.load(fitted)
     worse = judged(np.array([[0.01, 0.99]]), np.array([0]))
