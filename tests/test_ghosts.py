@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import llm_games as lg
-from llm_games.baselines.learner import learner
+from llm_games.baselines.learner import learner, learners
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.ghosts import mixture
 from llm_games.benchmarks.ghosts.answers import Answers, Limits
@@ -147,6 +147,27 @@ def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
     game = rules("public_goods")
     mixed = [lg.player(n, game) for n in ("rational", f"ghost:{record}#2", f"ghost:{record}#0")]
     assert lg.play(game, mixed, seed=1).length == 5
+
+
+@pytest.mark.parametrize("name", ["public_goods", "english_auction"])
+def test_copies_with_ghosts_are_single_environments(record, name):
+    opponents = [f"ghost:{record}#{seat}" for seat in range(1, rules(name).players)]
+    many = learners(name, 3, opponents=opponents, **SMALL[name])
+    alone = [learner(name, opponents=opponents, **SMALL[name]) for _ in range(3)]
+    seen, _ = many.reset(seed=4)
+    single = [env.reset(seed=4 + i)[0] for i, env in enumerate(alone)]
+    over = np.zeros(3, bool)
+    while not over.any():
+        assert (numbers_of(seen) == np.stack([numbers_of(one) for one in single])).all()
+        seen, rewards, over, *_ = many.step(np.ones(3, int))
+        stepped = [env.step(1) for env in alone]
+        single = [one[0] for one in stepped]
+        assert rewards.tolist() == [one[1] for one in stepped]
+        assert over.tolist() == [one[2] for one in stepped]
+
+
+def numbers_of(observation):
+    return observation["observation"] if isinstance(observation, dict) else observation
 
 
 def test_ghosts_survive_pickling_in_the_middle_of_an_episode(record):
