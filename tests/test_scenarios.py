@@ -205,6 +205,7 @@ def test_scores_are_on_the_scale(tmp_path):
     kind = planned(scale.config_of(tomllib.loads(TWO), "")["games"][0])
     ends = scale.scale(kind)
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
+    assert scale._scale.cache_info().misses == 1  # whoever takes the focal seats
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()
     others = ["cooperative", "fixed:10"] * 2

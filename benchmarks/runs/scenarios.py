@@ -98,6 +98,7 @@ class Scale(NamedTuple):
 def scale(planned: Mapping[str, Any]) -> Scale:
     """Return the scale of a scenario of a run; kept on disk for the games that come with us."""
     seats = [(str(seat["name"]), str(seat["player"])) for seat in planned["seats"]]
+    seats = [pair if pair[0].startswith(BACKGROUND) else ("", "") for pair in seats]
     own = {key: planned.get(key) for key in ("game", "params", "given", "max_steps")}
     return _scale(json.dumps([seats, own], sort_keys=True, default=str))
 
