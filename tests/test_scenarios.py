@@ -290,6 +290,18 @@ def test_backgrounds_of_ones_own(tmp_path, monkeypatch):
     assert "asks no model" in page or "ask no model" in page
 
 
+def test_ghosts_in_the_background(tmp_path, monkeypatch):
+    """What was recorded is a background like any other, with a scale."""
+    monkeypatch.chdir(tmp_path)
+    game = {"game": "public_goods", "params": {"players": 5, "rounds": 3}, "seats": ["random"]}
+    lg.run({"episodes": 3, "games": [game]}, db="recorded.db")
+    text = TWO.replace('"cooperative", "fixed:10"', '"ghost:recorded.db#0", "ghost:recorded.db#1"')
+    run = lg.run(text, seats=["rational"], games=["public_goods/kind-one"], db="met.db")
+    (met,) = run.games.values()
+    assert {"background: ghost:recorded.db#0", "rational"} <= set(met.payoff_of)
+    assert met.judged.mean > 0.5  # keeping all is best whoever the others are
+
+
 # -- learners --------------------------------------------------------------------------------------
 
 
