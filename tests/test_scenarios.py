@@ -49,7 +49,7 @@ def few_games(monkeypatch, tmp_path_factory):
 def table(one):
     seats = [("own", "default")] * one.focal
     seats += [(scale.BACKGROUND + player, player) for player in one.background]
-    return scale._Table(seats, one.game, dict(one.params), None, one.max_steps)
+    return scale._Table(seats, one.game, dict(one.params), max_steps=one.max_steps)
 
 
 # -- the games' files ------------------------------------------------------------------------------
@@ -113,7 +113,13 @@ def scenarios_file(game):
 
 def planned(entry, player="own"):
     seats = [{"player": player, "name": player} if s == "default" else s for s in entry["seats"]]
-    return {**entry, "seats": seats, "given": {}, "max_steps": entry.get("max_steps")}
+    return {
+        **entry,
+        "seats": seats,
+        "given": {},
+        "order": "rotate",
+        "max_steps": entry.get("max_steps"),
+    }
 
 
 def test_reciprocal_players_cooperate_until_somebody_does_not():
