@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.libraries.run import ROOT, environment, versions
 
 RESOLUTIONS = ("lowest-direct", "highest")
-EXTRAS = "openai,sb3,ghosts"
+EXTRAS = "sb3,ghosts"
 CONFORMANCE = ("env", "single_agent", "vector_env", "team_env", "codecs", "doors", "cli", "sb3")
 TOOLS = ("pytest", "pytest-xdist", "hypothesis")
 
