@@ -305,12 +305,13 @@ class Division(Codec):
         said, left = self.read(action), self.total - sum(self.plan)
         if not isinstance(view.question, Shares):
             return int(self.vote(said))
-        seats = [rank - 1 for rank in view.question.ranks]
-        share = self.plan[seats[self.given]] = self.share(said, left)
+        ranks = view.question.ranks
+        share = self.plan[ranks[self.given] - 1] = self.share(said, left)
         self.given += 1
-        if self.given < len(seats) - 1:
+        if self.given < len(ranks) - 1:
             return None
-        return (*self.plan[: seats[-1]], left - share, *self.plan[seats[-1] + 1 :])
+        last = ranks[-1] - 1
+        return (*self.plan[:last], left - share, *self.plan[last + 1 :])
 
     def taken(self, view: View, actions: Any, where: Array) -> Taken:
         said, left = self.reads(view, actions, where), self.total - self.plan.sum(axis=0)

@@ -79,11 +79,11 @@ class Cells(NamedTuple):
     decided: Array
     state: tuple[Array, ...] | None = None
 
-    def of(self, cells: tuple[Array, ...]) -> tuple[Array, ...] | None:
+    def of(self, cells: tuple[Any, ...]) -> tuple[Array, ...] | None:
         """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
-        return self.state and tuple(value[:, *cells] for value in self.state)
+        return self.state and tuple(value[(slice(None), *cells)] for value in self.state)
 
-    def after(self, cells: tuple[Array, ...], state: tuple[Array, ...] | None) -> Cells:
+    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> Cells:
         """Return the memory after these cells decided and have this state."""
         decided, kept = self.decided.copy(), self.state
         decided[cells] += 1
@@ -92,7 +92,7 @@ class Cells(NamedTuple):
             kept = kept or tuple(np.zeros((len(v), *shape, *v.shape[2:])) for v in state)
             kept = tuple(value.copy() for value in kept)
             for value, new in zip(kept, state, strict=True):
-                value[:, *cells] = new
+                value[(slice(None), *cells)] = new
         return self._replace(decided=decided, state=kept)
 
 

@@ -37,16 +37,16 @@ class SB3VecEnv(VecEnv):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        base = getattr(env, "unwrapped", None)
-        if not isinstance(base, VectorEnv) or not isinstance(getattr(base, "game", None), Rulebook):
+        base: Any = getattr(env, "unwrapped", None)
+        ours = isinstance(getattr(base, "game", None), Rulebook)
+        if not ours or not isinstance(env, VectorEnv):
             way = "make a GameVectorEnv, or TeamVectorEnv(...).rows()"
             raise BadParameter(f"SB3VecEnv takes copies of a game, not {env!r}: {way}")
         seen = base.single_observation_space
         if "text" in getattr(seen, "spaces", {}):
             raise BadParameter('Stable-Baselines3 takes no texts: make it with obs_mode="numeric"')
-        self.env: Any = env
-        self._base: Any = base
-        self._base.autoreset_mode = AutoresetMode.SAME_STEP
+        self.env, self._base = env, base
+        base.autoreset_mode = AutoresetMode.SAME_STEP
         base.metadata = {**base.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
