@@ -109,7 +109,7 @@ def _scale(about: str) -> Scale:
     try:
         table = _Table(seats, **own)
         players = table.candidates()
-        if not table.ours:  # rules of one's own may change without a version
+        if not table.ours:
             found = table.ends(players)
         else:
             kept = json.dumps([__version__, table.edition, CHOOSING, VALUING, players, about])
@@ -136,7 +136,12 @@ class _Table:
         self.game, self.params, self.given = game, params, given or None
         self.max_steps = max_steps
         self.rules, self.edition = rulebook(game, **params), game_class(game).edition
-        self.ours = game_class(game).__module__.startswith("llm_games.games.")
+        # What is somebody's own, or a file, may change without a version.
+        self.ours = game_class(game).__module__.startswith("llm_games.games.") and all(
+            rule_of(player.partition(":")[0], self.rules.name)
+            for place, player in enumerate(self.players)
+            if place not in focal(self.names)
+        )
         places = [*range(len(seats))]
         self.seatings = rotated(seats) if self.rules.seats_differ else [places]
         alike: dict[Rulebook, list[int]] = {}  # those whose rules are the same
