@@ -254,6 +254,41 @@ def test_where_nothing_can_be_gained_there_is_no_score(tmp_path):
     assert "does no better than random" in page
 
 
+MINE = """
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Decision, Policy
+
+class Ten(Policy):
+    name = "ten"
+    def start(self, game, seat, seed):
+        return None
+    def act(self, view, memory):
+        return Decision(10), memory
+
+TEN = Ten()
+
+MODEL = LLMPolicy(ScriptedClient(lambda request: '{"tokens_contributed": 10}'))
+"""
+
+
+def test_backgrounds_of_ones_own(tmp_path, monkeypatch):
+    """A policy of one's own has the scale of a rule player that does the same; a model has none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "background_of_mine.py").write_text(MINE)
+    played = {}
+    for player in ("fixed:10", "background_of_mine:TEN", "background_of_mine:MODEL"):
+        text = TWO.replace("fixed:10", player).replace('"cooperative", ', "")
+        run = lg.run(text, seats=["random"], db=tmp_path / f"{len(played)}.db")
+        played[player] = run.games["public_goods/kind-one"]
+    rule, own, model = played.values()
+    assert own.measured == rule.measured
+    assert model.judged is None
+    assert model.payoff_of["random"] == own.payoff_of["random"]
+    page = build([tmp_path / "2.db"], tmp_path / "report").read_text()
+    assert "asks no model" in page or "ask no model" in page
+
+
 # -- learners --------------------------------------------------------------------------------------
 
 

@@ -276,6 +276,19 @@ def test_seats_and_opponents_that_do_not_fit_are_refused(settings, error, says):
         SingleAgentEnv("public_goods", players=3, **settings)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasiums_registry_takes_all_settings(name):
+    title = "".join(word.capitalize() for word in name.split("_"))
+    env = gymnasium.make(
+        f"llm_games/{title}-v0", opponents="rational", seat="random", normalize=True, regret=True
+    )
+    for seed in range(3):
+        observation, info = env.reset(seed=seed)
+        assert env.observation_space.contains(observation)
+        assert {"asked", "broke", "payoff", "seat"} == set(info)
+        env.step(0)
+
+
 def test_opponents_by_seat_or_agent():
     named = {"player_2": "fixed:2", 0: "fixed:9"}
     env = learner("public_goods", players=3, rounds=1, seat=1, opponents=named)
