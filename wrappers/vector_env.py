@@ -363,7 +363,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         def tell(mask: PerTable, **told: Array) -> None:
             every = mask.all()
             for name, values in told.items():
-                of_them = mask.reshape(-1, *(1,) * (values.ndim - 1))
+                of_them = mask if values.ndim == 1 else mask[:, None]
                 infos[name] = values.copy() if every else values * of_them
                 infos[f"_{name}"] = mask.copy()
 
