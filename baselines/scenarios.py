@@ -178,7 +178,7 @@ def _check(table: Any, keys: Mapping[str, type], where: str) -> None:
     for key, value in table.items():
         if key not in keys:
             raise unknown(f"key in {where} called", key, keys)
-        right = type(value) is keys[key] and (key not in KEYS or key == "game" or value >= 0)
+        right = type(value) is keys[key] and (type(value) is not int or value >= 0)
         words = key not in ("players", *LISTS) or (right and all(isinstance(v, str) for v in value))
         if not right or not words or (key == "pays" and len(value) != 2):
             wanted = LISTS.get(key, "names of players" if key == "players" else keys[key].__name__)

@@ -330,27 +330,31 @@ class Rulebook(ABC):
         Of some `seats` alone, ``(k,)`` or others at each table ``(k, *batch)``, the rows are
         theirs.
         """
-        many = self.players if seats is None else len(seats)
-        rows = np.empty((len(self.column_index), many, *state.round.shape), np.float32)
+        some = seats is not None
+        rows = np.empty(
+            (len(self.column_index), len(seats) if some else self.players, *state.round.shape),
+            np.float32,
+        )
         begin, own = 0, rows.ndim - 1  # axes of what each seat has its own of
-        seats = together(np.asarray(seats)) if np.ndim(seats) == 1 else seats
+        if some and np.ndim(seats) == 1:
+            seats = together(np.asarray(seats))
 
         def of(value: Any, axis: int) -> Any:
-            alike = seats is None or value.shape[axis] == 1
-            return value if alike else of_seats(value, seats, axis)
+            return value if value.shape[axis] == 1 else of_seats(value, seats, axis)
 
         for fact in self.facts:
-            value = fact.of(state)
+            value, count = fact.of(state), 1
             if fact.each is False:
-                rows[begin], count = of(value, 0) if np.ndim(value) == own else value, 1
+                rows[begin] = of(value, 0) if some and np.ndim(value) == own else value
             else:  # of everybody, or the same for all
                 count = len(value)
-                value = of(value, 1) if value.ndim == rows.ndim else value[:, None]
-                rows[begin : begin + count] = value
+                if value.ndim < rows.ndim:
+                    value = value[:, None]
+                rows[begin : begin + count] = of(value, 1) if some else value
             begin += count
         hears = self.hears(state)
         if hears is not None:
-            rows *= of(hears, 0)
+            rows *= of(hears, 0) if some else hears
         # Columns lie one after another: fast to write and to read.
         return rows.transpose(*range(1, rows.ndim), 0)
 

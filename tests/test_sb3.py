@@ -34,7 +34,7 @@ def untrained(algorithm, env, policy="MlpPolicy", **settings):
     if algorithm is RecurrentPPO:
         small["policy_kwargs"] |= {"lstm_hidden_size": 8}
     if algorithm not in (DQN, SAC):
-        small |= {"n_steps": 8, "batch_size": 8}
+        small |= {"n_steps": 8, "batch_size": 8, "n_epochs": 1}
     return algorithm(policy, env, **{**small, **settings})
 
 
@@ -141,7 +141,7 @@ def test_a_player_that_draws_hangs_on_its_seed_alone(tmp_path):
         (PPO, "unit", "MlpPolicy"),
         (RecurrentPPO, "index", "MlpLstmPolicy"),
     ):
-        env = single("public_goods", players=3, actions=actions)
+        env = single("public_goods", players=3, rounds=10, actions=actions)
         path = save_player(untrained(algorithm, env, policy), env, tmp_path / "draws.zip")
         player = lg.player(f"sb3:{path}", env.game, deterministic=False)
         first, again, other = (

@@ -49,7 +49,7 @@ def few_games(monkeypatch, tmp_path_factory):
 def table(one):
     seats = [("own", "default")] * one.focal
     seats += [(scale.BACKGROUND + player, player) for player in one.background]
-    return scale._Table(seats, one.game, dict(one.params), None, one.max_steps)
+    return scale._Table(seats, one.game, dict(one.params), max_steps=one.max_steps)
 
 
 # -- the games' files ------------------------------------------------------------------------------
@@ -113,7 +113,13 @@ def scenarios_file(game):
 
 def planned(entry, player="own"):
     seats = [{"player": player, "name": player} if s == "default" else s for s in entry["seats"]]
-    return {**entry, "seats": seats, "given": {}, "max_steps": entry.get("max_steps")}
+    return {
+        **entry,
+        "seats": seats,
+        "given": {},
+        "order": "rotate",
+        "max_steps": entry.get("max_steps"),
+    }
 
 
 def test_reciprocal_players_cooperate_until_somebody_does_not():
@@ -205,6 +211,7 @@ def test_scores_are_on_the_scale(tmp_path):
     kind = planned(scale.config_of(tomllib.loads(TWO), "")["games"][0])
     ends = scale.scale(kind)
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
+    assert scale._scale.cache_info().misses == 1  # whoever takes the focal seats
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()
     others = ["cooperative", "fixed:10"] * 2
@@ -287,6 +294,18 @@ def test_backgrounds_of_ones_own(tmp_path, monkeypatch):
     assert model.payoff_of["random"] == own.payoff_of["random"]
     page = build([tmp_path / "2.db"], tmp_path / "report").read_text()
     assert "asks no model" in page or "ask no model" in page
+
+
+def test_ghosts_in_the_background(tmp_path, monkeypatch):
+    """What was recorded is a background like any other, with a scale."""
+    monkeypatch.chdir(tmp_path)
+    game = {"game": "public_goods", "params": {"players": 5, "rounds": 3}, "seats": ["random"]}
+    lg.run({"episodes": 3, "games": [game]}, db="recorded.db")
+    text = TWO.replace('"cooperative", "fixed:10"', '"ghost:recorded.db#0", "ghost:recorded.db#1"')
+    run = lg.run(text, seats=["rational"], games=["public_goods/kind-one"], db="met.db")
+    (met,) = run.games.values()
+    assert {"background: ghost:recorded.db#0", "rational"} <= set(met.payoff_of)
+    assert met.judged.mean > 0.5  # keeping all is best whoever the others are
 
 
 # -- learners --------------------------------------------------------------------------------------

@@ -393,6 +393,7 @@ def test_models_that_were_asked_can_be_pickled(kind, monkeypatch):
         env = used(lg.player("tiny:constrained").client)
         assert go_on(pickle.loads(pickle.dumps(env))) == go_on(env)
         return
+    pytest.importorskip("openai")
     monkeypatch.setenv("SOME_KEY", "sk-not-to-be-seen-in-any-file")
     monkeypatch.setenv("MORE", "hd-not-to-be-seen-either")
     settings = {"max_in_flight": 4, "requests_per_minute": 10**6, "api_key_env": "SOME_KEY"}

@@ -16,6 +16,7 @@ from llm_games.baselines.deviation import regret
 from llm_games.baselines.players import make_player
 from llm_games.codecs import ACTIONS
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady
+from llm_games.noise import Noise
 from llm_games.table import Table
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -305,11 +306,20 @@ def test_a_policy_that_decides_something_else_in_a_batch_is_named():
             await asyncio.sleep(0)
             return Decided(np.zeros(where.shape, int)), memory
 
-    for policy, fault in ((Odd(), r"'odd' .* \(10, 2\)"), (Waits(), "has no decide of its own")):
+    for policy, fault in ((Odd(), r"'odd' .* \(10, 2\)"), (Waits(), "needs a decide of its own")):
         env = GameVectorEnv("public_goods", 2, opponents=policy)
         env.reset(seed=1)
-        with pytest.raises((BadParameter, RuntimeError), match=fault):
+        with pytest.raises(BadParameter, match=fault):
             env.step(np.zeros(2, int))
+
+
+def test_chance_that_is_given_is_that_of_all_copies():
+    game = llm_games.rules("sealed_bid_auction", players=3, rounds=2, valuation_draw="random")
+    values = game.chance(Noise(9))["valuations"]
+    vector, loop = pair(game)
+    given = {"chance": {"valuations": values.tolist()}}
+    alike(vector.reset(seed=1, options=given), loop.reset(seed=1, options=given))
+    assert np.array_equal(vector.tables.state.valuations, np.stack([values] * COPIES, axis=-1))
 
 
 def test_seeds_given_to_some_and_the_next_ones_of_others():
