@@ -2,20 +2,33 @@
 
 import asyncio
 import json
+import os
+import pickle
 import random
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
-from fault_server import completion
+from fault_server import FaultServer, completion
 
 import llm_games as lg
+from llm_games import rooms
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.noise import Noise
 from llm_games.questions import Integer
+from llm_games.registry import rulebook
 from llm_games.view import NOBODY, Sight, Who
 from llm_games.wrappers.clients.base import Completion, Request, Sampling
-from llm_games.wrappers.clients.budget import BudgetExceeded
+from llm_games.wrappers.clients.budget import Budget, BudgetExceeded
+from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, ledger_of
+from llm_games.wrappers.policy import RandomPolicy, cells_of
+from llm_games.wrappers.single_agent import SingleAgentEnv
+from llm_games.wrappers.situations import rows_of
+from llm_games.wrappers.together import at_once
+from llm_games.wrappers.vector_env import GameVectorEnv
 
 GOODS = {"players": 3, "rounds": 4}
 
@@ -156,12 +169,6 @@ def test_settings_that_cannot_be(layers, said, tmp_path, monkeypatch):
 # -- a budget that ends --------------------------------------------------------------------------
 
 
-def seen_by(state_seed, seat=0):
-    game = lg.rulebook("public_goods", **GOODS)
-    state = game.reset(state_seed)
-    return Sight(game, state).view(seat)
-
-
 def test_what_is_known_is_served_when_the_budget_has_ended(tmp_path):
     layers = {"samples": 4, "cache": tmp_path / "replies.db"}
     complete(numbered(**layers)[0], *(asking(step=step) for step in range(3)))
@@ -172,3 +179,190 @@ def test_what_is_known_is_served_when_the_budget_has_ended(tmp_path):
     with pytest.raises(BudgetExceeded, match=r"calls = 0, has 0 spent.*nearest"):
         complete(client, asking(1))
     assert (client.hits, client.misses, client.near) == (40, 0, 0)
+
+
+class Goods:
+    """Opponents of public goods with a few replies a situation, behind a real server."""
+
+    def __init__(self, url, folder, **layers):
+        keeping = {"samples": 2, "cache": folder / "replies.db"} | layers
+        client = {"base_url": url, "max_wait": 5, **keeping}
+        self.player = lg.player("openai:m", client=client, memory="none")
+        self.cache = self.player.client
+        self.ledger = ledger_of(self.cache)
+
+    def env(self, copies=4, game="public_goods", **more):
+        return GameVectorEnv(game, copies, opponents=self.player, **(GOODS | more))
+
+
+def rollout(env, steps, seed=1):
+    """Play a learner that acts at random; return all it was told."""
+    noise, told = np.random.default_rng(0), [env.reset(seed=seed)[0]]
+    infos = []
+    for _ in range(steps):
+        actions = noise.integers(0, 21, env.num_envs)
+        observation, rewards, _, _, info = env.step(actions)
+        told += [observation, rewards]
+        infos.append(info)
+    return told, infos
+
+
+def test_the_situations_that_copies_share_are_asked_once(tmp_path):
+    """In the first round all seats of all copies are in one situation each."""
+    with FaultServer(reply=contributed) as server:
+        goods = Goods(server.url, tmp_path)
+        rollout(goods.env(16), 1)
+        assert len(server.seen) <= 4
+        assert goods.cache.hits + goods.cache.misses == 32
+        assert goods.ledger.total.calls == goods.cache.misses == len(server.seen)
+
+
+def test_a_warm_cache_asks_nobody_and_plays_the_same(tmp_path):
+    with FaultServer(reply=contributed) as server:
+        first, infos = rollout(Goods(server.url, tmp_path).env(), 12)
+        calls = len(server.seen)
+        again = Goods(server.url, tmp_path, budget={"calls": 0})
+        same, _ = rollout(again.env(), 12)
+        assert len(server.seen) == calls
+    assert all(map(np.array_equal, first, same))
+    assert again.ledger.total.calls == again.cache.misses == 0
+    assert again.cache.hits == 4 * 2 * 12 - 4 * 2 * 2  # two steps start the copies again
+    assert 0 < calls < again.cache.hits
+    assert infos[0]["opponents"]["valid"].tolist() == [2] * 4
+
+
+def test_a_batch_is_a_loop(tmp_path):
+    """All copies at once, and one after another without any batch, are served the same."""
+    with FaultServer(reply=contributed) as server:
+        together, _ = rollout(Goods(server.url, tmp_path, samples=3).env(3), 4)
+        for copy in range(3):
+            player = Goods(server.url, tmp_path, samples=3).player
+            env = SingleAgentEnv("public_goods", opponents=player, **GOODS)
+            noise, told = np.random.default_rng(0), [env.reset(seed=1 + copy)[0]]
+            for _ in range(4):
+                told += env.step(noise.integers(0, 21, 3)[copy])[:2]
+            for one, all_ in zip(told, together, strict=True):
+                assert np.array_equal(one, all_[copy])
+
+
+def test_a_budget_that_ends_stops_with_its_name_and_loses_nothing(tmp_path):
+    with FaultServer(reply=contributed) as server:
+        goods = Goods(server.url, tmp_path, samples=4, budget={"calls": 9})
+        env = goods.env()
+        with pytest.raises(BudgetExceeded, match="calls = 9, has 9 spent") as stopped:
+            rollout(env, 12)
+        assert stopped.value.limit == "calls"
+        assert len(server.seen) == 9
+        with pytest.raises(BudgetExceeded):
+            env.step(np.zeros(4, int))
+        goods.ledger.allow(Budget(calls=1000))
+        before, calls = env.tables.steps.copy(), len(server.seen)
+        env.step(np.zeros(4, int))
+        assert (env.tables.steps == before + 1).all()
+        assert len(server.seen) > calls
+
+
+def test_the_nearest_known_situation_answers_once_the_budget_has_ended(tmp_path):
+    with FaultServer(reply=contributed) as server:
+        goods = Goods(server.url, tmp_path, samples=4, budget={"calls": 12}, nearest=True)
+        told, infos = rollout(goods.env(), 12)
+        assert len(server.seen) == goods.cache.misses == 12
+        assert goods.cache.near > 0
+        assert goods.cache.near + goods.cache.hits + 12 == 80
+        assert sum(info["opponents"]["valid"].sum() for info in infos if "opponents" in info) == 80
+        # Who may ask nobody plays by what was kept, every time the same.
+        kept = {"samples": 4, "nearest": True, "budget": {"calls": 0}}
+        again = [rollout(Goods(server.url, tmp_path, **kept).env(), 12)[0] for _ in range(2)]
+        assert len(server.seen) == 12
+    assert all(map(np.array_equal, *again))
+    assert all(np.isfinite(one).all() for one in told)
+
+
+def test_only_replies_of_the_same_rules_and_question_are_near(tmp_path):
+    with FaultServer(reply=contributed) as server:
+        rollout(Goods(server.url, tmp_path).env(), 4)
+        for change in ({"rounds": 5}, {"tokens": 19}):
+            other = Goods(server.url, tmp_path, budget={"calls": 0}, nearest=True)
+            with pytest.raises(BudgetExceeded, match="calls = 0"):
+                rollout(other.env(**change), 1)
+
+
+def test_what_is_nearest_is_served():
+    """A seat that contributed 20 is answered as one that contributed 19, not as one with 0."""
+    game = rulebook("public_goods", **GOODS)
+
+    def request(own, view=True):
+        state, _ = game.step(game.reset(0), np.array([own, 5, 5]))
+        return asking(own, step=1, view=Sight(game, state).view(0) if view else None)
+
+    with TemporaryDirectory() as folder:
+        layers = {"samples": 1, "nearest": True, "budget": {"calls": 2}}
+        client, _ = numbered(**layers, cache=f"{folder}/replies.db")
+        assert complete(client, request(0), request(19)) == ['{"bid": 1}', '{"bid": 2}']
+        assert complete(client, request(20), request(2)) == ['{"bid": 2}', '{"bid": 1}']
+        assert client.near == 2
+        with pytest.raises(BudgetExceeded):
+            complete(client, request(3, view=False))
+
+
+@pytest.mark.parametrize("fault", ["refusal", "too long", "no text"])
+def test_what_is_no_answer_is_never_kept(fault, tmp_path):
+    """Nothing but whole replies fills the samples, however often the model declines."""
+    with FaultServer(lambda body, number: fault if number % 3 == 0 else "ok") as server:
+        goods = Goods(server.url, tmp_path)
+        rollout(goods.env(), 5)
+        kept = sum(row.replies for row in goods.cache.file.contents())
+        assert kept == server.served["ok"]
+
+
+# -- what seats see names their situation ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(rooms.ROOMS))
+def test_who_sees_the_same_is_told_and_asked_the_same(name):
+    """Decisions are looked up by exact numbers: these must tell apart all that words do."""
+    game, seen = rulebook(name, players=3), {}
+    seeds = np.arange(40)
+    state = game.reset(Noise(seeds.astype(np.uint64)), (40,))
+    for step in range(12):
+        sight = Sight(game, state, Who(name, seeds, np.full(40, step), seed=seeds))
+        where = sight.turn
+        policy = RandomPolicy()
+        memory = policy.start_batch(game, where, np.broadcast_to(seeds + step, where.shape))
+        for (seat, table), row in zip(cells_of(where), rows_of(sight, where), strict=True):
+            view = sight.table(table).view(seat)
+            words = repr((view.told, view.question))
+            assert seen.setdefault((seat, row), words) == words
+        decided, _ = at_once(policy.decide_batch(sight, where, memory))
+        state, _ = game.step(state, decided.actions)
+    assert len(seen) > 10
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def test_a_player_with_samples_survives_pickle(tmp_path):
+    with FaultServer(reply=contributed) as server:
+        goods = Goods(server.url, tmp_path)
+        first, _ = rollout(goods.env(), 4)
+        copied = pickle.loads(pickle.dumps(goods.player))
+        env = GameVectorEnv("public_goods", 4, opponents=copied, **GOODS)
+        calls = len(server.seen)
+        assert all(map(np.array_equal, first, rollout(env, 4)[0]))
+        assert len(server.seen) == calls
+
+
+def test_a_forked_process_opens_the_file_anew(tmp_path):
+    file = ReplyCache(tmp_path / "replies.db")
+    key = b"k" * 32
+    file.put(key, "", "m", Completion("yes"))
+    mine, theirs = os.pipe()
+    if not (child := os.fork()):
+        found = file.get(key)
+        os.write(theirs, (found.text if found else "none").encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(mine, 9) == b"yes"
+    os.close(mine), os.close(theirs)
+    assert file.get(key).text == "yes"
+    file.close()

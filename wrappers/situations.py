@@ -180,7 +180,7 @@ def rows_of(sight: Sight, where: Array) -> list[bytes]:
         parts += [own(limit)[None] for limit in sight.legal]
     rows = np.concatenate(parts, dtype=np.float64).T.tobytes()
     width = len(rows) // max(1, len(seats))
-    return [rows[i : i + width] for i in range(0, len(rows), width)]
+    return [rows[width * cell : width * (cell + 1)] for cell in range(len(seats))]
 
 
 def _whos(who: Who, game: str, tables: int) -> list[Who]:
