@@ -17,6 +17,7 @@ from llm_games.arrays import any_true, together
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
+from llm_games.tables import MOST
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
 
@@ -141,7 +142,7 @@ class RulePolicy(Policy):
         """Follow the rule in all these seats at once, at the tables where there are any."""
         after = memory._replace(decided=memory.decided + where)
         tables: Any = np.flatnonzero(where.any(axis=0))
-        if len(tables) == where.shape[1] and len(tables):
+        if len(tables) and MOST * len(tables) >= where.shape[1]:  # others are passed over
             return Decided(_followed(memory, sight, where, slice(None))), after
         actions = np.zeros(where.shape, np.int64)
         if len(tables):
@@ -155,8 +156,8 @@ def _followed(memory: Memories, sight: Sight, where: Array, tables: Any) -> Arra
     rule, keys, decided = memory
     rows, cells, count = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where), where.shape[1]
     seats, place = rows[:, None], together(rows)
-    alone = cells == count and len(rows) > 1  # another seat at each table
-    if alone:
+    alone = cells == np.count_nonzero(where.any(axis=0)) and len(rows) > 1
+    if alone:  # another seat at each table
         seats = where.argmax(axis=0)
         place = seats, np.arange(count)
 
@@ -169,10 +170,10 @@ def _followed(memory: Memories, sight: Sight, where: Array, tables: Any) -> Arra
     view = sight.view(seats)
     found = legal(view, rule(view, Noise.due(view.batch, key)))
     if found.ndim > len(view.batch):  # plans, or votes among zeros
-        return found if alone else (found * where[place]).sum(axis=1)
+        return found * where.any(axis=0) if alone else (found * where[place]).sum(axis=1)
     actions = np.zeros(where.shape, np.int64)
     actions[place] = found
-    return actions if alone or cells == len(rows) * count else actions * where
+    return actions if cells == seats.size * (1 if alone else count) else actions * where
 
 
 def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:

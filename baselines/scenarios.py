@@ -3,7 +3,7 @@
 In a scenario some seats are focal: who is to be judged takes them. The others are a background
 population of players that it has not met. A room's ``scenarios.toml`` has those of its game::
 
-    game = "public_goods"
+    game = "NAME"
     episodes = 12                # of each scenario in a run, whose seed is 1 unless it is given
     [params]                     # of the game
     players = 6
@@ -14,7 +14,7 @@ population of players that it has not met. A room's ``scenarios.toml`` has those
     players = ["cooperative"]    # for all seats that are not focal, in turn
     focal = ["one", "half", "most"]        # a scenario for each: givers-one, givers-half ...
     train = true                 # training may use it; a run plays those that are held out
-    pays = ["fixed:0", "cooperative"]      # the first comes to more in a focal seat than the second
+    pays = ["fixed:0", "cooperative"]   # the first comes to more in a focal seat than the second
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _check(table: Any, keys: Mapping[str, type], where: str) -> None:
     for key, value in table.items():
         if key not in keys:
             raise unknown(f"key in {where} called", key, keys)
-        right = type(value) is keys[key] and (key not in KEYS or key == "game" or value >= 0)
+        right = type(value) is keys[key] and (type(value) is not int or value >= 0)
         words = key not in ("players", *LISTS) or (right and all(isinstance(v, str) for v in value))
         if not right or not words or (key == "pays" and len(value) != 2):
             wanted = LISTS.get(key, "names of players" if key == "players" else keys[key].__name__)

@@ -266,66 +266,83 @@ class Division(Codec):
     def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
         super().__init__(game, seat, batch)
         self.total = game.division or 0
-        self.plan = np.zeros((game.players, *batch), np.int64)
-        self.given = np.zeros(batch, np.int64)
-        """how many shares of the plan there are"""
         self.whole = self.total < MOST_INDEXES
         self.space = spaces.Discrete(max(self.total + 1 if self.whole else game.steps, 2))
+        self.begin()
 
     def begin(self, where: Any = None) -> None:
         super().begin()
-        if where is None:
-            where = np.True_
-        self.plan, self.given = self.plan * ~where, self.given * ~where
+        if not self.batch:  # of one table: lists are faster
+            self.plan: Any = [0] * self.game.players
+            self.given: Any = 0  # how many shares of the plan there are
+        elif where is None:
+            self.plan = np.zeros((self.game.players, *self.batch), np.int64)
+            self.given = np.zeros(self.batch, np.int64)
+        elif any_true(self.given):
+            self.plan, self.given = self.plan * ~where, self.given * ~where
 
-    @property
-    def left(self) -> Array:
-        """What no share takes yet, int64 ``(*batch)``."""
-        return self.total - self.plan.sum(axis=0)
+    def read(self, action: Any) -> int:
+        """Return an action as a number."""
+        return _index(self, action)
 
-    def meant(self, view: View, actions: Any, where: Array) -> tuple[Array, Array]:
-        """Return the votes, and the amounts of what is left, that actions can mean."""
-        index, left = self._indexes(view, actions, where), self.left
-        amount = (
-            np.minimum(index, left) if self.whole else _part(0, left, index, self.game.steps - 1)
-        )
-        return np.minimum(index, 1), amount
+    def reads(self, view: View, actions: Any, where: Array) -> Array:
+        """Return actions as numbers, int64 ``(*batch)``."""
+        return self._indexes(view, actions, where)
+
+    def vote(self, said: Any) -> Any:
+        """Return which vote a number means."""
+        return (said > 0) * 1
+
+    def share(self, said: Any, left: Any) -> Any:
+        """Return how much of what is left a number means."""
+        if self.whole:
+            return np.minimum(said, left) if self.batch else min(said, left)
+        return _part(0, left, said, self.game.steps - 1)
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
             return MISSING
-        where = np.ones((), np.bool_)
-        moves, whole = self.taken(view, _one(self, action), where)
+        said, left = self.read(action), self.total - sum(self.plan)
         if not isinstance(view.question, Shares):
-            return int(moves[view.seat])
-        return tuple(moves.tolist()) if whole else None
+            return int(self.vote(said))
+        ranks = view.question.ranks
+        share = self.plan[ranks[self.given] - 1] = self.share(said, left)
+        self.given += 1
+        if self.given < len(ranks) - 1:
+            return None
+        last = ranks[-1] - 1
+        return (*self.plan[:last], left - share, *self.plan[last + 1 :])
 
     def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        votes, amounts = self.meant(view, actions, where)
+        said, left = self.reads(view, actions, where), self.total - self.plan.sum(axis=0)
         sharers = self.game.sharers(view.sight.state)
-        planning = where & sharers.any(axis=0)
-        seats, many = tall(np.arange(self.game.players), where.shape), sharers.sum(axis=0)
-        following = (sharers.cumsum(axis=0) > self.given).argmax(axis=0)
-        self.plan = self.plan + (seats == following) * amounts * planning
+        place, many = sharers.cumsum(axis=0), sharers.sum(axis=0)
+        planning = where & (many > 0)
+        share = self.share(said, left) * planning
+        self.plan = self.plan + (sharers & (place == self.given + 1)) * share
         self.given = self.given + planning
         done = planning & (self.given >= many - 1)
-        last = sharers & (sharers.cumsum(axis=0) == many)  # who has the rest
-        moves = self.plan * done + last * (self.left * done)
-        return moves + (seats == view.seat) * (votes * (where & ~planning)), where & (
-            ~planning | done
-        )
+        moves = self.plan * done + (sharers & (place == many)) * ((left - share) * done)
+        own = tall(np.arange(self.game.players), where.shape) == view.seat
+        moves += own * (self.vote(said) * (where & ~planning))
+        return moves, where & (~planning | done)
 
     def mask(self, view: View) -> Array:
-        return self.masks(view)
+        places = np.arange(self.space.n)
+        if isinstance(view.question, Shares):
+            return places <= (self.total - sum(self.plan) if self.whole else len(places))
+        return places < (1 if view.question is None else 2)
 
     def masks(self, view: View) -> Array:
         planning = view.asked & self.game.sharers(view.sight.state).any(axis=0)
-        shares = self.left if self.whole else np.full(self.batch, self.space.n - 1)
-        highest = np.where(planning, shares, np.where(view.asked, 1, 0))
+        shares = self.total - self.plan.sum(axis=0) if self.whole else self.space.n - 1
+        highest = np.where(planning, shares, view.asked)
         return np.arange(self.space.n) <= highest[..., None]
 
     def shown(self, numbers: Array) -> Array:
-        return self.game.drafted(numbers, self.plan) if any_true(self.given) else numbers
+        if not (any_true(self.given) if self.batch else self.given):
+            return numbers
+        return self.game.drafted(numbers, np.asarray(self.plan, np.int64))
 
 
 class UnitDivision(Division):
@@ -337,10 +354,18 @@ class UnitDivision(Division):
         super().__init__(game, seat, batch)
         self.space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
-    def meant(self, view: View, actions: Any, where: Array) -> tuple[Array, Array]:
+    def read(self, action: Any) -> int:
+        return round((_floats(self, action)[0] + 1) / 2 * FINE)
+
+    def reads(self, view: View, actions: Any, where: Array) -> Array:
         (share,) = self._floats(view, actions, where)
-        parts = np.rint((share + 1) / 2 * FINE).astype(np.int64)
-        return (2 * parts >= FINE).astype(np.int64), _part(0, self.left, parts, FINE)
+        return np.rint((share + 1) / 2 * FINE).astype(np.int64)
+
+    def vote(self, said: Any) -> Any:
+        return (2 * said >= FINE) * 1
+
+    def share(self, said: Any, left: Any) -> Any:
+        return _part(0, left, said, FINE)
 
 
 class FreeText(Codec):
@@ -424,12 +449,6 @@ def codec(
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
     return (Index if fixed and high - low < MOST_INDEXES else Steps)(game, seat, batch)
-
-
-def _one(codec: Codec, action: Any) -> Array:
-    """Return an action of one table as `Codec.taken` reads it."""
-    discrete = isinstance(codec.space, spaces.Discrete)
-    return np.asarray(_index(codec, action) if discrete else _floats(codec, action))
 
 
 def _index(codec: Codec, action: Any) -> int:

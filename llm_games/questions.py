@@ -482,8 +482,9 @@ class Target(Question):
     def samples(self, noise: Noise, view: View) -> Any:
         if self.lenient:  # legal is more than what it names
             return None
-        place = noise.integers(view.mask.sum(axis=-1))  # nobody comes first
-        return (view.mask.cumsum(axis=-1) <= place[..., None]).sum(axis=-1) - 1
+        legal: Any = view.mask
+        place = noise.integers(legal.sum(axis=-1))  # nobody comes first
+        return (legal.cumsum(axis=-1) <= place[..., None]).sum(axis=-1) - 1
 
     def value_of(self, action: Any) -> str | None:
         everybody = {**self.names, **self.own, **self.others}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -53,6 +53,8 @@ class State:
 
     def table(self, index: Any) -> Self:
         """Take one table (or several, by slices or integers) out of a batch."""
+        if isinstance(index, np.ndarray) and index.dtype.kind == "i":  # several, fast
+            return self.replace(**{k: value.take(index, -1) for k, value in self.arrays().items()})
         where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
         return self.replace(**{k: value[where] for k, value in self.arrays().items()})
 
@@ -68,10 +70,15 @@ class State:
         # What was drawn before play stays as it is.
         return other.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
 
-    def placed(self, where: Array, part: Self) -> Self:
-        """Return this batch with the tables of `part` at the places `where`, integers ``(k,)``."""
-        changed = {name: value.copy() for name, value in self.arrays().items()}
-        for name, value in part.arrays().items():
+    def placed(self, where: Array, part: Self, before: Self | None = None) -> Self:
+        """Return this batch with the tables of `part` at the places `where`, integers ``(k,)``.
+
+        What they have in common with `before`, as they were taken out, is not touched.
+        """
+        known = {} if before is None else before.arrays()
+        changed = {k: v for k, v in part.arrays().items() if known.get(k) is not v}
+        for name, value in changed.items():
+            changed[name] = getattr(self, name).copy()
             changed[name][..., where] = value
         return self.replace(**changed)
 
@@ -96,10 +103,33 @@ class Outcome:
     record: Mapping[str, Array] = field(default_factory=dict)
     broke: Array = field(default_factory=lambda: np.zeros((), np.bool_))
 
+    def table(self, index: Array) -> Outcome:
+        """Take several tables out of a batch, by integers."""
+        of_each = {name: partial(np.take, value, index, -1) for name, value in self.record.items()}
+        parts = (part.take(index, -1) for part in (self.rewards, self.finished, self.broke))
+        rewards, finished, broke = parts
+        return Outcome(rewards, finished, Later(of_each), broke)
+
     def close(self, tables: Any) -> None:
         """Pay nothing at these tables, bool ``(*batch)``: all their seats are finished."""
         self.rewards = np.where(tables, 0.0, self.rewards)
         self.finished = self.finished | tables
+
+
+class Later(Mapping[str, Array]):
+    """Arrays by name, each worked out when it is asked for."""
+
+    def __init__(self, of: Mapping[str, Callable[[], Array]]) -> None:
+        self._of = of
+
+    def __getitem__(self, name: str) -> Array:
+        return self._of[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
 
 
 Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
@@ -300,27 +330,31 @@ class Rulebook(ABC):
         Of some `seats` alone, ``(k,)`` or others at each table ``(k, *batch)``, the rows are
         theirs.
         """
-        many = self.players if seats is None else len(seats)
-        rows = np.empty((len(self.column_index), many, *state.round.shape), np.float32)
+        some = seats is not None
+        rows = np.empty(
+            (len(self.column_index), len(seats) if some else self.players, *state.round.shape),
+            np.float32,
+        )
         begin, own = 0, rows.ndim - 1  # axes of what each seat has its own of
-        seats = together(np.asarray(seats)) if np.ndim(seats) == 1 else seats
+        if some and np.ndim(seats) == 1:
+            seats = together(np.asarray(seats))
 
         def of(value: Any, axis: int) -> Any:
-            alike = seats is None or value.shape[axis] == 1
-            return value if alike else of_seats(value, seats, axis)
+            return value if value.shape[axis] == 1 else of_seats(value, seats, axis)
 
         for fact in self.facts:
-            value = fact.of(state)
+            value, count = fact.of(state), 1
             if fact.each is False:
-                rows[begin], count = of(value, 0) if np.ndim(value) == own else value, 1
+                rows[begin] = of(value, 0) if some and np.ndim(value) == own else value
             else:  # of everybody, or the same for all
                 count = len(value)
-                value = of(value, 1) if value.ndim == rows.ndim else value[:, None]
-                rows[begin : begin + count] = value
+                if value.ndim < rows.ndim:
+                    value = value[:, None]
+                rows[begin : begin + count] = of(value, 1) if some else value
             begin += count
         hears = self.hears(state)
         if hears is not None:
-            rows *= of(hears, 0)
+            rows *= of(hears, 0) if some else hears
         # Columns lie one after another: fast to write and to read.
         return rows.transpose(*range(1, rows.ndim), 0)
 

@@ -16,6 +16,7 @@ from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.table import following
 from llm_games.view import Sight, Who
 
+MOST = 4 / 3  # so many times those that are played are all: fewer are taken out
 AHEAD = 64  # seeds of episodes to come that are drawn at once
 
 
@@ -116,8 +117,16 @@ class Tables:
             state, outcome = self.game.step(self.state, actions)
             self.steps = self.steps + 1
         else:
-            some, outcome = self.game.step(self.state.table(part), actions[:, part])
-            state, self.steps = self.state.placed(part, some), self.steps.copy()
+            self.steps = self.steps.copy()
             self.steps[part] += 1
+            if MOST * len(part) >= self.count:  # most of them: all are played, the others forgotten
+                where = np.zeros(self.count, np.bool_)
+                where[part] = True
+                after, outcome = self.game.step(self.state, actions)
+                state, outcome = self.state.merged(after, where), outcome.table(part)
+            else:
+                before = self.state.table(part)
+                some, outcome = self.game.step(before, actions[:, part])
+                state = self.state.placed(part, some, before)
         self._enter(state)
         return outcome

@@ -44,8 +44,8 @@ class Who(NamedTuple):
 
     def table(self, index: Any) -> Who:
         """Take one table (or several, by an array) out of a batch."""
-        parts = (part[index] if isinstance(part, np.ndarray) else part for part in self)
-        return Who(*(part.item() if isinstance(part, np.generic) else part for part in parts))
+        own: list[Any] = [part[index] if isinstance(part, np.ndarray) else part for part in self]
+        return Who(*(part.item() if isinstance(part, np.generic) else part for part in own))
 
 
 NOBODY = Who()
@@ -143,7 +143,9 @@ class View:
     def batch(self) -> tuple[int, ...]:
         """Shape of the batch, () for one seat of one table."""
         shape: tuple[int, ...] = self._state.round.shape
-        return np.shape(self.seat)[: np.ndim(self.seat) - len(shape)] + shape
+        seats = self.seat  # one of one table is by far the commonest
+        several = isinstance(seats, np.ndarray)
+        return seats.shape[: seats.ndim - len(shape)] + shape if several else shape
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:

@@ -54,7 +54,7 @@ def test_a_batch_of_actions_means_what_each_does_alone(name, more, actions):
     rng, seats = np.random.default_rng(1), np.arange(TABLES) % game.players
     alone = [codec(game, seat, actions) for seat in seats.tolist()]
     together = codec(game, 0, actions, batch=(TABLES,))
-    for state in played(game, 12):
+    for state in played(game, 7):
         view = Sight(game, state).view(seats)  # another seat at each table
         views = [Sight(game, t).view(s) for t, s in zip(tables_of(state), seats, strict=True)]
         assert view.asked.tolist() == [own.question is not None for own in views]
@@ -93,7 +93,7 @@ def test_a_batch_of_actions_means_what_each_does_alone(name, more, actions):
 def test_rows_of_some_seats_and_tables_of_a_batch_are_parts_of_the_whole(name, more):
     game = llm_games.rules(name, **more)
     rng = np.random.default_rng(2)
-    for state in played(game, 8):
+    for state in played(game, 5):
         numbers, sight = game.observe(state), Sight(game, state, Who("run", step=np.arange(TABLES)))
         mixed = rng.integers(0, game.players, (2, TABLES))
         some = rng.integers(0, game.players, 2)
@@ -154,7 +154,7 @@ def test_normalized_numbers_lie_within_1_and_can_be_scaled_back(name, more):
         assert (box.high == 1).all()
         assert box.shape == (len(env.game.columns()),)
     seen, whole = env.reset(seed=3)[0], raw.reset(seed=3)[0]
-    for step in range(8):
+    for step in range(5):
         for agent, one in seen.items():
             assert env.observation_space(agent).contains(one)
             one, other = (

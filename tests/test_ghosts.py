@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import llm_games as lg
-from llm_games.baselines.learner import learner
+from llm_games.baselines.learner import learner, learners
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.ghosts import mixture
 from llm_games.benchmarks.ghosts.answers import Answers, Limits
@@ -147,6 +147,27 @@ def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
     game = rules("public_goods")
     mixed = [lg.player(n, game) for n in ("rational", f"ghost:{record}#2", f"ghost:{record}#0")]
     assert lg.play(game, mixed, seed=1).length == 5
+
+
+@pytest.mark.parametrize("name", ["public_goods", "english_auction"])
+def test_copies_with_ghosts_are_single_environments(record, name):
+    opponents = [f"ghost:{record}#{seat}" for seat in range(1, rules(name).players)]
+    many = learners(name, 3, opponents=opponents, **SMALL[name])
+    alone = [learner(name, opponents=opponents, **SMALL[name]) for _ in range(3)]
+    seen, _ = many.reset(seed=4)
+    single = [env.reset(seed=4 + i)[0] for i, env in enumerate(alone)]
+    over = np.zeros(3, bool)
+    while not over.any():
+        assert (numbers_of(seen) == np.stack([numbers_of(one) for one in single])).all()
+        seen, rewards, over, *_ = many.step(np.ones(3, int))
+        stepped = [env.step(1) for env in alone]
+        single = [one[0] for one in stepped]
+        assert rewards.tolist() == [one[1] for one in stepped]
+        assert over.tolist() == [one[2] for one in stepped]
+
+
+def numbers_of(observation):
+    return observation["observation"] if isinstance(observation, dict) else observation
 
 
 def test_ghosts_survive_pickling_in_the_middle_of_an_episode(record):
@@ -473,11 +494,34 @@ def test_games_at_a_learners_table_are_added(fitted, tmp_path):
     assert len(third.sources) == 3
     with Records.open_readonly("c.db") as records:
         assert records.episodes()[0].seats == ["learner", "random", "random", "learner"]
+    again = refit(ghost, "level_k:1", Path("b.db"))  # which is complete: nothing is played
+    assert again.plain() == more.plain()
+    with pytest.raises(BadParameter, match=r"c\.db has 'learner' at seat 0.*give another --db"):
+        refit(ghost, "level_k:1", Path("c.db"), [1])
     with pytest.raises(BadParameter, match="has all 4 seats"):
         refit(ghost, "level_k:1", Path("d.db"), [0, 1, 2, 3])
     with pytest.raises(BadParameter, match="learner's seat must be"):
         refit(ghost, "level_k:1", Path("d.db"), [4])
     assert not Path("d.db").exists()
+
+
+def test_a_refit_that_is_stopped_goes_on_where_it_was(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    params = {"players": 3, "rounds": 4}
+    game = {"game": "public_goods", "params": params, "seats": ["random", "tiny", "tiny"]}
+    raw = {"title": "a", "order": "fixed", "episodes": 3, "games": [game]}
+    lg.run(raw, "a.db")
+    again = ["ghost", "refit", "a.db#1", "--seat", "fixed:0", "--episodes", "2", "--db", "b.db"]
+    code, _, err = command(*again, "--budget-calls", "5")
+    assert (code, "--db b.db goes on" in err) == (1, True)
+    assert not Path("a.ghost").exists()
+    with Records.open_readonly("b.db") as records:
+        asked = records.usage()["calls"]
+    code, _, err = command(*again, "--budget-calls", "100")
+    assert (code, err) == (0, "ghost: a.ghost, seat it as ghost:a.ghost\n")
+    with Records.open_readonly("b.db") as records:
+        assert 0 < asked <= 5 < 16 <= records.usage()["calls"]
+    assert [source.decisions for source in Ghost.load(Path("a.ghost")).sources] == [24, 16]
 
 
 def test_who_is_led_astray_is_told_so(fitted):

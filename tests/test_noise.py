@@ -338,3 +338,16 @@ def test_seeds_fit():
 def test_nonsense_is_refused(call):
     with pytest.raises(BadParameter):
         call()
+
+
+def test_noise_of_a_batch_is_worked_out_once_it_is_drawn_from():
+    seeds, asked = np.arange(4, dtype=np.uint64), []
+    noise = Noise.due((4,), lambda: asked.append(1) or Noise(seeds).key)
+    longer = noise.of("name", 3)
+    assert not asked
+    assert np.array_equal(longer.random(), Noise(seeds).of("name", 3).random())
+    noise.random(2)
+    assert asked == [1]
+    again = pickle.loads(pickle.dumps(Noise(seeds).of("name", 3)))
+    assert again.batch == (4,)
+    assert np.array_equal(again.bits(), longer.bits())

@@ -34,7 +34,7 @@ def untrained(algorithm, env, policy="MlpPolicy", **settings):
     if algorithm is RecurrentPPO:
         small["policy_kwargs"] |= {"lstm_hidden_size": 8}
     if algorithm not in (DQN, SAC):
-        small |= {"n_steps": 8, "batch_size": 8}
+        small |= {"n_steps": 8, "batch_size": 8, "n_epochs": 1}
     return algorithm(policy, env, **{**small, **settings})
 
 
@@ -141,7 +141,7 @@ def test_a_player_that_draws_hangs_on_its_seed_alone(tmp_path):
         (PPO, "unit", "MlpPolicy"),
         (RecurrentPPO, "index", "MlpLstmPolicy"),
     ):
-        env = single("public_goods", players=3, actions=actions)
+        env = single("public_goods", players=3, rounds=10, actions=actions)
         path = save_player(untrained(algorithm, env, policy), env, tmp_path / "draws.zip")
         player = lg.player(f"sb3:{path}", env.game, deterministic=False)
         first, again, other = (
@@ -268,6 +268,32 @@ def copies(game="public_goods", count=4, **settings):
     return SB3VecEnv(GameVectorEnv(game, count, opponents=RandomPolicy(), **settings))
 
 
+def alike(ours, loop, steps):
+    """Step both with the same actions, and compare all. Return how often copies ended."""
+    ours.seed(4), loop.seed(4)
+    assert same(ours.reset(), loop.reset())
+    rng, ended, count = np.random.default_rng(0), 0, ours.num_envs
+    for _ in range(steps):
+        if isinstance(ours.action_space, spaces.Discrete):
+            masks = np.stack(ours.env_method("action_masks"))
+            np.testing.assert_array_equal(masks, np.stack(loop.env_method("action_masks")))
+            actions = (rng.random(masks.shape) * masks).argmax(axis=1)
+        else:
+            actions = rng.uniform(-1, 1, (count, *ours.action_space.shape)).astype(np.float32)
+        mine, theirs = ours.step(actions), loop.step(actions)
+        assert same(mine[0], theirs[0])
+        np.testing.assert_array_equal(mine[1], theirs[1])
+        np.testing.assert_array_equal(mine[2], theirs[2])
+        for own, other in zip(mine[3], theirs[3], strict=True):
+            assert same(own.pop("terminal_observation", 0), other.pop("terminal_observation", 0))
+            if "TimeLimit.truncated" not in own:
+                assert not other.pop("TimeLimit.truncated")
+            assert set(own) == set(other)
+            assert all(same(own[key], other[key]) for key in own)
+        ended += mine[2].sum()
+    return ended
+
+
 @pytest.mark.parametrize(
     ("game", "settings"),
     [
@@ -280,30 +306,19 @@ def copies(game="public_goods", count=4, **settings):
 )
 def test_copies_are_what_dummy_vec_env_makes_of_single_ones(game, settings):
     """The same observations, rewards, ends and infos, episode after episode."""
-    ours = copies(game, 3, **settings)
     loop = DummyVecEnv([lambda: single(game, opponents=RandomPolicy(), **settings)] * 3)
-    ours.seed(4), loop.seed(4)
-    assert same(ours.reset(), loop.reset())
-    rng, ended = np.random.default_rng(0), 0
-    for _ in range(24):
-        if isinstance(ours.action_space, spaces.Discrete):
-            masks = np.stack(ours.env_method("action_masks"))
-            np.testing.assert_array_equal(masks, np.stack(loop.env_method("action_masks")))
-            actions = (rng.random(masks.shape) * masks).argmax(axis=1)
-        else:
-            actions = rng.uniform(-1, 1, (3, *ours.action_space.shape)).astype(np.float32)
-        mine, theirs = ours.step(actions), loop.step(actions)
-        assert same(mine[0], theirs[0])
-        np.testing.assert_array_equal(mine[1], theirs[1])
-        np.testing.assert_array_equal(mine[2], theirs[2])
-        for own, other in zip(mine[3], theirs[3], strict=True):
-            assert same(own.pop("terminal_observation", 0), other.pop("terminal_observation", 0))
-            if "TimeLimit.truncated" not in own:
-                assert not other.pop("TimeLimit.truncated")
-            assert set(own) == set(other)
-            assert all(same(own[key], other[key]) for key in own)
-        ended += mine[2].sum()
-    assert ended >= 3
+    assert alike(copies(game, 3, **settings), loop, 24) >= 3
+
+
+@pytest.mark.parametrize("name", ["masked", "plans", "recurrent"])
+def test_learned_opponents_of_copies_are_those_of_single_ones(name):
+    """Where some tables wait, end and start again, each seat keeps its own chance and state."""
+    algorithm, policy, game, actions = LEARNERS[name]
+    model = untrained(algorithm, single(game, players=4), policy)
+    settings = {"players": 4, "seat": "rotate", "max_cycles": 5}
+    settings["opponents"] = LearnedPolicy(model, actions=actions, deterministic=False)
+    loop = DummyVecEnv([lambda: single(game, **settings)] * 3)
+    assert alike(SB3VecEnv(GameVectorEnv(game, 3, **settings)), loop, 20) >= 3
 
 
 def same(one, other):

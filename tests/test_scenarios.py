@@ -49,7 +49,7 @@ def few_games(monkeypatch, tmp_path_factory):
 def table(one):
     seats = [("own", "default")] * one.focal
     seats += [(scale.BACKGROUND + player, player) for player in one.background]
-    return scale._Table(seats, one.game, dict(one.params), None, one.max_steps)
+    return scale._Table(seats, one.game, dict(one.params), max_steps=one.max_steps)
 
 
 # -- the games' files ------------------------------------------------------------------------------
@@ -113,7 +113,13 @@ def scenarios_file(game):
 
 def planned(entry, player="own"):
     seats = [{"player": player, "name": player} if s == "default" else s for s in entry["seats"]]
-    return {**entry, "seats": seats, "given": {}, "max_steps": entry.get("max_steps")}
+    return {
+        **entry,
+        "seats": seats,
+        "given": {},
+        "order": "rotate",
+        "max_steps": entry.get("max_steps"),
+    }
 
 
 def test_reciprocal_players_cooperate_until_somebody_does_not():
@@ -205,6 +211,7 @@ def test_scores_are_on_the_scale(tmp_path):
     kind = planned(scale.config_of(tomllib.loads(TWO), "")["games"][0])
     ends = scale.scale(kind)
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
+    assert scale._scale.cache_info().misses == 1  # whoever takes the focal seats
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()
     others = ["cooperative", "fixed:10"] * 2
@@ -252,6 +259,53 @@ def test_where_nothing_can_be_gained_there_is_no_score(tmp_path):
     assert game.judged is None
     page = build([run.path], tmp_path / "report").read_text()
     assert "does no better than random" in page
+
+
+MINE = """
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Decision, Policy
+
+class Ten(Policy):
+    name = "ten"
+    def start(self, game, seat, seed):
+        return None
+    def act(self, view, memory):
+        return Decision(10), memory
+
+TEN = Ten()
+
+MODEL = LLMPolicy(ScriptedClient(lambda request: '{"tokens_contributed": 10}'))
+"""
+
+
+def test_backgrounds_of_ones_own(tmp_path, monkeypatch):
+    """A policy of one's own has the scale of a rule player that does the same; a model has none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "background_of_mine.py").write_text(MINE)
+    played = {}
+    for player in ("fixed:10", "background_of_mine:TEN", "background_of_mine:MODEL"):
+        text = TWO.replace("fixed:10", player).replace('"cooperative", ', "")
+        run = lg.run(text, seats=["random"], db=tmp_path / f"{len(played)}.db")
+        played[player] = run.games["public_goods/kind-one"]
+    rule, own, model = played.values()
+    assert own.measured == rule.measured
+    assert model.judged is None
+    assert model.payoff_of["random"] == own.payoff_of["random"]
+    page = build([tmp_path / "2.db"], tmp_path / "report").read_text()
+    assert "asks no model" in page or "ask no model" in page
+
+
+def test_ghosts_in_the_background(tmp_path, monkeypatch):
+    """What was recorded is a background like any other, with a scale."""
+    monkeypatch.chdir(tmp_path)
+    game = {"game": "public_goods", "params": {"players": 5, "rounds": 3}, "seats": ["random"]}
+    lg.run({"episodes": 3, "games": [game]}, db="recorded.db")
+    text = TWO.replace('"cooperative", "fixed:10"', '"ghost:recorded.db#0", "ghost:recorded.db#1"')
+    run = lg.run(text, seats=["rational"], games=["public_goods/kind-one"], db="met.db")
+    (met,) = run.games.values()
+    assert {"background: ghost:recorded.db#0", "rational"} <= set(met.payoff_of)
+    assert met.judged.mean > 0.5  # keeping all is best whoever the others are
 
 
 # -- learners --------------------------------------------------------------------------------------

@@ -276,6 +276,19 @@ def test_seats_and_opponents_that_do_not_fit_are_refused(settings, error, says):
         SingleAgentEnv("public_goods", players=3, **settings)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasiums_registry_takes_all_settings(name):
+    title = "".join(word.capitalize() for word in name.split("_"))
+    env = gymnasium.make(
+        f"llm_games/{title}-v0", opponents="rational", seat="random", normalize=True, regret=True
+    )
+    for seed in range(3):
+        observation, info = env.reset(seed=seed)
+        assert env.observation_space.contains(observation)
+        assert {"asked", "broke", "payoff", "seat"} == set(info)
+        env.step(0)
+
+
 def test_opponents_by_seat_or_agent():
     named = {"player_2": "fixed:2", 0: "fixed:9"}
     env = learner("public_goods", players=3, rounds=1, seat=1, opponents=named)
@@ -380,6 +393,7 @@ def test_models_that_were_asked_can_be_pickled(kind, monkeypatch):
         env = used(lg.player("tiny:constrained").client)
         assert go_on(pickle.loads(pickle.dumps(env))) == go_on(env)
         return
+    pytest.importorskip("openai")
     monkeypatch.setenv("SOME_KEY", "sk-not-to-be-seen-in-any-file")
     monkeypatch.setenv("MORE", "hd-not-to-be-seen-either")
     settings = {"max_in_flight": 4, "requests_per_minute": 10**6, "api_key_env": "SOME_KEY"}

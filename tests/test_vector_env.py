@@ -1,5 +1,10 @@
 """Copies of a learner's game in one step: as Gymnasium's loop over single ones, step by step."""
 
+import asyncio
+import pickle
+from contextlib import suppress
+from functools import partial
+
 import gymnasium
 import numpy as np
 import pytest
@@ -10,6 +15,12 @@ import llm_games
 from llm_games.baselines.deviation import regret
 from llm_games.baselines.players import make_player
 from llm_games.codecs import ACTIONS
+from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady
+from llm_games.noise import Noise
+from llm_games.table import Table
+from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.policy import Decided, Decision, Note, Policy, RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.vector_env import GameVectorEnv
 
@@ -32,7 +43,7 @@ def alike(one, other, where=""):
         assert one.keys() == other.keys(), (where, one, other)
         for key in one:
             alike(one[key], other[key], f"{where}/{key}")
-    elif isinstance(one, tuple) or (isinstance(one, np.ndarray) and one.dtype == object):
+    elif isinstance(one, tuple | list) or (isinstance(one, np.ndarray) and one.dtype == object):
         for i, (a, b) in enumerate(zip(one, other, strict=True)):
             alike(a, b, f"{where}/{i}")
     elif isinstance(one, np.ndarray):
@@ -92,3 +103,268 @@ def test_all_kinds_of_actions(name, actions):
     more = {"obs_mode": "both", "reask": 1} if actions == "text" else {"normalize": True}
     vector, loop = pair(game, seat="random", actions=actions, max_cycles=3, **more)
     play_both(vector, loop, 7)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["divide_dollar", "battle_royale"])
+def test_models_as_opponents_are_asked_what_a_loop_asks(name, mode):
+    """All prompts of all copies are under way at the same time, and the same in number and kind."""
+    asked, under_way, most = [], [], []
+
+    async def script(request):
+        asked.append((request.who._replace(call=0), request.seed))
+        under_way.append(request)
+        await asyncio.sleep(0)
+        most.append(len(under_way))
+        await asyncio.sleep(0)
+        under_way.remove(request)
+        amount = request.seed % 60
+        return f'{{"bid_amount": {amount}}}' if amount % 7 else "no idea"
+
+    def playing():
+        asked.clear(), most.clear()
+        return llm_games.LLMPolicy(ScriptedClient(script)), llm_games.rules(name, players=3)
+
+    model, game = playing()
+    opponents = [model, RandomPolicy()]
+    vector, loop = pair(game, mode, opponents=opponents, seat=1, max_cycles=3)
+    rng, seen = np.random.default_rng(1), vector.reset(seed=5)
+    first, drawn = [seen], []
+    for _ in range(8):
+        drawn.append(actions_for(vector, seen[0], rng))
+        seen = vector.step(drawn[-1])
+        first.append(seen)
+    together, calls = max(most), sorted(map(str, asked))
+    asked.clear()
+    alike(first, [loop.reset(seed=5), *map(loop.step, drawn)])
+    assert sorted(map(str, asked)) == calls
+    assert together > 1
+    assert any("opponents" in step[-1] for step in first)
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("fails_at", [2, 7, 8, 11])
+def test_a_step_that_failed_goes_on_with_the_next(mode, fails_at):
+    def played(fails_at):
+        asked, seen = [], []
+
+        def script(request):
+            asked.append((request.who, request.seed))
+            if len(asked) == fails_at:
+                raise ClientError("gone")
+            return f'{{"bid_amount": {request.seed % 50}}}'
+
+        model = llm_games.LLMPolicy(ScriptedClient(script))
+        env = GameVectorEnv(
+            "divide_dollar", 2, opponents=[model, RandomPolicy()], players=3, rounds=3,
+            autoreset_mode=mode,
+        )  # fmt: skip
+        env.reset(seed=3)
+        for step in range(3 if mode == AutoresetMode.DISABLED else 7):
+            with suppress(ClientError):
+                seen.append(env.step(np.array([step, 2 * step])))
+            if len(seen) == step:
+                seen.append(env.step(np.array([99, 99])))  # their actions were taken already
+        return asked, seen
+
+    asked, seen = played(0)
+    again, same = played(fails_at)
+    alike(same, seen)
+    assert set(again) == set(asked)
+
+
+def test_a_start_that_failed_can_be_made_again():
+    answers = iter(())
+    model = llm_games.LLMPolicy(ScriptedClient(lambda request: next(answers)))
+    env = GameVectorEnv("battle_royale", 2, players=3, seat=2, opponents=model)
+    with pytest.raises(ClientError, match="used up"):
+        env.reset(seed=1)
+    with pytest.raises(NotReady, match="call reset"):
+        env.step(np.zeros(2, int))
+    answers = iter(['{"target": null}'] * 4)
+    assert env.reset(seed=1)[1]["asked"].all()
+
+
+class Learns(Policy):
+    """Notes down at the end what it has met, and what it recalls at the start."""
+
+    name = "learns"
+
+    def __init__(self):
+        self.recalled = []
+
+    def start(self, game, seat, seed):
+        return 0
+
+    def act(self, view, memory):
+        return Decision(int(view.low)), memory + 1
+
+    async def finish(self, view, memory):
+        return Decision(0, notes=(Note("lesson", {"seat": view.seat, "seed": view.who.seed}),))
+
+    def recall(self, memory, notes):
+        self.recalled.append([note.content for note in notes])
+        return memory
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seat", [0, "rotate"])
+def test_opponents_look_back_and_recall_as_in_a_loop(mode, seat):
+    game, recalled = llm_games.rules("public_goods", players=3, rounds=2), []
+    for make in (0, 1):
+        opponent = Learns()
+        env = pair(game, mode, opponents=opponent, seat=seat)[make]
+        env.reset(seed=7)
+        for _ in range(8):
+            env.step(np.ones(COPIES, int))
+        recalled.append(sorted(map(str, opponent.recalled)))
+    assert recalled[0] == recalled[1] != []
+
+
+def test_without_autoreset_copies_that_ended_are_started_by_hand():
+    env = GameVectorEnv(
+        "battle_royale", 6, players=3, autoreset_mode=AutoresetMode.DISABLED, base_hit_rate=50
+    )
+    env.reset(seed=2)
+    ended = np.zeros(6, bool)
+    while not ended.any():
+        _, _, terminated, truncated, _ = env.step(env.action_masks().argmax(axis=1))
+        ended = terminated | truncated
+    assert not ended.all()
+    with pytest.raises(NotReady, match=r"copies \[\d.* have ended"):
+        env.step(np.zeros(6, int))
+    before, payoff = env.tables.seeds.copy(), env.tables.state
+    observation, infos = env.reset(seed=9, options={"reset_mask": ended})
+    assert np.array_equal(env.tables.seeds, np.where(ended, 9 + np.arange(6), before))
+    assert np.array_equal(infos["_payoff"], ended)
+    kept = np.flatnonzero(~ended)
+    for name, values in env.tables.state.arrays().items():
+        assert np.array_equal(values[..., kept], payoff.arrays()[name][..., kept]), name
+    single = SingleAgentEnv("battle_royale", players=3, base_hit_rate=50)
+    for copy in np.flatnonzero(ended).tolist():
+        alone = single.reset(seed=9 + copy)[0]
+        assert np.array_equal(observation["observation"][copy], alone["observation"])
+    env.step(env.action_masks().argmax(axis=1))
+
+
+def test_bad_input_is_refused_by_name():
+    make = partial(GameVectorEnv, "public_goods")
+    for wrong, fault in {
+        "num_envs must be": {"num_envs": 0},
+        "max_cycles": {"max_cycles": 0},
+        "seat must be": {"seat": 10},
+        '"rotate"': {"seat": "rotating"},
+        "autoreset_mode": {"autoreset_mode": "Never"},
+        "opponents must be one policy or 9": {"opponents": [RandomPolicy()]},
+        "make_player": {"opponents": "rational"},
+        "obs_mode": {"obs_mode": "pictures"},
+        "actions": {"actions": "dance"},
+        "normalize": {"normalize": 2},
+        "parameter": {"rouns": 3},
+    }.items():
+        with pytest.raises(LLMGamesError, match=wrong):
+            make(**{"num_envs": 2, **fault})
+    env = make(num_envs=2)
+    with pytest.raises(NotReady, match="call reset"):
+        env.step(np.zeros(2, int))
+    for wrong in (-1, [1], [1, -1], 1.5, "one"):
+        with pytest.raises(BadParameter, match="seed"):
+            env.reset(seed=wrong)
+    for mask in (True, np.zeros(2, bool), np.ones(3, bool), np.ones(2)):
+        with pytest.raises(BadParameter, match="reset_mask"):
+            env.reset(options={"reset_mask": mask})
+    with pytest.raises(BadParameter, match="options"):
+        env.reset(options=3)
+    with pytest.raises(NotReady, match="reset all tables first"):
+        make(num_envs=2).reset(options={"reset_mask": np.array([True, False])})
+    env.reset(seed=1)
+    for wrong in (np.zeros(3, int), np.zeros(2), np.full(2, np.nan), np.array([0, 21]), [0, -1]):
+        with pytest.raises(IllegalAction):
+            env.step(wrong)
+    with pytest.raises(IllegalAction, match=r"player_0 at table 1: 21 is not an integer from 0"):
+        env.step(np.array([0, 21]))
+    alike(env.step(np.zeros(2, int)), again(make(num_envs=2)))
+
+
+def again(env):
+    """Return the first step of seed 1."""
+    env.reset(seed=1)
+    return env.step(np.zeros(2, int))
+
+
+def test_a_policy_that_decides_something_else_in_a_batch_is_named():
+    class Odd(RandomPolicy):
+        name = "odd"
+
+        async def decide_batch(self, sight, where, memory):
+            return Decided(np.zeros(3)), memory
+
+    class Waits(RandomPolicy):
+        name = "waits"
+
+        async def decide_batch(self, sight, where, memory):
+            await asyncio.sleep(0)
+            return Decided(np.zeros(where.shape, int)), memory
+
+    for policy, fault in ((Odd(), r"'odd' .* \(10, 2\)"), (Waits(), "needs a decide of its own")):
+        env = GameVectorEnv("public_goods", 2, opponents=policy)
+        env.reset(seed=1)
+        with pytest.raises(BadParameter, match=fault):
+            env.step(np.zeros(2, int))
+
+
+def test_chance_that_is_given_is_that_of_all_copies():
+    game = llm_games.rules("sealed_bid_auction", players=3, rounds=2, valuation_draw="random")
+    values = game.chance(Noise(9))["valuations"]
+    vector, loop = pair(game)
+    given = {"chance": {"valuations": values.tolist()}}
+    alike(vector.reset(seed=1, options=given), loop.reset(seed=1, options=given))
+    assert np.array_equal(vector.tables.state.valuations, np.stack([values] * COPIES, axis=-1))
+
+
+def test_seeds_given_to_some_and_the_next_ones_of_others():
+    env, games = GameVectorEnv("sealed_bid_auction", 3, rounds=1), []
+    env.reset(seed=[4, None, 4])
+    for _ in range(5):
+        games.append(env.tables.seeds.copy())
+        env.step(np.zeros(3, int))
+        env.step(np.zeros(3, int))
+    seeds = np.array(games)
+    assert np.array_equal(seeds[:, 0], seeds[:, 2])
+    assert len(np.unique(seeds[:, :2])) == 10
+    table = Table(env.game)
+    table.reset(4)
+    for seed in seeds[1:, 0].tolist():
+        table.reset()
+        assert table.seed == seed
+
+
+def test_a_copy_goes_on_where_it_was_pickled():
+    env = GameVectorEnv("battle_royale", 3, players=4, seat="random")
+    env.reset(seed=4)
+    for _ in range(3):
+        env.step(env.action_masks().argmax(axis=1))
+    other = pickle.loads(pickle.dumps(env))
+    for _ in range(6):
+        actions = env.action_masks().argmax(axis=1)
+        alike(env.step(actions), other.step(actions))
+
+
+def test_gymnasium_makes_and_wraps_them():
+    named = {"players": 4, "rounds": 3, "opponents": "rational", "regret": True}
+    env = gymnasium.make_vec("llm_games/PublicGoods-v0", num_envs=5, **named)
+    assert isinstance(env.unwrapped, GameVectorEnv)
+    assert env.spec.kwargs["num_envs"] == 5
+    wrapped = gymnasium.wrappers.vector.RecordEpisodeStatistics(env)
+    wrapped = gymnasium.wrappers.vector.NormalizeObservation(wrapped)
+    wrapped.reset(seed=1)
+    for _ in range(3):
+        _, _, terminated, _, infos = wrapped.step(np.full(5, 20))
+    assert terminated.all()
+    assert np.array_equal(infos["episode"]["r"], infos["payoff"])
+    assert (infos["episode"]["l"] == 3).all()
+    assert (infos["regret"] > 0).all()  # rational opponents free ride, and giving costs
+    same = llm_games.learners("public_goods", 5, **named)
+    loop = SyncVectorEnv([lambda: llm_games.learner("public_goods", **named)] * 5)
+    alike(same.reset(seed=2), loop.reset(seed=2))
+    alike(same.step(np.full(5, 3)), loop.step(np.full(5, 3)))

@@ -30,7 +30,7 @@ class BatchSeats:
         self.tables, self.policies, self.sits = tables, list(policies), sits
         self.met: dict[int, Counter[str]] = {}
         self._memories: list[Any] = [None] * len(self.policies)
-        self._listen, self._look_back = (
+        self._listen, self.look_back = (
             [k for k, p in enumerate(self.policies) if _own(p, name)] for name in ("hear", "finish")
         )
         self._notes: dict[Cell, tuple[int, Sequence[Note]]] = {}  # and whose they are
@@ -121,7 +121,7 @@ class BatchSeats:
 
     def finish(self, where: PerTable) -> None:
         """Let players look back at games that are over, at these tables."""
-        cells = [(k, own) for k in self._look_back if (own := self._held[k] & where).any()]
+        cells = [(k, own) for k in self.look_back if (own := self._held[k] & where).any()]
         if cells:
             sight = self.tables.ready()
             work = (

@@ -79,11 +79,11 @@ class Cells(NamedTuple):
     decided: Array
     state: tuple[Array, ...] | None = None
 
-    def of(self, cells: tuple[Array, Array]) -> tuple[Array, ...] | None:
+    def of(self, cells: tuple[Any, ...]) -> tuple[Array, ...] | None:
         """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
-        return self.state and tuple(value[:, *cells] for value in self.state)
+        return self.state and tuple(value[(slice(None), *cells)] for value in self.state)
 
-    def after(self, cells: tuple[Array, Array], state: tuple[Array, ...] | None) -> Cells:
+    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> Cells:
         """Return the memory after these cells decided and have this state."""
         decided, kept = self.decided.copy(), self.state
         decided[cells] += 1
@@ -92,7 +92,7 @@ class Cells(NamedTuple):
             kept = kept or tuple(np.zeros((len(v), *shape, *v.shape[2:])) for v in state)
             kept = tuple(value.copy() for value in kept)
             for value, new in zip(kept, state, strict=True):
-                value[:, *cells] = new
+                value[(slice(None), *cells)] = new
         return self._replace(decided=decided, state=kept)
 
 
@@ -131,7 +131,7 @@ class LearnedPolicy(Policy):
         self.masks = "action_masks" in signature(model.predict).parameters
         space = getattr(model, "observation_space", None)
         self._parts = getattr(space, "spaces", None)  # of what it sees; None: the numbers alone
-        network = getattr(model, "policy", None)
+        network: Any = getattr(model, "policy", None)
         weights = network.state_dict() if hasattr(network, "state_dict") else {}
         if broken := [key for key, value in weights.items() if not value.isfinite().all()]:
             raise BadParameter(
@@ -252,11 +252,10 @@ class LearnedPolicy(Policy):
         more: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
         if self.masks and masks is not None:
             more["action_masks"] = masks
-        draws = not self.deterministic and hasattr(
-            getattr(self.model, "policy", None), "get_distribution"
-        )
-        likeliest = self.deterministic or draws
-        actions, after = self.model.predict(seen, deterministic=likeliest, **more)
+        policy = getattr(self.model, "policy", None)
+        draws = not self.deterministic and hasattr(policy, "get_distribution")
+        sure = self.deterministic or draws
+        actions, after = self.model.predict(seen, deterministic=sure, **more)
         if draws:
             actions = self._drawn(seen, masks, after, more, noise)
         return np.asarray(actions), after

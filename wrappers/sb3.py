@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from llm_games.named import name_of, named
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 
+_EVERY = np.ones((), np.bool_)
 HANDED = {"final_obs", "final_info"}  # infos that are handed over by other names
 
 
@@ -35,8 +37,9 @@ class SB3VecEnv(VecEnv):
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        base = getattr(env, "unwrapped", None)
-        if not isinstance(base, VectorEnv) or not isinstance(getattr(base, "game", None), Rulebook):
+        base: Any = getattr(env, "unwrapped", None)
+        ours = isinstance(getattr(base, "game", None), Rulebook)
+        if not ours or not isinstance(env, VectorEnv):
             way = "make a GameVectorEnv, or TeamVectorEnv(...).rows()"
             raise BadParameter(f"SB3VecEnv takes copies of a game, not {env!r}: {way}")
         seen = base.single_observation_space
@@ -64,29 +67,27 @@ class SB3VecEnv(VecEnv):
         """Play the actions; raises as `GameVectorEnv.step` does."""
         observation, rewards, terminated, truncated, infos = self.env.step(self._actions)
         rows, done = self._rows(infos), terminated | truncated
+        last = self._rows(infos["final_info"]) if "final_info" in infos else rows
         for copy in np.flatnonzero(done).tolist():
-            if "final_info" in infos:
-                self.reset_infos[copy], rows[copy] = rows[copy], _row(infos["final_info"], copy)
-            rows[copy]["terminal_observation"] = infos["final_obs"][copy]
-            rows[copy]["TimeLimit.truncated"] = bool(truncated[copy] and not terminated[copy])
+            ended = {"terminal_observation": infos["final_obs"][copy]}
+            ended["TimeLimit.truncated"] = bool(truncated[copy] and not terminated[copy])
+            self.reset_infos[copy], rows[copy] = rows[copy], last[copy] | ended
         return observation, rewards.astype(np.float32), done, rows
 
     def _rows(self, infos: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return what infos say of each copy."""
-        full, some = {}, []
+        full, rest, count = {}, [], self.num_envs
         for name in infos.keys() - HANDED:
-            of = infos.get(f"_{name}")
+            of = infos.get(f"_{name}", _EVERY)
             if name.startswith("_"):
                 continue
-            if isinstance(infos[name], np.ndarray) and (of is None or of.all()):
+            if isinstance(infos[name], np.ndarray) and np.count_nonzero(of) == of.size:
                 full[name] = infos[name].tolist()
             else:
-                some.append((name, np.flatnonzero(of).tolist()))
-        if full:
-            rows = [dict(zip(full, row, strict=True)) for row in zip(*full.values(), strict=True)]
-        else:
-            rows = [{} for _ in range(self.num_envs)]
-        for name, copies in some:
+                rest.append((name, np.flatnonzero(np.broadcast_to(of, count)).tolist()))
+        columns = zip(*full.values(), strict=True)
+        rows = [*map(dict, map(zip, repeat([*full]), columns))] or [{} for _ in range(count)]
+        for name, copies in rest:
             for copy in copies:
                 rows[copy][name] = _row({name: infos[name]}, copy)[name]
         return rows
@@ -165,16 +166,17 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
     )
     LearnedPolicy(model, trained=trained).start(game, 0, 0)
     path.parent.mkdir(parents=True, exist_ok=True)
-    model.save(path)
+    part = path.with_name(f"{path.name}.part")  # a player that was saved before stays till the end
+    model.save(part)
     about = {
         "format": FORMAT,
         "algorithm": name_of(type(model)),
         "trained": asdict(trained),
         "parameters": game.__getstate__(),
     }
-    with zipfile.ZipFile(path, "a") as file:
+    with zipfile.ZipFile(part, "a") as file:
         file.writestr(PLAYER, json.dumps(about, default=_plain, indent=1))
-    return path
+    return part.replace(path)
 
 
 def _plain(value: Any) -> Any:

@@ -106,13 +106,15 @@ class TeamVectorEnv:
 
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
+        if not isinstance(options, Mapping | None):
+            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
         n, given = self.num_envs, (options or {}).get("chance")
         seeds: list[int | None] = [None if seed is None else seed + copy for copy in range(n)]
         self.tables.reset(seeds, given=given)
         shape = self.game.players, n
         self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
-        self._broke = np.zeros(shape, np.bool_)
+        self._broke, self._waiting = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self._next(np.ones(n, np.bool_))
         none = {"payoff": self._payoff.copy(), "action": self._action.copy()}
         return self._by_agent(self._seen()), self._infos(none)
@@ -137,14 +139,14 @@ class TeamVectorEnv:
         """
         sight = self.tables.ready()
         self._take(sight, actions)
-        ready = ~self._waiting.any(axis=0)
+        ready: Any = ~self._waiting.any(axis=0)
         rewards = np.zeros(self._moves.shape)
         self._broke = np.zeros(self._moves.shape, np.bool_)
         if ready.any():
             part = None if ready.all() else np.flatnonzero(ready)
             self._played(self.tables.step(self._moves, part), ready, rewards)
         finished, cut = self._finished, self._limit() & ~self._finished
-        done = (finished | cut).all(axis=0)
+        done: Any = (finished | cut).all(axis=0)
         said: dict[str, Any] = {"payoff": self._payoff.copy(), "action": self._action.copy()}
         if done.any():
             said |= {"final_obs": self._seen(), "_final_obs": self.game.everybody(done)}
@@ -152,8 +154,8 @@ class TeamVectorEnv:
             self._payoff[:, done], self._action[:, done] = 0, 0
             self._finished = finished & ~done
         self._next(ready | done)
-        by_agent = (self._by_agent(rows) for rows in (self._seen(), rewards, finished, cut))
-        return *by_agent, self._infos(said)
+        seen, paid = self._by_agent(self._seen()), self._by_agent(rewards)
+        return seen, paid, self._by_agent(finished), self._by_agent(cut), self._infos(said)
 
     def _take(self, sight: Sight, actions: Mapping[str, Any]) -> None:
         """Take everybody's actions, or none if one is refused."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
+from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import ClientError
 
 FEW = 16
@@ -40,10 +41,14 @@ def first(error: BaseException) -> BaseException:
 
 
 def at_once(work: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine gives that waits for nothing, without an event loop."""
+    """Return what a coroutine gives that waits for nothing, without an event loop.
+
+    One that does wait raises BadParameter.
+    """
     try:
         work.send(None)
     except StopIteration as done:
         return done.value
     work.close()
-    raise RuntimeError(f"{work.__qualname__} waits, and its policy has no decide of its own")
+    name = getattr(work, "__qualname__", "a policy")
+    raise BadParameter(f"{name} waits for something: its policy needs a decide of its own")

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from llm_games.arrays import any_true
 from llm_games.codecs import codec
 from llm_games.env import Windows
-from llm_games.errors import BadParameter, NotReady
+from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
@@ -69,6 +69,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
+        if autoreset_mode not in [*AutoresetMode]:
+            raise unknown("autoreset_mode", str(autoreset_mode), [m.value for m in AutoresetMode])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
@@ -100,8 +102,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._result: Result | None = None  # of a step, until it was returned
         self._learner: Any = np.zeros(n, np.int64)  # where each sits
         self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
+        self._taken = False  # whether actions were taken of which no result was made yet
         flags = (np.zeros(n, np.bool_) for _ in range(9))
-        self._moved, self._waits, self._fresh, self._taken, self._planned, *more = flags
+        self._moved, self._waits, self._fresh, self._looked, self._planned, *more = flags
         self._acted, self._broke, self._finished, self._done = more
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._action = np.zeros(n, np.int64)
@@ -168,7 +171,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if not self._ready:
             raise NotReady(f"{self.game.name}: call reset() before step()")
         if self._result is None:
-            if not any_true(self._taken):
+            if not self._taken:
                 self._take(actions)
             self._play_on(self._fresh | self._waits)
             self._result = self._ended()
@@ -208,7 +211,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self.seats.sits = sits
         for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
             flags[some] = False
-        self._done[some] = False
+        self._done[some] = self._looked[some] = False
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
         for numbers in (self._reward, self._payoff, self._lost, self._action):
             numbers[some] = 0
@@ -227,17 +230,20 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._begin(self._done.copy())
         self._acted[:] = self._broke[:] = self._planned[:] = False
         self._heard = {}
-        asked = ~(self._fresh | self._finished | self._limit())
+        asked = ~(self._over() | self._fresh)
         moves, whole = self.codec.taken(self._view(), actions, asked)
         if moves.ndim > 1:
             self._moves += moves
         else:
             self._moves[self._row()] += moves
-        self._moved, self._waits = whole.copy(), whole.copy()
-        self._taken[:] = True
+        self._moved, self._waits, self._taken = whole.copy(), whole.copy(), True
 
-    def _limit(self) -> Any:
-        return self.max_cycles is not None and self.tables.state.round >= self.max_cycles
+    def _over(self) -> PerTable:
+        """Return whose learner has nothing more to do."""
+        if self.max_cycles is None:
+            return self._finished
+        over: PerTable = self._finished | (self.tables.state.round >= self.max_cycles)
+        return over
 
     def _play_on(self, where: PerTable) -> None:
         """Play steps of these tables until their learners are asked, or done.
@@ -246,20 +252,21 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
-            due = where & (~turn[self._row()] | self._moved) & ~(self._finished | self._limit())
+            due = where & (~turn[self._row()] | self._moved) & ~self._over()
             if not any_true(due):
-                return
-            others = turn & due
-            others[self._row()] = False
-            actions = self.seats.ask_now(others) + self._moves
+                break
+            actions, before = self.seats.ask_now(turn & due) + self._moves, self.tables.state
             part: Any = slice(None) if due.all() else np.flatnonzero(due)
-            before = self.tables.state
             outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
             self._note(before, outcome, part)
             self.codec.begin(due)
             self.seats.hear(due)
-            self._look_back(due)
-        raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
+        else:
+            raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
+        if self.seats.look_back:
+            over = where & self.tables.state.over & ~self._looked
+            self.seats.finish(over)
+            self._looked |= over
 
     def _row(self, part: Any = slice(None)) -> Any:
         """Return where the learners of these tables stand in what is of all their seats."""
@@ -296,25 +303,22 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._moved[acted] = False
         self._moves[:, acted] = 0
 
-    def _look_back(self, where: PerTable) -> None:
-        over = where & self.tables.state.over
-        if any_true(over):
-            self.seats.finish(over)
-
     def _ended(self) -> Result:
         """Return what a step brought; what starts again at once does."""
-        ended = (self._finished | self._limit()) & ~self._fresh
+        ended = self._over() & ~self._fresh
         paid = self._waits | ended
         rewards = np.where(paid, self._reward, 0.0)
         self._reward[paid] = 0.0
         terminated, self._done = ended & self._finished, ended.copy()
         truncated = ended & ~terminated
-        none = np.zeros_like(ended)
-        self._fresh, self._waits, self._taken = none, none.copy(), none.copy()
-        observation, infos = self._observation(), self._infos(self._at >= 0)
+        self._fresh, self._waits = np.zeros_like(ended), np.zeros_like(ended)
+        self._taken = False
+        observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
             infos = self._last(observation, ended)
             self._begin(ended)
+        else:
+            infos = self._infos(self._at >= 0)
         return observation, rewards, terminated, truncated, infos
 
     def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:

@@ -63,14 +63,22 @@ def refit(
     """Add games of the ghost's own model with a learner at the table, and fit it again."""
     from llm_games.benchmarks.ghosts.policy import Named
     from llm_games.benchmarks.ghosts.refit import refit
-    from llm_games.benchmarks.runs.run import fresh
+    from llm_games.benchmarks.runs.run import RunStopped, fresh
 
     named = Named.read(name)
-    path, more = db or fresh(f"{named.path.stem}-refit"), {"base_url": base_url}
-    ghost = refit(
-        named.ghost(), learner, path, at or (), episodes=episodes, seed=seed,
-        budget_calls=budget_calls, **more,
-    )  # fmt: skip
+    path = db or fresh(f"{named.path.stem}-refit")
+    try:
+        ghost = refit(
+            named.ghost(), learner, path, at or (), episodes=episodes, seed=seed,
+            base_url=base_url, budget_calls=budget_calls,
+        )  # fmt: skip
+    except RunStopped as error:
+        if error.path is None:
+            raise
+        said = str(error).partition("\n")[0]
+        say(f"stopped: {said}\nall that happened is in {path}; the same command with --db {path} "
+            "goes on")  # fmt: skip
+        raise typer.Exit(1) from None
     _written(ghost, out or named.path.with_suffix(".ghost"), as_json)
 
 

@@ -41,7 +41,7 @@ class Answers:
     def __init__(self, game: Rulebook, plans: Sequence[Plan] = ()) -> None:
         low, high = game.bounds()
         self.game, self.plans, self.first = game, list(plans), low
-        self.declines = int(game.decline is not None)
+        self.declines, self.decline = int(game.decline is not None), game.decline or 0
         fixed = game.picks or (game.same_limits and game.decline is None)
         self.fixed = game.division is None and fixed and high - low < MOST_INDEXES
         self.count = high - low + 1 if self.fixed else PARTS + 1 + self.declines
@@ -58,8 +58,8 @@ class Answers:
         if self.fixed:
             return actions - self.first
         low, wide = limits.low, np.maximum(limits.high - limits.low, 1)
-        share = ((actions - low) * PARTS + wide // 2) // wide + self.declines
-        return np.where(actions == self.game.decline, 0, share) if self.declines else share
+        share: Array = ((actions - low) * PARTS + wide // 2) // wide + self.declines
+        return np.where(actions == self.decline, 0, share) if self.declines else share
 
     def actions(self, classes: Array, limits: Limits) -> Array:
         """Return the actions that classes mean now; the other way round."""
@@ -68,8 +68,8 @@ class Answers:
         if self.fixed:
             return classes + self.first
         low, wide = limits.low, limits.high - limits.low
-        amount = low + (wide * (classes - self.declines) + PARTS // 2) // PARTS
-        return np.where(classes == 0, self.game.decline, amount) if self.declines else amount
+        amount: Array = low + (wide * (classes - self.declines) + PARTS // 2) // PARTS
+        return np.where(classes == 0, self.decline, amount) if self.declines else amount
 
     def shares(self, classes: Array) -> Array:
         """Return classes as shares of all, from 0 to 1; all plans are 1."""

@@ -230,8 +230,9 @@ class Ghost:
             if about["columns"] != [*game.column_index, *OWN]:
                 raise NotAGhost(f"{path} was fitted to other columns of {game.name}; fit it again")
             rows, plans = Rows(*(arrays[n] for n in Rows._fields)), map(tuple, about["plans"])
-            decided = (arrays[name] for name in DECIDED)
-            own = Played(game, rows, *decided, [*plans], about["seats"], about["left_out"])
+            action, key, here = (arrays[name] for name in DECIDED)
+            seats, left_out = about["seats"], about["left_out"]
+            own = Played(game, rows, action, key, here, [*plans], seats, left_out)
             return cls(
                 own,
                 about["params"],

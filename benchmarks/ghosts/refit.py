@@ -11,7 +11,7 @@ from typing import Any
 
 from llm_games.benchmarks.ghosts.ghost import Ghost, Source, fitted
 from llm_games.benchmarks.ghosts.record import find, played
-from llm_games.benchmarks.runs.api import run
+from llm_games.benchmarks.runs.api import resume, run
 from llm_games.errors import BadParameter
 from llm_games.facts import check_integer
 
@@ -31,11 +31,13 @@ def refit(
 ) -> Ghost:
     """Play with `learner`, a player, at the seats `at`, record it in `db`, and fit to all of it.
 
-    By default the learner takes the seats that the ghost's player never had, or else seat 0.
-    `overrides` are those of `llm_games.run`.
+    By default the learner takes the seats that the ghost's player never had, or else seat 0. If
+    `db` is there, from a refit that was stopped, it is finished first. `overrides` are those of
+    `llm_games.run`.
 
     Raises:
-        BadParameter: a seat is none of the game's, or nobody of the ghost's player is left.
+        BadParameter: a seat is none of the game's, nobody of the ghost's player is left, or `db` is
+            a run of somebody else.
         ConfigError, RunStopped and others, as of `llm_games.run`: its player cannot be asked.
     """
     players = ghost.game.players
@@ -45,13 +47,18 @@ def refit(
     left = [seat for seat in range(players) if seat not in seats]
     if not left:
         raise BadParameter(f"the learner has all {players} seats, so {ghost.name!r} has none")
-    own = {key: ghost.seat[key] for key in ("player", "name")}
-    own |= {**ghost.seat["client"], **ghost.seat["settings"]}
-    table = [{"player": learner, "name": "learner"} if s in seats else own for s in range(players)]
-    game = {"game": ghost.game.name, "params": ghost.params, "seats": table}
-    raw = {"title": f"{ghost.name} and a learner", "order": "fixed", "games": [game]}
-    run(raw, db, episodes=episodes, seed=seed, **overrides)
-    other = played(find(db, ghost.game, left[0]))
+    if db.exists():
+        resume(db, **overrides)
+    else:
+        _play(ghost, learner, db, seats, episodes=episodes, seed=seed, **overrides)
+    found = find(db, ghost.game, left[0])
+    same = [getattr(found.seat, key) == ghost.seat[key] for key in ("player", "name", "settings")]
+    if not all(same):
+        raise BadParameter(
+            f"{db} has {found.seat.name!r} at seat {left[0]}, or {ghost.name!r} with other "
+            "settings: it is not of this ghost; give another --db"
+        )
+    other = played(found)
     source = Source(str(db), other.episodes, len(other.action), other.left_out, WEIGHT)
     return fitted(
         ghost.own.plus(other, WEIGHT),
@@ -60,3 +67,13 @@ def refit(
         [*ghost.sources, source],
         at_table=ghost.foretold(other),
     )
+
+
+def _play(ghost: Ghost, learner: Any, db: Path, seats: Sequence[int], **settings: Any) -> None:
+    players = range(ghost.game.players)
+    own = {key: ghost.seat[key] for key in ("player", "name")}
+    own |= {**ghost.seat["client"], **ghost.seat["settings"]}
+    table = [{"player": learner, "name": "learner"} if s in seats else own for s in players]
+    game = {"game": ghost.game.name, "params": ghost.params, "seats": table}
+    raw = {"title": f"{ghost.name} and a learner", "order": "fixed", "games": [game]}
+    run(raw, db, **settings)

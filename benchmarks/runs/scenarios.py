@@ -23,7 +23,7 @@ from llm_games.baselines.skill import play_batch
 from llm_games.benchmarks.runs.seating import rotated
 from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
-from llm_games.rulebook import Array, Rulebook, seated
+from llm_games.rulebook import Array, seated
 from llm_games.version import __version__
 
 BACKGROUND = "background: "
@@ -98,7 +98,8 @@ class Scale(NamedTuple):
 def scale(planned: Mapping[str, Any]) -> Scale:
     """Return the scale of a scenario of a run; kept on disk for the games that come with us."""
     seats = [(str(seat["name"]), str(seat["player"])) for seat in planned["seats"]]
-    own = {key: planned.get(key) for key in ("game", "params", "given", "max_steps")}
+    seats = [pair if pair[0].startswith(BACKGROUND) else ("", "") for pair in seats]
+    own = {key: planned.get(key) for key in ("game", "params", "given", "max_steps", "order")}
     return _scale(json.dumps([seats, own], sort_keys=True, default=str))
 
 
@@ -109,7 +110,7 @@ def _scale(about: str) -> Scale:
     try:
         table = _Table(seats, **own)
         players = table.candidates()
-        if not table.ours:  # rules of one's own may change without a version
+        if not table.ours:
             found = table.ends(players)
         else:
             kept = json.dumps([__version__, table.edition, CHOOSING, VALUING, players, about])
@@ -120,8 +121,8 @@ def _scale(about: str) -> Scale:
     best, random = found["best"], found["random"]
     gain = best - random
     who = players[int(found["chosen"])]
-    error = gain.std(ddof=1) / np.sqrt(len(gain))
-    near = gain.mean() <= max(CERTAIN * error, 1e-9 * np.abs(best).max())
+    least = CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain))
+    near = gain.mean() <= max(least, 1e-9 * np.abs(best).max())
     why = f"even {who}, the best of the rule players, does no better than random" if near else ""
     return Scale(float(random.mean()), float(best.mean()), who, why)
 
@@ -130,18 +131,28 @@ class _Table:
     """A scenario's table, for rule players in all its focal seats."""
 
     def __init__(
-        self, seats: Sequence[tuple[str, str]], game: str, params: Any, given: Any, max_steps: Any
+        self,
+        seats: Sequence[tuple[str, str]],
+        game: str,
+        params: Any,
+        given: Any = None,
+        max_steps: Any = None,
+        order: str | None = "rotate",
     ) -> None:
         self.names, self.players = ([*column] for column in zip(*seats, strict=True))
         self.game, self.params, self.given = game, params, given or None
         self.max_steps = max_steps
         self.rules, self.edition = rulebook(game, **params), game_class(game).edition
-        self.ours = game_class(game).__module__.startswith("llm_games.games.")
-        places = [*range(len(seats))]
-        self.seatings = rotated(seats) if self.rules.seats_differ else [places]
-        alike: dict[Rulebook, list[int]] = {}  # those whose rules are the same
+        # What is somebody's own, or a file, may change without a version.
+        self.ours = game_class(game).__module__.startswith("llm_games.games.") and all(
+            rule_of(player.partition(":")[0], self.rules.name)
+            for place, player in enumerate(self.players)
+            if place not in focal(self.names)
+        )
+        self.seatings = [[*range(len(seats))]] if order == "fixed" else rotated(seats)
+        alike: dict[str, list[int]] = {}  # those whose rules are the same
         for row, seating in enumerate(self.seatings):
-            alike.setdefault(self._rules(seating), []).append(row)
+            alike.setdefault(str(self._params(seating)), []).append(row)
         self.alike = list(alike.values())
 
     def candidates(self) -> list[str]:
@@ -168,7 +179,7 @@ class _Table:
         who = list(dict.fromkeys(players))
         row, paid = np.arange(games) % len(self.seatings), np.zeros(games)
         for rows in self.alike:
-            rules = self._rules(self.seatings[rows[0]])
+            rules = rulebook(self.game, **self._params(self.seatings[rows[0]]))
             some = np.flatnonzero(np.isin(row, rows))
             places = np.array(self.seatings)[row[some]].T  # (players, tables)
             sits = np.array([who.index(name) for name in players])[places]
@@ -177,8 +188,8 @@ class _Table:
                 paid[some] += outcome.rewards.mean(axis=0, where=np.isin(places, own))
         return paid
 
-    def _rules(self, seating: Sequence[int]) -> Rulebook:
-        return rulebook(self.game, **seated(game_class(self.game), self.params, seating))
+    def _params(self, seating: Sequence[int]) -> Mapping[str, Any]:
+        return seated(game_class(self.game), self.params, seating)
 
 
 def scored(payoffs: Array, planned: Mapping[str, Any]) -> float | None:

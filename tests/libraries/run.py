@@ -75,7 +75,8 @@ def rows(results: dict[str, Any]) -> Iterator[str]:
     yield "| library | form | works in | does not, and why |"
     yield "|---|---|---|---|"
     for library, found in results.items():
-        name = f"{requirements(library)[0]} {found['versions'][requirements(library)[0]]}"
+        package = requirements(library)[0]
+        name = f"`{library}`: {package} {found['versions'][package]}"
         for form, games in found["forms"].items():
             faults = {game: fault for game, fault in games.items() if fault}
             fine = [f"`{game}`" for game in games if game not in faults]

@@ -16,13 +16,13 @@ from tests.libraries.run import ROOT, environment, versions
 
 RESOLUTIONS = ("lowest-direct", "highest")
 EXTRAS = "sb3,ghosts"
-CONFORMANCE = ("test_env.py", "test_doors.py", "test_cli.py", "test_sb3.py")
+CONFORMANCE = ("env", "single_agent", "vector_env", "team_env", "codecs", "doors", "cli", "sb3")
 TOOLS = ("pytest", "pytest-xdist", "hypothesis")
 
 
 def main() -> int:
     """Return how many of the environments failed."""
-    asked = sys.argv[1:] or [f"tests/{name}" for name in CONFORMANCE]
+    asked = sys.argv[1:] or [f"tests/test_{name}.py" for name in CONFORMANCE]
     failed = 0
     for resolution in RESOLUTIONS:
         with tempfile.TemporaryDirectory() as folder:

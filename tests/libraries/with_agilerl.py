@@ -87,7 +87,7 @@ def learn(game, envs):
         1, *spaces, net_config=NET, learn_step=16, batch_size=64, update_epochs=1, num_envs=COPIES
     )
     train_on_policy(
-        envs, game, "PPO", team, max_steps=100, evo_steps=50, eval_steps=20, verbose=False
+        envs, game, "PPO", team, max_steps=32, evo_steps=16, eval_steps=5, verbose=False
     )
 
 
@@ -123,7 +123,7 @@ def together(game, env, seen, actions):
         update_epochs=1,
     )
     train_multi_agent_on_policy(
-        env, game, "IPPO", team, max_steps=64, evo_steps=32, eval_steps=20, verbose=False
+        env, game, "IPPO", team, max_steps=32, evo_steps=32, eval_steps=5, verbose=False
     )
 
 

@@ -36,7 +36,7 @@ def train(make, spec=None, team=None, connector=None, count=1):
         )
     if connector:
         config = config.env_runners(env_to_module_connector=connector)
-    config = config.training(train_batch_size=128, minibatch_size=64, num_epochs=1)
+    config = config.training(train_batch_size=64, minibatch_size=32, num_epochs=1)
     if spec:
         config = config.rl_module(rl_module_spec=spec)
     else:

@@ -40,11 +40,11 @@ def q_learner(shape, actions):
 def off_policy(algorithm, envs):
     collector = Collector(algorithm, envs, VectorReplayBuffer(1000, len(envs)))
     collector.reset()
-    collector.collect(n_step=64)
+    collector.collect(n_step=32)
     params = OffPolicyTrainerParams(
         training_collector=collector,
         max_epochs=1,
-        epoch_num_steps=64,
+        epoch_num_steps=32,
         collection_step_num_env_steps=32,
         batch_size=32,
         update_step_num_gradient_steps_per_sample=0.1,
@@ -77,8 +77,8 @@ def ppo(game):
     params = OnPolicyTrainerParams(
         training_collector=collector,
         max_epochs=1,
-        epoch_num_steps=64,
-        collection_step_num_env_steps=64,
+        epoch_num_steps=32,
+        collection_step_num_env_steps=32,
         batch_size=32,
     )
     algorithm.run_training(params)

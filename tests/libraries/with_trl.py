@@ -64,7 +64,7 @@ def grpo(game):
             folder,
             per_device_train_batch_size=GROUP,
             num_generations=GROUP,
-            max_steps=2,
+            max_steps=1,
             learning_rate=1e-3,
             max_completion_length=LONGEST,
             gradient_checkpointing=False,

@@ -208,7 +208,7 @@ class PirateGame(Rulebook):
 
     def drafted(self, numbers: Array, plan: Array) -> Array:
         first = self.column_index["plan_1"]
-        numbers[..., first : first + self.players] += np.moveaxis(plan, 0, -1)
+        numbers[..., first : first + self.players] += plan.transpose(*range(1, plan.ndim), 0)
         return numbers
 
     def _last_proposer(self, state: PirateGameState) -> Array:

@@ -1,0 +1,37 @@
+"""What docs/learners.md says of other libraries is what their scripts found."""
+
+import json
+import re
+
+import pytest
+from libraries import run
+
+from llm_games.rooms import ROOMS
+
+RESULTS = json.loads(run.RESULTS.read_text())
+
+
+@pytest.mark.parametrize("library", run.LIBRARIES)
+def test_a_library_was_tried_on_every_game_with_the_versions_it_pins(library):
+    lines = (run.HERE / f"{library}.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w-]+(\[\w+\])?==[\d.]+", pin) for pin in pins)
+    found, forms = RESULTS[library]["versions"], RESULTS[library]["forms"]
+    for name, pin in zip(run.requirements(library), pins, strict=True):
+        assert found[name].partition("+")[0] == pin.partition("==")[2]
+    script = (run.HERE / f"with_{library}.py").read_text()
+    assert forms
+    for form, games in forms.items():
+        assert f'"{form}"' in script
+        assert set(games) == set(ROOMS)
+
+
+def test_every_script_has_its_requirements():
+    scripts = {path.stem.removeprefix("with_") for path in run.HERE.glob("with_*.py")}
+    assert scripts == set(run.LIBRARIES) == set(RESULTS)
+
+
+def test_the_table_of_the_docs_is_what_was_found():
+    text = run.DOCS.read_text()
+    assert run.shown(text, RESULTS) == text
+    assert run.shown(text, {}) != text
