@@ -129,8 +129,8 @@ class RulePolicy(Policy):
     ) -> Memories:
         """Return the memory of a batch; the seats that begin have not decided yet."""
         if memory is None:
-            rule, keys = Found(self.rule_in, game), np.zeros(where.shape, np.uint64)
-            memory = Memories(rule, keys, np.zeros(where.shape, np.int64))
+            counts = np.zeros(where.shape, np.int64)
+            memory = Memories(Found(self.rule_in, game), counts.astype(np.uint64), counts)
         rule, keys, decided = memory
         keys = keys.copy()
         keys[where] = Noise(seeds[where].astype(np.uint64)).key

@@ -68,6 +68,7 @@ class Noise:
     """
 
     __slots__ = ("_base", "_due", "batch")
+    _due: Callable[[], Any]
 
     def __init__(self, seed: Any, *key: Word) -> None:
         """Make the noise of a seed, or of an array of one for each table; from 0 to 2**64 - 1."""

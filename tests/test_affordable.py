@@ -366,3 +366,92 @@ def test_a_forked_process_opens_the_file_anew(tmp_path):
     os.close(mine), os.close(theirs)
     assert file.get(key).text == "yes"
     file.close()
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+def trained(env, algorithm="PPO", **settings):
+    """Return a small model of Stable-Baselines3 that logs to memory."""
+    import stable_baselines3
+
+    small = {"device": "cpu", "seed": 1, "policy_kwargs": {"net_arch": [4]}}
+    if algorithm == "PPO":
+        small |= {"n_steps": 4, "batch_size": 8, "n_epochs": 1}
+    return getattr(stable_baselines3, algorithm)("MlpPolicy", env, **(small | settings))
+
+
+@pytest.mark.slow
+def test_a_training_whose_budget_ends_is_saved_and_goes_on(tmp_path):
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.logger import KVWriter, Logger
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    from llm_games.wrappers.sb3 import SB3VecEnv
+    from llm_games.wrappers.sb3_log import OpponentLog
+
+    class Kept(KVWriter):
+        def __init__(self):
+            self.rows = []
+
+        def write(self, key_values, key_excluded, step=0):
+            self.rows.append(dict(key_values))
+
+        def close(self):
+            """Nothing is open."""
+
+    with FaultServer(reply=contributed) as server:
+        goods = Goods(server.url, tmp_path, budget={"calls": 30})
+        model, kept = trained(VecNormalize(SB3VecEnv(goods.env()))), Kept()
+        model.set_logger(Logger(None, [kept]))
+        log = OpponentLog(goods.player, tmp_path / "saved")
+        with pytest.raises(BudgetExceeded) as stopped, log:
+            model.learn(10_000, callback=log)
+        assert f"(saved after {model.num_timesteps} steps" in stopped.value.__notes__[-1]
+        row = next(row for row in kept.rows if "opponents/calls" in row)
+        assert 0 < row["opponents/calls"] <= 30
+        assert row["opponents/calls"] + row["opponents/hits"] == 4 * 4 * 2
+        assert row["opponents/tokens_out"] == 10 * row["opponents/calls"]
+        assert row["opponents/hit_rate"] == row["opponents/hits"] / 32
+
+        # Another process, with more to spend: what was spent counts.
+        more = Goods(server.url, tmp_path, budget={"calls": 50})
+        env = VecNormalize.load(tmp_path / "saved" / "normalizer.pkl", SB3VecEnv(more.env()))
+        log = OpponentLog(more.player, tmp_path / "saved")
+        again = PPO.load(log.model_file, env)
+        before = again.num_timesteps
+        assert before == model.num_timesteps > 0
+        assert all(map(torch_equal, model.policy.parameters(), again.policy.parameters()))
+        with pytest.raises(BudgetExceeded), log:
+            again.learn(10_000, callback=log, reset_num_timesteps=False)
+        assert again.num_timesteps > before
+        assert len(server.seen) == more.ledger.total.calls == 50
+
+        # And on without asking anybody, by the nearest situations that are known.
+        last = Goods(server.url, tmp_path, budget={"calls": 50}, nearest=True)
+        env = VecNormalize.load(tmp_path / "saved" / "normalizer.pkl", SB3VecEnv(last.env()))
+        with OpponentLog(last.player, tmp_path / "saved") as log:
+            again = PPO.load(log.model_file, env)
+            again.learn(64, callback=log, reset_num_timesteps=False)
+        assert len(server.seen) == 50
+        assert last.cache.near > 0
+
+
+def torch_equal(one, other):
+    return bool((one == other).all())
+
+
+@pytest.mark.slow
+def test_books_that_are_not_the_trainings_are_refused(tmp_path):
+    from llm_games.wrappers.sb3 import SB3VecEnv
+    from llm_games.wrappers.sb3_log import OpponentLog
+
+    with FaultServer(reply=contributed) as server:
+        goods = Goods(server.url, tmp_path, budget={"calls": 4})
+        model = trained(SB3VecEnv(goods.env()), "DQN", learning_starts=8)
+        with pytest.raises(BudgetExceeded), OpponentLog(goods.env(), tmp_path) as log:
+            model.learn(1000, callback=log)
+        assert (tmp_path / "replay_buffer.pkl").is_file()
+        model.num_timesteps = 1
+        with pytest.raises(BadParameter, match="books of 1 budgets, and the opponents have 0"):
+            model.learn(8, callback=OpponentLog([], tmp_path), reset_num_timesteps=False)

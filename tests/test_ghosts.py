@@ -313,7 +313,8 @@ def test_trees_without_scikit_learn_say_what_they_said_with_it(monkeypatch):
     assert forest.chances(rows.seen, rows.last)[:, :3] == pytest.approx(theirs, abs=1e-6)
     monkeypatch.setattr(mixture, "forester", lambda: None)
     assert Forest.grown(rows, 4) is None
-    assert MIXTURE in measured(rows, 4)
+    said = measured(rows, 4)
+    assert said.keys() == {Marginal.name, LastOwn.name, Nearest.name, MIXTURE}
     again = Forest(4, forest.arrays)
     assert (again.chances(rows.seen, None) == forest.chances(rows.seen, None)).all()
 
@@ -344,7 +345,7 @@ def test_classes_of_answers(name, more, limits, actions, classes):
 def test_a_file_has_all_of_a_ghost(record, tmp_path, monkeypatch):
     ghost = Named.read(f"{record}#divide_dollar#0").ghost(judge=True)
     path = ghost.save(tmp_path / "a.ghost")
-    monkeypatch.setattr(mixture, "forester", lambda: pytest.fail("grown again"))
+    monkeypatch.setattr(mixture, "forester", lambda: lambda *_, **__: pytest.fail("grown"))
     again = Ghost.load(path)
     assert again.plain() == ghost.plain()
     seen, last = ghost.own.rows.seen, ghost.own.rows.last
@@ -551,5 +552,10 @@ def test_the_commands(record, fitted, command):
     assert Ghost.load(Path("e.ghost")).at_table
     code, _, err = command("ghost", "fit", f"{record}#0")
     assert (code, "has several such games" in err) == (2, True)
+    Path("notes.txt").write_text("mine")
+    for out, said in (("notes.txt", "is there and no ghost"), ("no/a.ghost", "no folder no")):
+        code, _, err = command("ghost", "fit", f"{record}#el_farol_bar#0", "-o", out)
+        assert (code, said in err) == (2, True)
+    assert Path("notes.txt").read_text() == "mine"
     code, _, err = command("ghost", "show", "nothing")
     assert (code, "error: there is no file nothing" in err) == (2, True)

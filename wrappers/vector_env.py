@@ -303,7 +303,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         actions = outcome.record["actions"]
         self._action[acted] = actions[row][moved]
         if self.game.division is not None:
-            self._planned[acted] = self.game.sharers(before).any(axis=0)[acted]
+            planned: Array = np.any(self.game.sharers(before), axis=0)
+            self._planned[acted] = planned[acted]
             self._plan[acted] = actions[:, moved].T
         if self.regret is not None:
             self._lost[acted] = self.regret(self.game, outcome.record)[row][moved]
@@ -352,12 +353,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _observation(self) -> Any:
         """Return a new observation of all copies."""
-        view, parts = self._view(), {}
+        view, parts = self._view(), dict[str, Any]()
         if self.obs_mode != "text":
             numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
             view.__dict__.pop("numbers", None)  # they are the caller's from now on
             numbers = self.codec.shown(numbers)
-            parts["observation"] = self.windows.scale(numbers) if self.normalize else numbers
+            parts["observation"] = self.windows.scale(numbers) if self.windows.scale else numbers
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
         if self.obs_mode != "numeric":
@@ -373,7 +374,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         def tell(mask: PerTable, **told: Array) -> None:
             every = mask.all()
             for name, values in told.items():
-                of_them = mask.reshape(-1, *(1,) * (values.ndim - 1))
+                of_them = mask if values.ndim == 1 else mask[:, None]
                 infos[name] = values.copy() if every else values * of_them
                 infos[f"_{name}"] = mask.copy()
 

@@ -29,10 +29,13 @@ app = typer.Typer(cls=Commands, no_args_is_help=True)
 @app.command()
 def fit(name: Name, out: Out = None, as_json: AsJson = False) -> None:
     """Fit a ghost to a player of a run, write it into a file, and say how well it foretells."""
+    from llm_games.benchmarks.ghosts.ghost import check_out
     from llm_games.benchmarks.ghosts.policy import Named
 
-    ghost = Named.read(name).ghost(judge=True)
-    _written(ghost, out or Path(f"{ghost.game.name}.ghost"), as_json)
+    named = Named.read(name)
+    out = out or named.path.with_suffix(".ghost")
+    check_out(out)
+    _written(named.ghost(judge=True), out, as_json)
 
 
 @app.command()
@@ -61,12 +64,14 @@ def refit(
     as_json: AsJson = False,
 ) -> None:
     """Add games of the ghost's own model with a learner at the table, and fit it again."""
+    from llm_games.benchmarks.ghosts.ghost import check_out
     from llm_games.benchmarks.ghosts.policy import Named
     from llm_games.benchmarks.ghosts.refit import refit
     from llm_games.benchmarks.runs.run import RunStopped, fresh
 
     named = Named.read(name)
-    path = db or fresh(f"{named.path.stem}-refit")
+    path, out = db or fresh(f"{named.path.stem}-refit"), out or named.path.with_suffix(".ghost")
+    check_out(out)
     try:
         ghost = refit(
             named.ghost(), learner, path, at or (), episodes=episodes, seed=seed,
@@ -79,7 +84,7 @@ def refit(
         say(f"stopped: {said}\nall that happened is in {path}; the same command with --db {path} "
             "goes on")  # fmt: skip
         raise typer.Exit(1) from None
-    _written(ghost, out or named.path.with_suffix(".ghost"), as_json)
+    _written(ghost, out, as_json)
 
 
 def _written(ghost: Ghost, out: Path, as_json: bool) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
+from llm_games.benchmarks.ghosts import mixture
 from llm_games.benchmarks.ghosts.answers import Limits
 from llm_games.benchmarks.ghosts.memory import OWN, Memory
 from llm_games.benchmarks.ghosts.mixture import (
@@ -41,6 +43,7 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
+FITTED = b"PK"  # what it begins with
 FEWEST = 20  # decisions without which there is no ghost
 ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
 
@@ -148,6 +151,8 @@ class Ghost:
                 "at the learner's table it foretold less than the marginal does: what was learned "
                 "against it says little; refit it again, and let the learner learn again"
             )
+        if Forest.name not in said and mixture.forester() is None:
+            yield "without scikit-learn it has no random trees: pip install 'llm-games[ghosts]'"
         if self.own.left_out:
             yield f"{self.own.left_out} decisions without a legal answer are left out"
 
@@ -181,7 +186,8 @@ class Ghost:
     # -- its file ------------------------------------------------------------------------------
 
     def save(self, path: Path) -> Path:
-        """Write it into one file, without any key or code."""
+        """Write it into one file, without any key or code; raises as `check_out`."""
+        check_out(path)
         own, about = (
             self.own,
             {
@@ -204,8 +210,12 @@ class Ghost:
         for part in self.mixture.parts:
             if isinstance(part, Forest):
                 arrays |= part.arrays
-        with path.open("wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+        whole = BytesIO()
+        np.savez_compressed(whole, about=np.array(json.dumps(about)), **arrays)
+        try:
+            path.write_bytes(whole.getvalue())
+        except OSError as error:
+            raise NotAGhost(f"{path} cannot be written: {error.strerror}") from None
         return path
 
     @property
@@ -251,6 +261,25 @@ class Ghost:
                 f"{path} is no ghost that can be read ({type(error).__name__}: {error}); one is "
                 "made by: llm-games ghost fit RUN.db"
             ) from None
+
+
+def is_fitted(path: Path) -> bool:
+    """Return whether a file is a fitted ghost, and no run; `NotAGhost` if it is none at all."""
+    if not path.is_file():
+        raise NotAGhost(
+            f"there is no file {path}; a ghost is of a run's record: ghost:RUN.db#SEAT, or made of "
+            "it by: llm-games ghost fit RUN.db#SEAT"
+        )
+    with path.open("rb") as file:
+        return file.read(len(FITTED)) == FITTED
+
+
+def check_out(path: Path) -> None:
+    """Check that a ghost may be written there; `NotAGhost` if not."""
+    if not path.absolute().parent.is_dir():
+        raise NotAGhost(f"{path} cannot be written: there is no folder {path.parent}")
+    if path.exists() and not (path.is_file() and is_fitted(path)):
+        raise NotAGhost(f"{path} is there and no ghost: give another --out")
 
 
 def _mixture(weights: Plain, rows: Rows, classes: int, arrays: dict[str, Array]) -> Mixture:
@@ -300,5 +329,5 @@ def fitted(
         )
     count = own.answers.count
     said = measured(own.rows, count) if judge else {}
-    mixture = Mixture.fitted(own.rows, count)
-    return Ghost(own, params, seat, sources, mixture, said, at_table or {})
+    fit_to_all = Mixture.fitted(own.rows, count)
+    return Ghost(own, params, seat, sources, fit_to_all, said, at_table or {})

@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_games.baselines.rules import Kind
 from llm_games.benchmarks.ghosts.answers import Limits
-from llm_games.benchmarks.ghosts.ghost import Ghost, NotAGhost, fit
+from llm_games.benchmarks.ghosts.ghost import Ghost, fit, is_fitted
 from llm_games.benchmarks.ghosts.memory import Memory
 from llm_games.benchmarks.ghosts.record import find
 from llm_games.errors import BadParameter
@@ -19,9 +19,6 @@ from llm_games.questions import Shares
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
-
-FITTED = b"PK"
-"""A file of a fitted ghost begins so."""
 
 
 class Named(NamedTuple):
@@ -39,22 +36,12 @@ class Named(NamedTuple):
         if not (seat.isascii() and seat.isdigit()):
             label, seat = rest, ""
         found = cls(Path(path), label, int(seat) if seat else None)
-        found.is_fitted()
+        is_fitted(found.path)
         return found
-
-    def is_fitted(self) -> bool:
-        """Return whether the file is a fitted ghost, and no run."""
-        if not self.path.is_file():
-            raise NotAGhost(
-                f"there is no file {self.path}; a ghost is of a run's record: ghost:RUN.db#SEAT, "
-                "or made of it by: llm-games ghost fit RUN.db#SEAT"
-            )
-        with self.path.open("rb") as file:
-            return file.read(2) == FITTED
 
     def ghost(self, game: Rulebook | None = None, judge: bool = False) -> Ghost:
         """Return the ghost that it is in a game, fitted now if it was not; raises as `fit`."""
-        if not self.is_fitted():
+        if not is_fitted(self.path):
             return fit(find(self.path, game, self.seat, self.label), judge)
         found = Ghost.load(self.path)
         if self.seat is not None and self.seat not in found.seats:

@@ -13,7 +13,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from functools import lru_cache
 from typing import Any
 
@@ -98,15 +97,18 @@ def rate(way: Any, state: Any, decisions: int) -> float:
 
 def main() -> None:
     """Answer until nobody asks any more."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # they greet
     for line in sys.stdin:
         if line.strip() == "names":
-            print(*(f"{name}={players}" for name, (players, _) in GAMES.items()), flush=True)
+            names = (f"{name}={players}" for name, (players, _) in GAMES.items())
+            print(*names, file=answers, flush=True)
             continue
         name, copies = line.split()
-        with redirect_stdout(sys.stderr):  # they greet
-            state, step, rollout, seats = compiled(name, int(copies))
+        state, step, rollout, seats = compiled(name, int(copies))
         each = seats * int(copies)
-        print(rate(step, state, each), rate(rollout, state, each * LENGTH), flush=True)
+        found = rate(step, state, each), rate(rollout, state, each * LENGTH)
+        print(*found, file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def in_turns(*works: Steps) -> list[list[float]]:
 def own_share(game: str, opponents: str) -> float:
     """Return the view's own time as a share of the rules' steps, observations and others' acts.
 
-    What else it asks of the rules (`OTHER`) is theirs, and in neither.
+    What else it asks of the rules (`OTHER`), and of opponents that begin, is theirs: in neither.
     """
     env, watch = lg.learners(game, MANY, opponents=opponents), Watch()
     for name in ("step", "observe", *OTHER):
@@ -138,6 +138,7 @@ def own_share(game: str, opponents: str) -> float:
         object.__setattr__(env.game, name, watch.calls(getattr(env.game, name), kind))
     for policy in env.opponents:
         policy.decide_batch = watch.decisions(policy.decide_batch, "rules")
+        policy.start_batch = watch.calls(policy.start_batch, "other")
     work, found = steps(env, MANY), []
     for _ in range(RUNS):
         watch.spent.clear()
