@@ -346,6 +346,16 @@ def test_texts_are_one_for_each_copy(wrong):
         env.step(wrong)
 
 
+class Nameless(Policy):
+    """Has no name, and answers no move."""
+
+    def start(self, game, seat, seed):
+        return 0
+
+    def act(self, view, memory):
+        return 3
+
+
 def test_a_policy_that_decides_something_else_in_a_batch_is_named():
     class Odd(RandomPolicy):
         name = "odd"
@@ -360,7 +370,13 @@ def test_a_policy_that_decides_something_else_in_a_batch_is_named():
             await asyncio.sleep(0)
             return Decided(np.zeros(where.shape, int)), memory
 
-    for policy, fault in ((Odd(), r"'odd' .* \(10, 2\)"), (Waits(), "needs a decide of its own")):
+    class Nothing(Nameless):
+        async def decide_batch(self, sight, where, memory):
+            return None
+
+    faults = {Odd(): r"'odd' .* \(10, 2\)", Waits(): "needs a decide of its own"}
+    faults |= {Nothing(): "'Nothing' must decide for a batch by Decided", Nameless(): "'Nameless'"}
+    for policy, fault in faults.items():
         env = GameVectorEnv("public_goods", 2, opponents=policy)
         env.reset(seed=1)
         with pytest.raises(BadParameter, match=fault):
