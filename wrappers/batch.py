@@ -108,9 +108,10 @@ class BatchSeats:
             except (AttributeError, TypeError, ValueError):
                 actions = np.asarray(None)
             if actions.shape != where.shape or actions.dtype.kind not in "iu":
+                fault = f"got {actions.dtype} of shape {actions.shape}"
                 raise BadParameter(
                     f"{called(self.policies[k])!r} must decide for a batch by Decided integers of "
-                    f"shape {where.shape}, and its memory, got {actions.dtype} of shape {actions.shape}"
+                    f"shape {where.shape}, and its memory, {fault}"
                 )
             found.append(actions.astype(np.int64, copy=False))
         for (k, _), (decided, memory) in zip(cells, answers, strict=True):

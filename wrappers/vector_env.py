@@ -120,6 +120,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
         Raises:
             BadParameter: a seed, a mask or chance that cannot be.
+            NotReady: a mask leaves some out that were never reset, or are in a step that failed.
             ClientError: another player's call brought no completion: reset again.
         """
         if not isinstance(options, Mapping | None):
@@ -129,10 +130,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         super().reset(seed=None if seeds is None else seeds[0])
         if where.all():
             self._clear()
+        elif self._taken or self._result is not None:
+            way = "call step() to go on, or reset all copies"
+            raise NotReady(f"{self.game.name}: a step failed half-way: {way}")
         self._ready, notes = False, self.seats.notes
         try:
             self._begin(where, seeds, options.get("chance"))
-            self._play_on(where)
+            self._play_on(self._fresh)  # also of a reset that failed
         except BaseException:
             self.seats.notes = notes  # to be recalled when it is reset again
             raise
