@@ -47,8 +47,10 @@ OPTIONS = (
 
 
 class _Line(NamedTuple):
-    """Connections of one event loop. `account` is the library's, for streams; what comes whole is
-    had of the connections themselves, for half the CPU time."""
+    """Connections of one event loop.
+
+    `account` is the library's, for streams; to have whole answers of `http` takes half the time.
+    """
 
     account: Any
     http: Any
