@@ -100,7 +100,7 @@ class BatchSeats:
     def _decided(
         self, where: Array, cells: list[tuple[int, Array]], answers: list[tuple[Decided, Any]]
     ) -> PerPlayer:
-        found = []
+        found: list[Array] = []
         for (k, _), answer in zip(cells, answers, strict=True):
             try:
                 decided, _ = answer

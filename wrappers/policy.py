@@ -172,7 +172,8 @@ class Policy(ABC):
 
 def called(policy: Policy) -> str:
     """Return a player's name, or that of its class if it has none."""
-    return getattr(policy, "name", type(policy).__name__)
+    name: str = getattr(policy, "name", type(policy).__name__)
+    return name
 
 
 def act(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:

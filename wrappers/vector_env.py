@@ -69,8 +69,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
-        if autoreset_mode not in (modes := [*AutoresetMode, *(m.value for m in AutoresetMode)]):
-            raise unknown("autoreset_mode", str(autoreset_mode), modes[len(AutoresetMode) :])
+        modes = [mode.value for mode in AutoresetMode]
+        if autoreset_mode not in [*AutoresetMode, *modes]:
+            raise unknown("autoreset_mode", str(autoreset_mode), modes)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
