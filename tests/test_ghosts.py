@@ -549,6 +549,18 @@ def test_a_refit_that_is_stopped_goes_on_where_it_was(command, tmp_path, monkeyp
     assert [source.decisions for source in Ghost.load(Path("a.ghost")).sources] == [24, 16]
 
 
+def test_a_refit_that_is_interrupted_says_what_is_kept(fitted, command, monkeypatch):
+    def interrupted(raw, db, **settings):
+        Path(db).touch()
+        raise KeyboardInterrupt
+
+    before = fitted.read_bytes()
+    monkeypatch.setattr("llm_games.benchmarks.ghosts.refit.run", interrupted)
+    code, _, err = command("ghost", "refit", str(fitted), "--seat", "zero", "--db", "b.db")
+    assert (code, "in b.db; the same command with --db b.db goes on" in err) == (130, True)
+    assert fitted.read_bytes() == before
+
+
 def test_who_is_led_astray_is_told_so(fitted):
     ghost = Ghost.load(fitted)
     worse = judged(np.array([[0.01, 0.99]]), np.array([0]))

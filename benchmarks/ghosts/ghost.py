@@ -179,12 +179,12 @@ class Ghost:
 
     def foretold(self, other: Played) -> dict[str, Judged]:
         """Return how well parts and mixture foretell decisions that they are not fitted to."""
-        parts: dict[str, Any] = {part.name: part for part in self.mixture.parts}
-        rows, found = other.rows, {}
-        floor = self.mixture.parts[0].chances(rows.seen, rows.last)
-        for name, part in parts.items():
-            chances = floored(part.chances(rows.seen, rows.last), floor)
-            found[name] = judged(chances, rows.answer)
+        rows, parts = other.rows, self.mixture.parts
+        floor = parts[0].chances(rows.seen, rows.last)
+        found = {
+            part.name: judged(floored(part.chances(rows.seen, rows.last), floor), rows.answer)
+            for part in parts
+        }
         mixed = self.mixture.chances(rows.seen, rows.last)
         return found | {MIXTURE: judged(mixed, rows.answer)}
 
