@@ -21,7 +21,7 @@ from llm_games.baselines.players import players_for, rule_of
 from llm_games.baselines.scenarios import Scenario, read, scenarios
 from llm_games.baselines.skill import play_batch
 from llm_games.benchmarks.runs.seating import rotated
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, seated
 from llm_games.version import __version__
@@ -34,8 +34,16 @@ CERTAIN = 3.0
 
 
 def config_of(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the configuration that plays the held-out scenarios of a file's content."""
+    """Return the configuration that plays the held-out scenarios of a file's content.
+
+    Raises:
+        BadParameter: there is none, or what `read` raises.
+    """
     found = read(raw, source).values()
+    if all(one.train for one in found):
+        raise BadParameter(
+            f"{source} has no scenario that is held out: [[backgrounds]] without train = true"
+        )
     said = {"title": raw.get("title", f"Scenarios of {raw['game']}")}
     said |= {"seed": raw["seed"]} if "seed" in raw else {}
     return said | {"games": _games(found)}
