@@ -5,6 +5,8 @@ import json
 import os
 import pickle
 import random
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
@@ -21,7 +23,7 @@ from llm_games.registry import rulebook
 from llm_games.view import NOBODY, Sight, Who
 from llm_games.wrappers.clients.base import Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded
-from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.cache import EDITION, CacheError, ReplyCache
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, ledger_of
 from llm_games.wrappers.policy import RandomPolicy, cells_of
@@ -137,6 +139,17 @@ def test_at_temperature_0_one_reply_is_all_there_is(tmp_path):
     client, seen = numbered(samples=4, fresh=0.5, cache=tmp_path / "replies.db")
     complete(client, *(asking(step=step, temperature=0.0) for step in range(9)))
     assert len(seen) == 1
+
+
+def test_a_file_of_a_later_version_is_left_alone(tmp_path):
+    path = tmp_path / "replies.db"
+    ReplyCache(path).close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {EDITION + 1}")
+    with pytest.raises(CacheError, match="later version"):
+        ReplyCache(path)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (EDITION + 1,)
 
 
 def test_what_is_known_at_temperature_0_is_kept_in_mind(tmp_path):
@@ -495,5 +508,7 @@ def test_books_that_are_not_the_trainings_are_refused(tmp_path):
             model.learn(1000, callback=log)
         assert (tmp_path / "replay_buffer.pkl").is_file()
         model.num_timesteps = 1
+        with pytest.raises(BadParameter, match="an environment with some, or policies"):
+            OpponentLog(tmp_path)
         with pytest.raises(BadParameter, match="books of 1 budgets, and the opponents have 0"):
             model.learn(8, callback=OpponentLog([], tmp_path), reset_num_timesteps=False)

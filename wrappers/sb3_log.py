@@ -25,10 +25,11 @@ def _players(given: Any) -> Iterable[Policy]:
     """Return the opponents of an environment, in whatever wrappers it is, or policies."""
     while not hasattr(given, "opponents") and hasattr(given, "env"):
         given = given.env
+    if hasattr(given, "envs"):  # copies one by one
+        return [player for env in given.envs for player in _players(env)]
     given = getattr(given, "opponents", given)
-    if isinstance(given, Policy):
-        return [given]
-    found = [*(given.values() if isinstance(given, Mapping) else given)]
+    found = given.values() if isinstance(given, Mapping) else given
+    found = [*found] if isinstance(found, Iterable) else [found]
     if not all(isinstance(player, Policy) for player in found):
         raise BadParameter(f"opponents must be an environment with some, or policies: got {given}")
     return found
