@@ -224,7 +224,7 @@ def shape(view: View) -> tuple[int, ...]:
     return view.batch
 
 
-def whole(view: View, column: str, unit: int = 1) -> Array:
+def whole(view: View, column: str, unit: int | Array = 1) -> Array:
     """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
     value = view.number(column)
     if value.dtype.kind == "i":

@@ -139,6 +139,13 @@ class Windows:
         return parts if mode != "numeric" or own.masked else parts["observation"]
 
 
+def options_of(options: Any) -> Mapping[str, Any]:
+    """Return what a reset is told beside its seed; BadParameter if that is no mapping."""
+    if not isinstance(options, Mapping | None):
+        raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
+    return options or {}
+
+
 class TableEnv:
     """What all forms share: text, views, rendering, and moves that come in parts."""
 
@@ -172,9 +179,7 @@ class TableEnv:
         }
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        if not isinstance(options, Mapping | None):
-            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
-        self.table.reset(seed, (options or {}).get("chance"))
+        self.table.reset(seed, options_of(options).get("chance"))
         self.agents, self._heard = list(self.possible_agents), {}
         self._next()
 

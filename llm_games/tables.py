@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.errors import NotReady
+from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.noise import FULL, Noise
 from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
@@ -18,6 +18,22 @@ from llm_games.view import Sight, Who
 
 MOST = 4 / 3  # so many times those that are played are all: fewer are taken out
 AHEAD = 64  # seeds of episodes to come that are drawn at once
+
+
+def seeds_of(seed: Any, count: int) -> list[int | None]:
+    """Return each table's seed: of a number s they are s, s + 1, ..., of None all None.
+
+    Raises:
+        BadParameter: a negative seed, or not one for each of the tables.
+    """
+    if seed is None:
+        return [None] * count
+    if not isinstance(seed, list | tuple | np.ndarray):
+        check_integer("seed", seed, 0)
+        return [int(seed) + table for table in range(count)]
+    if len(seed) != count:
+        raise BadParameter(f"{count} copies take as many seeds, got {len(seed)}")
+    return list(seed)
 
 
 class Tables:

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.rulebook import Rulebook
+from llm_games.tables import seeds_of
 from llm_games.wrappers.vector_env import GameVectorEnv, Result
 
 Work = Callable[[], Result]
@@ -70,8 +71,9 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         """Let all copies start: copy i with the episode of the seed s + i. `recv` returns them."""
         if self._work:
             raise NotReady(f"copies {sorted(self._work)} are at it: call recv() before a reset")
+        seeds = seeds_of(seed, self.num_envs)
         self._through, self._failed = {}, {}
-        for copy, own in enumerate(self._seeds(seed)):
+        for copy, own in enumerate(seeds):
             self._begin(copy, _reset(self.copies[copy], own))
 
     def send(self, actions: Any, env_id: Sequence[int] | None = None) -> None:
@@ -125,14 +127,6 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
             inbox.put(None)
 
     # -- copies ------------------------------------------------------------------------------------
-
-    def _seeds(self, seed: Any) -> list[int | None]:
-        """Return each copy's seed."""
-        if seed is None or isinstance(seed, int | np.integer):
-            return [None if seed is None else int(seed) + copy for copy in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise BadParameter(f"{self.num_envs} copies take as many seeds, got {len(seed)}")
-        return list(seed)
 
     def _begin(self, copy: int, work: Work) -> None:
         self._failed.pop(copy, None)

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -61,7 +61,7 @@ class Watch:
     """CPU seconds inside what is watched, by kind; what is done inside another counts there."""
 
     def __init__(self) -> None:
-        self.spent, self._inside = Counter[str](), False
+        self.spent, self._inside = defaultdict[str, float](float), False
 
     @contextmanager
     def on(self, kind: str) -> Iterator[None]:
@@ -137,15 +137,15 @@ def own_share(game: str, opponents: str) -> float:
         kind = "other" if name in OTHER else "rules"
         object.__setattr__(env.game, name, watch.calls(getattr(env.game, name), kind))
     for policy in env.opponents:
-        policy.decide_batch = watch.decisions(policy.decide_batch, "rules")
-        policy.start_batch = watch.calls(policy.start_batch, "other")
+        vars(policy)["decide_batch"] = watch.decisions(policy.decide_batch, "rules")
+        vars(policy)["start_batch"] = watch.calls(policy.start_batch, "other")
     work, found = steps(env, MANY), []
     for _ in range(RUNS):
         watch.spent.clear()
         start = time.process_time()
         rate(work)
         whole = time.process_time() - start
-        found.append((whole - watch.spent.total()) / watch.spent["rules"])
+        found.append((whole - sum(watch.spent.values())) / watch.spent["rules"])
     return statistics.median(found)
 
 
@@ -215,12 +215,12 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
     with subprocess.Popen(
         [python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        pipe: Any = process
 
         def ask(line: str) -> list[str]:
-            print(line, file=process.stdin, flush=True)
-            return process.stdout.readline().split()
+            print(line, file=pipe.stdin, flush=True)
+            answer: str = pipe.stdout.readline()
+            return answer.split()
 
         known = [name.split("=") for name in ask("names")]
         for game, opponents in games:
