@@ -16,8 +16,12 @@ from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.table import following
 from llm_games.view import Sight, Who
 
-MOST = 4 / 3  # so many times those that are played are all: fewer are taken out
 AHEAD = 64  # seeds of episodes to come that are drawn at once
+
+
+def nearly_all(some: int, tables: int) -> bool:
+    """Return whether some are so many of the tables that it is faster to play all."""
+    return 4 * some >= 3 * tables
 
 
 def seeds_of(seed: Any, count: int) -> list[int | None]:
@@ -135,7 +139,7 @@ class Tables:
         else:
             self.steps = self.steps.copy()
             self.steps[part] += 1
-            if MOST * len(part) >= self.count:  # most of them: all are played, the others forgotten
+            if nearly_all(len(part), self.count):  # all are played, the others forgotten
                 where = np.zeros(self.count, np.bool_)
                 where[part] = True
                 after, outcome = self.game.step(self.state, actions)
