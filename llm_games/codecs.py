@@ -451,9 +451,14 @@ def codec(
         return (Division if actions == "index" else UnitDivision)(game, seat, batch)
     if actions == "unit":
         return Unit(game, seat, batch)
+    return (Index if indexed(game) else Steps)(game, seat, batch)
+
+
+def indexed(game: Rulebook) -> bool:
+    """Return whether actions are few and always the same, so that each has an index of its own."""
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
-    return (Index if fixed and high - low < MOST_INDEXES else Steps)(game, seat, batch)
+    return fixed and high - low < MOST_INDEXES
 
 
 def _index(codec: Codec, action: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -74,7 +75,7 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         seeds = seeds_of(seed, self.num_envs)
         self._through, self._failed = {}, {}
         for copy, own in enumerate(seeds):
-            self._begin(copy, _reset(self.copies[copy], own))
+            self._begin(copy, partial(_reset, self.copies[copy], own))
 
     def send(self, actions: Any, env_id: Sequence[int] | None = None) -> None:
         """Give these copies an action each; by default all of them.
@@ -92,7 +93,7 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         if busy := sorted({*copies} & (self._work.keys() | self._through.keys())):
             raise NotReady(f"copies {busy} are not received yet: call recv() before send()")
         for place, copy in enumerate(copies):
-            self._begin(copy, _step(self.copies[copy], actions[place : place + 1]))
+            self._begin(copy, partial(self.copies[copy].step, actions[place : place + 1]))
 
     def recv(self) -> Result:
         """Return the next copies that are through: observations, rewards, ends, and infos.
@@ -164,17 +165,9 @@ def _work(copy: int, inbox: SimpleQueue[Work | None], results: SimpleQueue[Any])
         results.put((copy, found))
 
 
-def _reset(env: GameVectorEnv, seed: int | None) -> Work:
-    def work() -> Result:
-        observation, infos = env.reset(seed=None if seed is None else [seed])
-        nothing = np.zeros(1, np.bool_)
-        return observation, np.zeros(1), nothing, nothing.copy(), infos
-
-    return work
-
-
-def _step(env: GameVectorEnv, action: Any) -> Work:
-    return lambda: env.step(action)
+def _reset(env: GameVectorEnv, seed: int | None) -> Result:
+    observation, infos = env.reset(seed=[seed])
+    return observation, np.zeros(1), np.zeros(1, np.bool_), np.zeros(1, np.bool_), infos
 
 
 def _joined(parts: Sequence[Any]) -> Any:
