@@ -28,7 +28,7 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
     """Return each table's seed: of a number s they are s, s + 1, ..., of None all None.
 
     Raises:
-        BadParameter: a negative seed, or not one for each of the tables.
+        BadParameter: something that is no seed, or not one for each of the tables.
     """
     if seed is None:
         return [None] * count
@@ -37,7 +37,10 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
         return [int(seed) + table for table in range(count)]
     if len(seed) != count:
         raise BadParameter(f"{count} copies take as many seeds, got {len(seed)}")
-    return list(seed)
+    for own in seed:
+        if own is not None:
+            check_integer("seed", own, 0)
+    return [None if own is None else int(own) for own in seed]
 
 
 class Tables:

@@ -62,14 +62,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         prompt_folder: str | None = None,
         **parameters: Any,
     ) -> None:
-        self.game = rulebook(game, **parameters) if isinstance(game, str) else game
+        self.game = rulebook(game, **parameters)
         check_integer("num_envs", num_envs, 1)
         if max_cycles is not None:
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
-        if autoreset_mode not in [*AutoresetMode]:
-            raise unknown("autoreset_mode", str(autoreset_mode), [m.value for m in AutoresetMode])
+        if autoreset_mode not in (modes := [*AutoresetMode, *(m.value for m in AutoresetMode)]):
+            raise unknown("autoreset_mode", str(autoreset_mode), modes[len(AutoresetMode) :])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
@@ -87,6 +87,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_action_space = self.codec.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._at = np.arange(num_envs)
+        self._learner: Any = np.zeros(num_envs, np.int64)  # where each sits, or did before
         self._clear()
 
     @property
@@ -99,7 +100,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         n = self.num_envs
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
-        self._learner: Any = np.zeros(n, np.int64)  # where each sits
         self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
         self._taken = False  # whether actions were taken of which no result was made yet
         flags = (np.zeros(n, np.bool_) for _ in range(9))
@@ -126,9 +126,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         super().reset(seed=seeds[0])
         if where.all():
             self._clear()
-        self._ready = False
-        self._begin(where, seeds, options.get("chance"))
-        self._play_on(where)
+        self._ready, notes = False, self.seats.notes
+        try:
+            self._begin(where, seeds, options.get("chance"))
+            self._play_on(where)
+        except BaseException:
+            self.seats.notes = notes  # to be recalled when it is reset again
+            raise
         self._ready, self._fresh = True, np.zeros_like(where)
         return self._observation(), self._infos(where)
 
@@ -197,12 +201,15 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             flags[some] = False
         self._done[some] = self._looked[some] = False
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
+        self.seats.met = {table: own for table, own in self.seats.met.items() if not where[table]}
         for numbers in (self._reward, self._payoff, self._lost, self._action):
             numbers[some] = 0
         self._moves[:, some] = 0
         self._fresh = self._fresh | where
         self.codec.begin(where)
+        ready, self._ready = self._ready, False  # if a player fails to start, only reset helps
         self.seats.start(where)
+        self._ready = ready
 
     def _take(self, actions: Any) -> None:
         """Take the actions of copies whose learner is asked; start again what has ended."""
