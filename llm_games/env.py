@@ -123,15 +123,18 @@ class Windows:
 
     def numbers(self, sight: Sight) -> Array:
         """Return all seats' numbers as they are observed, new ones, ``(players, columns)``."""
-        return self.scale(sight.numbers) if self.scale else sight.numbers.copy()
+        return self.scaled(sight.numbers.copy())
+
+    def scaled(self, numbers: Array) -> Array:
+        """Return numbers ``(..., columns)`` as they are observed."""
+        return self.scale(numbers) if self.scale else numbers
 
     def observation(self, view: View) -> Any:
         """Return a new observation of a seat."""
         own, mode = self.codecs[view.seat], self.modes[self.agents[view.seat]]
         parts: dict[str, Any] = {}
         if mode != "text":
-            numbers = own.shown(view.numbers.copy())
-            parts["observation"] = self.scale(numbers) if self.scale else numbers
+            parts["observation"] = self.scaled(own.shown(view.numbers.copy()))
         if own.masked:
             parts["action_mask"] = own.mask(view).astype(np.int8)
         if mode != "numeric":

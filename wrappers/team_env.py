@@ -189,14 +189,10 @@ class TeamVectorEnv:
 
     def _seen(self) -> Any:
         """Return new observations of all seats, ``(players, num_envs, ...)``."""
-        sight, codecs, scale = self.tables.ready(), self._codecs, self.windows.scale
-        numbers = np.stack(
-            [own.shown(sight.numbers[seat].copy()) for seat, own in enumerate(codecs)]
-        )
-        numbers = numbers if scale is None else scale(numbers)
-        return (
-            {"observation": numbers, "action_mask": self._masks()} if codecs[0].masked else numbers
-        )
+        rows = zip(self._codecs, self.tables.ready().numbers, strict=True)
+        numbers = self.windows.scaled(np.stack([own.shown(seen.copy()) for own, seen in rows]))
+        masked = self._codecs[0].masked
+        return {"observation": numbers, "action_mask": self._masks()} if masked else numbers
 
     def _masks(self) -> Array:
         sight = self.tables.ready()

@@ -334,8 +334,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if self.obs_mode != "text":
             numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
             view.__dict__.pop("numbers", None)  # they are the caller's from now on
-            numbers = self.codec.shown(numbers)
-            parts["observation"] = self.windows.scale(numbers) if self.windows.scale else numbers
+            parts["observation"] = self.windows.scaled(self.codec.shown(numbers))
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
         if self.obs_mode != "numeric":
