@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A decision that was made, and the place after it; `near`: by a reply to another situation."""
+    """A decision, and the memory after it; `near`: by a reply to another situation."""
 
     decision: Decision
     after: Common

@@ -224,7 +224,7 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
                     found = [ours / float(theirs[place]) for ours, theirs in pairs]
                     row[f"times it, {way}"] = statistics.median(found)
                 yield row
-        process.stdin.close()
+        pipe.stdin.close()
 
 
 # -- models ----------------------------------------------------------------------------------------
