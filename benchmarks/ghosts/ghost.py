@@ -47,8 +47,11 @@ from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
 FITTED = b"PK"  # what it begins with
-DAMAGED = OSError, BadZipFile, ZlibError, TokenError, NotImplementedError, LookupError, ValueError
-DAMAGED += EOFError, TypeError, AttributeError  # what reading such a file may raise
+DAMAGED = (
+    *(OSError, BadZipFile, ZlibError, TokenError, EOFError, NotImplementedError),
+    *(LookupError, ValueError, TypeError, AttributeError),
+)
+"""What reading such a file may raise."""
 FEWEST = 20  # decisions without which there is no ghost
 ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
 
