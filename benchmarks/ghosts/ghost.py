@@ -200,24 +200,22 @@ class Ghost:
     def save(self, path: Path) -> Path:
         """Write it into one file, without any key or code; raises as `check_out`."""
         check_out(path)
-        own, about = (
-            self.own,
-            {
-                "ghost": FORM,
-                "game": self.game.name,
-                "edition": self.game.edition,
-                "params": self.params,
-                "seat": self.seat,
-                "seats": self.seats,
-                "left_out": self.own.left_out,
-                "plans": self.own.plans,
-                "sources": [asdict(source) for source in self.sources],
-                "judged": _plain(self.judged),
-                "at_table": _plain(self.at_table),
-                "weights": self.weights,
-                "columns": [*self.game.column_index, *OWN],
-            },
-        )
+        own = self.own
+        about = {
+            "ghost": FORM,
+            "game": self.game.name,
+            "edition": self.game.edition,
+            "params": self.params,
+            "seat": self.seat,
+            "seats": self.seats,
+            "left_out": own.left_out,
+            "plans": own.plans,
+            "sources": [asdict(source) for source in self.sources],
+            "judged": _plain(self.judged),
+            "at_table": _plain(self.at_table),
+            "weights": self.weights,
+            "columns": [*self.game.column_index, *OWN],
+        }
         arrays = own.rows._asdict() | {name: getattr(own, name) for name in DECIDED}
         for part in self.mixture.parts:
             if isinstance(part, Forest):
