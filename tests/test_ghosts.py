@@ -4,6 +4,7 @@ import json
 import pickle
 import sqlite3
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import llm_games as lg
 from llm_games.baselines.learner import learner, learners
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.ghosts import mixture
-from llm_games.benchmarks.ghosts.answers import Answers, Limits
+from llm_games.benchmarks.ghosts.answers import VOTES, Answers, Limits
 from llm_games.benchmarks.ghosts.ghost import Ghost, NotAGhost
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
@@ -547,6 +548,21 @@ def test_a_refit_that_is_stopped_goes_on_where_it_was(command, tmp_path, monkeyp
     with Records.open_readonly("b.db") as records:
         assert 0 < asked <= 5 < 16 <= records.usage()["calls"]
     assert [source.decisions for source in Ghost.load(Path("a.ghost")).sources] == [24, 16]
+
+
+def test_plans_at_a_learners_table_go_by_what_they_are(tmp_path):
+    """The same plans in another order are foretold the same; others, that were unseen, as well."""
+    game = {"game": "pirate_game", "params": {"players": 4}, "seats": ["random"]}
+    raw = {"episodes": 6, "games": [game]}
+    runs = [lg.run(raw | {"seed": seed}, tmp_path / f"{seed}.db").path for seed in (1, 2)]
+    ghost, other = (Named.read(f"{path}#0").ghost() for path in runs)
+    own, last = ghost.own, 2 * VOTES + len(ghost.own.plans) - 1
+    assert {*other.own.plans} - {*own.plans}
+    assert np.isfinite(ghost.foretold(other.own)[MIXTURE].loss)
+    moved = [np.where(c < VOTES, c, last - c) for c in (own.rows.last, own.rows.answer)]
+    rows = own.rows._replace(last=moved[0], answer=moved[1])
+    turned = replace(own, rows=rows, action=moved[1], plans=own.plans[::-1])
+    assert ghost.foretold(turned) == ghost.foretold(own)
 
 
 def test_a_refit_that_is_interrupted_says_what_is_kept(fitted, command, monkeypatch):

@@ -47,8 +47,11 @@ from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
 FITTED = b"PK"  # what it begins with
-DAMAGED = OSError, BadZipFile, ZlibError, TokenError, NotImplementedError, LookupError, ValueError
-DAMAGED += EOFError, TypeError, AttributeError  # what reading such a file may raise
+DAMAGED = (
+    *(OSError, BadZipFile, ZlibError, TokenError, EOFError, NotImplementedError),
+    *(LookupError, ValueError, TypeError, AttributeError),
+)
+"""What reading such a file may raise."""
 FEWEST = 20  # decisions without which there is no ghost
 ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
 
@@ -179,13 +182,17 @@ class Ghost:
 
     def foretold(self, other: Played) -> dict[str, Judged]:
         """Return how well parts and mixture foretell decisions that they are not fitted to."""
-        rows, parts = other.rows, self.mixture.parts
+        both, many = self.own.plus(other, 1), len(self.own.action)
+        rows, count, mixture = both.rows.where(slice(many, None)), both.answers.count, self.mixture
+        if count > self.answers.count:  # plans that it has not seen
+            mixture = Mixture.fitted(self.own.rows, count)
+        parts = mixture.parts
         floor = parts[0].chances(rows.seen, rows.last)
         found = {
             part.name: judged(floored(part.chances(rows.seen, rows.last), floor), rows.answer)
             for part in parts
         }
-        mixed = self.mixture.chances(rows.seen, rows.last)
+        mixed = mixture.chances(rows.seen, rows.last)
         return found | {MIXTURE: judged(mixed, rows.answer)}
 
     # -- its file ------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     episode: Array
     weight: Array
 
-    def where(self, which: Array) -> Rows:
+    def where(self, which: Array | slice) -> Rows:
         """Take some rows out."""
         return Rows(*(column[which] for column in self))
 
