@@ -154,7 +154,7 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path):
 
 
 def test_several_may_begin_a_file_at_the_same_time(tmp_path):
-    for number in range(10):
+    for number in range(12):
         with ThreadPoolExecutor(8) as pool:
             files = [*pool.map(ReplyCache, [tmp_path / f"{number}.db"] * 8)]
         assert [file.contents() for file in files] == [[]] * 8

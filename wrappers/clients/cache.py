@@ -93,6 +93,7 @@ class ReplyCache:
             )
             self._process = os.getpid()
             try:
+                base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
                 with base:  # one after another, of several processes that begin
                     self._prepare(base)
             except BaseException:
@@ -100,7 +101,6 @@ class ReplyCache:
                 raise
             with suppress(sqlite3.OperationalError):  # it is locked by one who does the same
                 base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
 
     def _prepare(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")
