@@ -29,7 +29,7 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, ledger_of
 from llm_games.wrappers.policy import RandomPolicy, cells_of
 from llm_games.wrappers.single_agent import SingleAgentEnv
-from llm_games.wrappers.situations import rows_of
+from llm_games.wrappers.situations import knowledge
 from llm_games.wrappers.together import at_once
 from llm_games.wrappers.vector_env import GameVectorEnv
 
@@ -368,7 +368,7 @@ def test_who_sees_the_same_is_told_and_asked_the_same(name):
         where = sight.turn
         policy = RandomPolicy()
         memory = policy.start_batch(game, where, np.broadcast_to(seeds + step, where.shape))
-        for (seat, table), row in zip(cells_of(where), rows_of(sight, where), strict=True):
+        for (seat, table), row in zip(cells_of(where), knowledge(sight, where), strict=True):
             view = sight.table(table).view(seat)
             words = repr((view.told, view.question))
             assert seen.setdefault((seat, row), words) == words

@@ -75,10 +75,11 @@ class OpponentLog(BaseCallback):
         """Save what training goes on from."""
         self.model_file.parent.mkdir(parents=True, exist_ok=True)
         folder = self.model_file.parent
-        self.model.save(self.model_file)
-        if getattr(self.model, "replay_buffer", None) is not None:
-            self.model.save_replay_buffer(folder / "replay_buffer.pkl")
-        if (normalizer := self.model.get_vec_normalize_env()) is not None:
+        model: Any = self.model  # only some have a replay buffer
+        model.save(self.model_file)
+        if getattr(model, "replay_buffer", None) is not None:
+            model.save_replay_buffer(folder / "replay_buffer.pkl")
+        if (normalizer := model.get_vec_normalize_env()) is not None:
             normalizer.save(str(folder / "normalizer.pkl"))
         spent = []
         for ledger in books_of(self.clients):

@@ -245,8 +245,9 @@ class Cache(Layer):
         client: Client,
         file: ReplyCache,
         source: str = "",
-        always: bool = False,
         how: str = "",
+        *,
+        always: bool = False,
     ) -> None:
         super().__init__(client)
         self.file, self.source, self.always, self.how = file, source, always, how
