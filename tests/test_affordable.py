@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from tempfile import TemporaryDirectory
@@ -150,6 +151,15 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path):
         ReplyCache(path)
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (EDITION + 1,)
+
+
+def test_several_may_begin_a_file_at_the_same_time(tmp_path):
+    for number in range(12):
+        with ThreadPoolExecutor(8) as pool:
+            files = [*pool.map(ReplyCache, [tmp_path / f"{number}.db"] * 8)]
+        assert [file.contents() for file in files] == [[]] * 8
+        for file in files:
+            file.close()
 
 
 def test_what_is_known_at_temperature_0_is_kept_in_mind(tmp_path):
