@@ -47,8 +47,11 @@ from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
 FITTED = b"PK"  # what it begins with
-DAMAGED = OSError, BadZipFile, ZlibError, TokenError, NotImplementedError, LookupError, ValueError
-DAMAGED += EOFError, TypeError, AttributeError  # what reading such a file may raise
+DAMAGED = (
+    *(OSError, BadZipFile, ZlibError, TokenError, NotImplementedError, LookupError),
+    *(ValueError, EOFError, TypeError, AttributeError),
+)
+"""What reading a file may raise that is no ghost."""
 FEWEST = 20  # decisions without which there is no ghost
 ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
 
@@ -215,10 +218,10 @@ class Ghost:
                 arrays |= part.arrays
         whole = BytesIO()
         np.savez_compressed(whole, about=np.array(json.dumps(about)), **arrays)
-        part = path.with_name(f"{path.name}.part")
+        new = path.with_name(f"{path.name}.part")
         try:
-            part.write_bytes(whole.getvalue())
-            part.replace(path)  # the old file or the whole new one
+            new.write_bytes(whole.getvalue())
+            new.replace(path)  # the old file or the whole new one
         except OSError as error:
             raise NotAGhost(f"{path} cannot be written: {error.strerror}") from None
         return path
