@@ -222,10 +222,10 @@ class Ghost:
                 arrays |= part.arrays
         whole = BytesIO()
         np.savez_compressed(whole, about=np.array(json.dumps(about)), **arrays)
-        part = path.with_name(f"{path.name}.part")
+        unfinished = path.with_name(f"{path.name}.part")
         try:
-            part.write_bytes(whole.getvalue())
-            part.replace(path)  # the old file or the whole new one
+            unfinished.write_bytes(whole.getvalue())
+            unfinished.replace(path)  # the old file or the whole new one
         except OSError as error:
             raise NotAGhost(f"{path} cannot be written: {error.strerror}") from None
         return path
