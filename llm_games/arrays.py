@@ -16,6 +16,14 @@ def any_true(array: Array) -> bool:
     return bool(np.count_nonzero(array))
 
 
+def array_of(given: Any) -> Array:
+    """Return what a caller gave as an array; rows of different lengths are none, as None is."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.asarray(None)
+
+
 def tall(values: Array, batch: tuple[int, ...]) -> Array:
     """Let one value for each seat (or place) broadcast over a batch: ``(n, 1, ...)``."""
     return values.reshape(-1, *(1,) * len(batch)) if batch else values

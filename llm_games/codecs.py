@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, tall
+from llm_games.arrays import Array, any_true, array_of, tall
 from llm_games.errors import IllegalAction
 from llm_games.facts import check_choice
 from llm_games.questions import MISSING, Action, Shares
@@ -106,7 +106,7 @@ class Codec(ABC):
 
     def _indexes(self, view: View, actions: Any, where: Array) -> Array:
         """Return indexes in the space, int64 ``(*batch)``, 0 at other tables."""
-        array = np.asarray(actions)
+        array = array_of(actions)
         if array.shape != where.shape or array.dtype.kind not in "iu":
             raise self._shape(array, f"integers from 0 to {self.space.n - 1}", where.shape)
         wrong = where & ((array < 0) | (array >= self.space.n))
@@ -116,7 +116,7 @@ class Codec(ABC):
 
     def _floats(self, view: View, actions: Any, where: Array) -> Array:
         """Return numbers in the space, float64 ``(numbers, *batch)``, 0 at other tables."""
-        array, shape = np.asarray(actions), (*where.shape, *self.space.shape)
+        array, shape = array_of(actions), (*where.shape, *self.space.shape)
         if array.shape != shape or array.dtype.kind not in "iuf":
             raise self._shape(array, "numbers from -1 to 1", shape)
         inside = (array >= -1) & (array <= 1)  # no number is not inside either
@@ -145,7 +145,7 @@ class Rules(Codec):
 
     def taken(self, view: View, actions: Any, where: Array) -> Taken:
         shape = (*where.shape, *(self.space.shape or ()))
-        array = np.asarray(actions)
+        array = array_of(actions)
         if array.shape != shape:
             raise self._shape(array, f"of {self.space}", shape)
         plans = (self.game.players,) if self.game.division is not None else ()
@@ -153,7 +153,7 @@ class Rules(Codec):
         for table in zip(*np.nonzero(where), strict=True):
             state, seat = view.sight.state.table(table), int(view.table(table).seat)
             try:
-                move = self.game.decode(state, seat, array[table].tolist())
+                move = self.game.decode(state, seat, np.asarray(array[table]).tolist())
             except IllegalAction as error:
                 raise IllegalAction(f"table {', '.join(map(str, table))}: {error}") from None
             if plans and not isinstance(move, tuple):
@@ -404,7 +404,8 @@ class FreeText(Codec):
         return {"outcome": reply.outcome, "why": reply.why}, None if again else reply.action
 
     def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        if len(where.shape) != 1 or len(actions) != len(where):
+        listed = isinstance(actions, list | tuple | np.ndarray)
+        if len(where.shape) != 1 or not listed or len(actions) != len(where):
             raise IllegalAction(f"{self.game.name}: actions must be {len(where)} texts")
         plans = (self.game.players,) if self.game.division is not None else ()
         moves, whole = np.zeros((*plans, *where.shape), np.int64), where.copy()
@@ -452,14 +453,14 @@ def codec(
 
 
 def _index(codec: Codec, action: Any) -> int:
-    value, count = np.asarray(action), codec.space.n
+    value, count = array_of(action), codec.space.n
     if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= value.item() < count:
         raise codec.refuse(action)
     return int(value.item())
 
 
 def _floats(codec: Codec, action: Any) -> list[float]:
-    values = np.asarray(action)
+    values = array_of(action)
     if values.dtype.kind not in "iuf" or values.size != codec.space.shape[0]:
         raise codec.refuse(action)
     found: list[float] = values.astype(np.float64).ravel().tolist()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, of_seats, tall, together
+from llm_games.arrays import Array, any_true, array_of, of_seats, tall, together
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import (
     LARGEST,
@@ -517,7 +517,7 @@ class Rulebook(ABC):
         low, high = self.bounds()
         if type(action) is int and self.unit == 1 and low <= action <= high:
             return action
-        value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
+        value, kinds = array_of(action), "iuf" if self.unit > 1 else "iu"
         plain = value.size == 1 and value.dtype.kind in kinds and np.isfinite(value.item())
         exact = Fraction(repr(value.item())) * self.unit if plain else None
         if exact is None or not low <= exact <= high:

@@ -18,6 +18,7 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
+from llm_games.wrappers.vector_env import GameVectorEnv
 
 every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
@@ -211,16 +212,74 @@ class Says(Policy):
         return Decision(self.said), memory + 1
 
 
-@pytest.mark.parametrize("said", [3.7, "forty", None, [3], (1, 2.5), float("nan")])
+@pytest.mark.parametrize("said", [3.7, "forty", None, [3], (1, 2), float("nan")])
 def test_an_opponent_that_answers_what_is_no_move_is_named_with_its_seat(said):
     opponents = [RandomPolicy(), Says(said)]
     env = SingleAgentEnv("public_goods", players=3, opponents=opponents)
     env.reset(seed=1)
-    message = "player_2 is 'says', which must return its Decision, about an int or a tuple of "
+    message = "player_2 is 'says', which must return its Decision, about an int, and its memory: "
     with pytest.raises(BadParameter, match=re.escape(message)) as found:
         env.step(3)
     assert repr(said) in str(found.value)
     assert int(env.table.state.round) == 0
+
+
+@pytest.mark.parametrize("said", [3, (1, 2), (50, 50, 0.5), (25, 25, 25, 25)])
+@pytest.mark.parametrize("copies", [None, 2])
+def test_an_opponent_whose_plan_is_none_is_named_with_its_seat(said, copies):
+    game = lg.rules("pirate_game", players=3)
+    settings = {"seat": 2, "opponents": Says(said)}
+    env = GameVectorEnv(game, copies, **settings) if copies else SingleAgentEnv(game, **settings)
+    with pytest.raises(BadParameter, match=r"player_0 is 'says', .* about a tuple of 3 ints"):
+        env.reset(seed=1)
+
+
+@pytest.mark.parametrize("actions", ["index", "unit", "rules"])
+@pytest.mark.parametrize("name", ["public_goods", "pirate_game", "water_allocation"])
+def test_rows_of_different_lengths_are_no_action(name, actions):
+    ragged = [[1], [1, 2]]
+    for env, own in (
+        (SingleAgentEnv(name, actions=actions, players=3), ragged),
+        (GameVectorEnv(name, 2, actions=actions, players=3), ragged),
+    ):
+        env.reset(seed=1)
+        with pytest.raises(IllegalAction):
+            env.step(own)
+
+
+def test_parameters_go_with_a_name_and_a_class_is_a_game():
+    game = lg.rules("public_goods")
+    for kind in (SingleAgentEnv, GameVectorEnv):
+        assert kind(type(game), players=3, rounds=2).game == lg.rules(
+            "public_goods", players=3, rounds=2
+        )
+        with pytest.raises(BadParameter, match="'rounds': parameters go with a game's name only"):
+            kind(game, rounds=2)
+
+
+class Deaf(Says):
+    """Fails at hearing what a step brought, once."""
+
+    def hear(self, view, memory):
+        if view.number("round") == 2 and self.said:
+            self.said.pop()
+            raise RuntimeError("deaf")
+        return memory
+
+    def act(self, view, memory):
+        return Decision(2), memory
+
+
+def test_what_was_earned_before_an_opponent_failed_to_hear_is_not_lost():
+    paid = []
+    for faults in ([], [1]):
+        env = SingleAgentEnv("public_goods", players=3, rounds=3, opponents=Deaf(faults))
+        env.reset(seed=1)
+        if faults:
+            with pytest.raises(RuntimeError, match="deaf"):
+                env.step(4)
+        paid.append(env.step(4)[1:])
+    assert paid[0] == paid[1]
 
 
 class Flaky(Says):

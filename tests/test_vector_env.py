@@ -267,7 +267,7 @@ def test_bad_input_is_refused_by_name():
     env = make(num_envs=2)
     with pytest.raises(NotReady, match="call reset"):
         env.step(np.zeros(2, int))
-    for wrong in (-1, [1], [1, -1], 1.5, "one"):
+    for wrong in (-1, [1], [1, -1], 1.5, "one", [1, "one"]):
         with pytest.raises(BadParameter, match="seed"):
             env.reset(seed=wrong)
     for mask in (True, np.zeros(2, bool), np.ones(3, bool), np.ones(2)):
@@ -290,6 +290,24 @@ def again(env):
     """Return the first step of seed 1."""
     env.reset(seed=1)
     return env.step(np.zeros(2, int))
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_a_seat_that_rotates_goes_on_where_all_start_again(mode):
+    env = GameVectorEnv("public_goods", 3, players=4, seat="rotate", autoreset_mode=mode)
+    every = [None, {"reset_mask": np.ones(3, bool)}]
+    env.reset(seed=1)
+    seats = [env.reset(options=every[i % 2])[1]["seat"].tolist() for i in range(4)]
+    assert seats == [[2, 3, 0], [3, 0, 1], [0, 1, 2], [1, 2, 3]]
+    assert env.reset(seed=[np.int64(2), None, 7])[1]["seat"].tolist() == [2, 3, 3]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "ab", ["{}"], ["{}", 3]])
+def test_texts_are_one_for_each_copy(wrong):
+    env = GameVectorEnv("public_goods", 2, actions="text", obs_mode="text")
+    env.reset(seed=1)
+    with pytest.raises(IllegalAction, match=r"2 texts|is not a text"):
+        env.step(wrong)
 
 
 def test_a_policy_that_decides_something_else_in_a_batch_is_named():

@@ -200,14 +200,24 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
     """Return a decision and a memory; what would have to be cut to a move is none."""
     try:
         decision, memory = answer
-        for number in decision.action if isinstance(decision.action, tuple) else [decision.action]:
-            operator.index(number)
+        move = decision.action
+        if _plans(view) and move != MISSING:
+            if not isinstance(move, tuple) or len(move) != view.game.players:
+                raise TypeError
+            [*map(operator.index, move)]
+        else:
+            operator.index(move)
     except (AttributeError, TypeError, ValueError):
-        fault = "which must return its Decision, about an int or a tuple of them, and its memory"
+        kind = f"a tuple of {view.game.players} ints" if _plans(view) else "an int"
+        fault = f"which must return its Decision, about {kind}, and its memory"
         seat = view.game.names()[view.seat]
         odd = BadParameter(f"{seat} is {policy.name!r}, {fault}: got {answer!r}")
         raise _noted(odd, policy, view) from None
     return decision, memory
+
+
+def _plans(view: View) -> bool:
+    return view.game.division is not None and isinstance(view.question, Shares)
 
 
 def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:

@@ -166,7 +166,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         on_illegal: str = "fallback",
         **parameters: Any,
     ) -> None:
-        rules = rulebook(game, **parameters) if isinstance(game, str) else game
+        rules = rulebook(game, **parameters)
         self.seating = seating(rules, seat, opponents)
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
         self.regret = regret
@@ -210,7 +210,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
 
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
-        super().reset(seed=seed)
+        if seed is not None:
+            check_integer("seed", seed, 0)
+        super().reset(seed=None if seed is None else int(seed))
         first = seed is not None or self.table.sight is None
         self._deal(seed, options)
         self._move(-1 if first else self.seat)
@@ -300,13 +302,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._moves |= moves_of(decisions)
             before, heard = self.table.state, self.codec.heard
             outcome = self._play()
-            self.seats.hear()
             reward = float(outcome.rewards[self.seat])
             self._reward, self._payoff = self._reward + reward, self._payoff + reward
             self._finished = bool(outcome.finished[self.seat])
             if moved:
                 self._broke = bool(outcome.broke[self.seat])
                 self._played = self._own(before, outcome.record) | heard
+            self.seats.hear()
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over and not self._looked_back:

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from llm_games.arrays import Array
+from llm_games.arrays import Array, array_of
 from llm_games.codecs import codec
 from llm_games.env import Windows
 from llm_games.errors import BadParameter, IllegalAction, unknown
@@ -108,6 +108,8 @@ class TeamVectorEnv:
         """
         if not isinstance(options, Mapping | None):
             raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
+        if seed is not None:
+            check_integer("seed", seed, 0)
         n, given = self.num_envs, (options or {}).get("chance")
         seeds: list[int | None] = [None if seed is None else seed + copy for copy in range(n)]
         self.tables.reset(seeds, given=given)
@@ -263,7 +265,7 @@ class SeatRows(VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Play the rows' actions, ``(num_envs, ...)``; raises as `TeamVectorEnv.step` does."""
-        team, given = self.team, np.asarray(actions)
+        team, given = self.team, array_of(actions)
         if given.shape[:1] != (self.num_envs,):
             raise IllegalAction(f"{self.num_envs} rows take as many actions, got {given.shape}")
         by_agent = np.split(given, team.num_agents)

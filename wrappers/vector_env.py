@@ -63,14 +63,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         prompt_folder: str | None = None,
         **parameters: Any,
     ) -> None:
-        self.game = rulebook(game, **parameters) if isinstance(game, str) else game
+        self.game = rulebook(game, **parameters)
         check_integer("num_envs", num_envs, 1)
         if max_cycles is not None:
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
-        if autoreset_mode not in [*AutoresetMode]:
-            raise unknown("autoreset_mode", str(autoreset_mode), [m.value for m in AutoresetMode])
+        if autoreset_mode not in (modes := [*AutoresetMode, *(m.value for m in AutoresetMode)]):
+            raise unknown("autoreset_mode", str(autoreset_mode), modes[len(AutoresetMode) :])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
@@ -88,6 +88,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.single_action_space = self.codec.space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._at = np.arange(num_envs)
+        self._learner: Any = np.zeros(num_envs, np.int64)  # where each sits, or did before
         self._clear()
 
     @property
@@ -100,7 +101,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         n = self.num_envs
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
-        self._learner: Any = np.zeros(n, np.int64)  # where each sits
         self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
         self._taken = False  # whether actions were taken of which no result was made yet
         flags = (np.zeros(n, np.bool_) for _ in range(9))
@@ -154,7 +154,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             return [int(seed) + copy for copy in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise BadParameter(f"{self.num_envs} copies take as many seeds, got {len(seed)}")
-        return list(seed)
+        for own in seed:
+            if own is not None:
+                check_integer("seed", own, 0)
+        return [None if own is None else int(own) for own in seed]
 
     def step(self, actions: Any) -> Result:
         """Play the learners' actions, and on until each is asked again or done.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
+from llm_games.arrays import array_of
 from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
@@ -263,7 +264,7 @@ class PirateGame(Rulebook):
     def decode(self, state: PirateGameState, seat: int, action: Any) -> Action:
         if action is None:
             return MISSING
-        value = np.asarray(action)
+        value = array_of(action)
         if value.dtype.kind not in "iu" or not self.space(seat).contains(value.astype(np.int64)):
             raise IllegalAction(
                 f"{self.names()[seat]}: {action!r} is not {self.players + 1} integers: a share "

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import Array, at, tall
+from llm_games.arrays import Array, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, SealedBid
@@ -377,7 +377,7 @@ class WaterAllocation(Rulebook):
         """Turn an action into one of the rules: a finer bid is rounded down, below 0 is no bid."""
         if type(action) is int and self.unit == 1:  # a short way for most
             return super().decode(state, seat, max(NO_BID, action))
-        value, kinds = np.asarray(action), "iuf" if self.unit > 1 else "iu"
+        value, kinds = array_of(action), "iuf" if self.unit > 1 else "iu"
         if value.size == 1 and value.dtype.kind in kinds and np.isfinite(value):
             exact = max(NO_BID, floor(Fraction(repr(value.item())) * self.unit))
             action = exact if self.unit == 1 else exact / self.unit
