@@ -79,7 +79,7 @@ class State:
         changed = {k: v for k, v in part.arrays().items() if known.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
-            changed[name][..., where] = value
+            changed[name].T[where] = value.T  # tables first: the fastest
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
