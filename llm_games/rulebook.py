@@ -75,7 +75,7 @@ class State:
 
         What they have in common with `before`, as they were taken out, is not touched.
         """
-        known = {} if before is None else before.arrays()
+        known = {} if before is None else before.__dict__
         changed = {k: v for k, v in part.arrays().items() if known.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
@@ -84,8 +84,7 @@ class State:
 
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}
+        return {k: v for k, v in self.__dict__.items() if isinstance(v, (np.ndarray, np.generic))}
 
 
 @dataclass
