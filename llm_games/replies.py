@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from llm_games.errors import unknown
 from llm_games.messy import DECODER, Conflict, TooMessy, parts, values
 from llm_games.places import PLAIN, QUOTED, retracted, standing, undecided
-from llm_games.questions import MISSING, BadReply, Integer, Question
+from llm_games.questions import MISSING, BadReply, Bid, Integer, Question, Real, Shares
 
 ReplyOutcome = Literal[
     "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
@@ -20,6 +21,8 @@ ReplyOutcome = Literal[
 """How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
 Finish = Literal["stop", "length", "refusal"]  # how a reply ended: by itself, cut off, or declined
 
+LONGEST_KEPT, MOST_KEPT = 200, 4096
+"""Characters of replies that are not read again if they come again, and how many these are."""
 LENIENCIES = {
     "thoughts": "thoughts, or channels that are not final, were cut off",
     "superseded": "an answer that is called the final one stands after others",
@@ -75,6 +78,11 @@ def read_reply(
         raise unknown("reading", reading, READINGS)
     if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
+    kept = len(text) <= LONGEST_KEPT and type(question) in (Integer, Bid, Real, Shares)
+    return (_kept if kept else _found)(text, question, reading, finish)
+
+
+def _found(text: str, question: Question, reading: str, finish: Finish) -> Reply:
     try:
         reply = READINGS[reading](text, question, finish)
     except BadReply as bad:
@@ -84,6 +92,9 @@ def read_reply(
     if finish == "length" and reply.outcome != "valid":
         return Reply("truncated", why="it was cut off before a complete answer")
     return reply
+
+
+_kept = lru_cache(MOST_KEPT)(_found)
 
 
 def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:

@@ -208,6 +208,9 @@ def test_a_player_of_another_version_is_not_seated(saved, tmp_path):
         ({"trained": {"edition": 1}}, "edition 1 of public_goods's rules, which are now 3; train"),
         ({"trained": {"actions": "unit"}}, "give LearnedPolicy its actions"),
         ({"format": 99}, "saved by llm-games"),
+        ({"format": "new"}, "player.json cannot be read"),
+        ({"trained": {"weather": "fog"}}, "player.json cannot be read"),
+        ({"trained": {"spread": {"": 3}}}, "player.json cannot be read"),
         ({"trained": {"columns": ["fog"]}}, r"other observations .* \['fog'\] are missing"),
         ({"algorithm": "stable_baselines3:Nothing"}, "cannot be loaded: UnknownName"),
         ({"algorithm": "stable_baselines3:DQN"}, "cannot be loaded"),
@@ -250,6 +253,24 @@ def test_a_model_that_answers_nan_is_named_with_its_seat():
     player = LearnedPolicy(Broken(), actions="unit", name="broken")
     with pytest.raises(IllegalAction, match=r"player_1: .*nan"):
         lg.play("public_goods", [lg.player("random"), player, player], players=3)
+
+
+@pytest.mark.parametrize("said", [3, [], None])
+@pytest.mark.parametrize("copies", [None, 2])
+def test_a_model_that_does_not_answer_each_observation_is_named(said, copies):
+    class Mute:
+        def predict(self, observation, deterministic):
+            return said, None
+
+    game, player = lg.rules("public_goods", players=3), LearnedPolicy(Mute(), name="mute")
+    env = (
+        lg.learners(game, copies, opponents=player)
+        if copies
+        else lg.learner(game, opponents=player)
+    )
+    env.reset(seed=1)
+    with pytest.raises(BadParameter, match="mute predicts actions of shape"):
+        env.step(np.zeros(copies, int) if copies else 0)
 
 
 def test_what_another_environment_trained_is_not_saved(tmp_path):

@@ -221,6 +221,42 @@ def test_opponents_look_back_and_recall_as_in_a_loop(mode, seat):
     assert recalled[0] == recalled[1] != []
 
 
+class Stumbles(Learns):
+    """Shoots the learner at once; fails where it is told to, once."""
+
+    fails = ""
+
+    def fail(self, where):
+        if self.fails == where:
+            self.fails = ""
+            raise RuntimeError(where)
+
+    def act(self, view, memory):
+        self.fail("act")
+        return Decision(1), memory
+
+    def recall(self, memory, notes):
+        self.fail("recall")
+        return super().recall(memory, notes)
+
+
+@pytest.mark.parametrize("where", ["act", "recall"])
+@pytest.mark.parametrize("copies", [None, 2])
+def test_notes_are_recalled_where_a_start_failed_and_is_made_again(where, copies):
+    game, opponent = llm_games.rules("battle_royale", players=2, base_hit_rate=95), Stumbles()
+    settings = {"seat": 1, "opponents": opponent}
+    env = GameVectorEnv(game, copies, **settings) if copies else SingleAgentEnv(game, **settings)
+    env.reset(seed=3)
+    opponent.fails = where
+    with pytest.raises(RuntimeError, match=where):
+        env.reset(seed=5)
+    with pytest.raises(NotReady, match="reset"):
+        env.step(np.zeros(copies, int) if copies else 0)
+    opponent.recalled = []
+    env.reset(seed=5)
+    assert opponent.recalled == [[{"seat": 0, "seed": 3 + i}] for i in range(copies or 1)]
+
+
 def test_without_autoreset_copies_that_ended_are_started_by_hand():
     env = GameVectorEnv(
         "battle_royale", 6, players=3, autoreset_mode=AutoresetMode.DISABLED, base_hit_rate=50

@@ -23,7 +23,7 @@ class BatchSeats:
     Each of the `policies` decides for all its seats at all tables in one call. `sits`, integers
     ``(players, tables)``, says which of them sits where, -1 where none does; it may change at
     tables that start again. `met` are the outcomes of decisions of players that ask models, by
-    table, since somebody cleared it.
+    table, since somebody cleared it; `notes` what was noted down, and by whom, to be recalled.
     """
 
     def __init__(self, tables: Tables, policies: Sequence[Policy], sits: Array) -> None:
@@ -33,7 +33,7 @@ class BatchSeats:
         self._listen, self.look_back = (
             [k for k, p in enumerate(self.policies) if _own(p, name)] for name in ("hear", "finish")
         )
-        self._notes: dict[Cell, tuple[int, Sequence[Note]]] = {}  # and whose they are
+        self.notes: Mapping[Cell, tuple[int, Sequence[Note]]] = {}
 
     @property
     def sits(self) -> Array:
@@ -56,10 +56,10 @@ class BatchSeats:
         for k, own in self._cells(where):
             policy, memory = self.policies[k], self._memories[k]
             memory = policy.start_batch(self.tables.game, own, seeds, memory)
-            notes = {cell: noted for cell, (who, noted) in self._notes.items() if who == k}
+            notes = {cell: noted for cell, (who, noted) in self.notes.items() if who == k}
             notes = {cell: noted for cell, noted in notes.items() if own[cell]}
             self._memories[k] = policy.recall_batch(memory, notes) if notes else memory
-        self._notes = {cell: own for cell, own in self._notes.items() if not where[cell[1]]}
+        self.notes = {cell: own for cell, own in self.notes.items() if not where[cell[1]]}
         self.hear(where)
 
     def _cells(self, where: Array) -> list[tuple[int, Array]]:
@@ -128,7 +128,8 @@ class BatchSeats:
                 self.policies[k].finish_batch(sight, own, self._memories[k]) for k, own in cells
             )
             for (k, _), found in zip(cells, run_sync(together(work)), strict=True):
-                self._notes |= {cell: (k, decision.notes) for cell, decision in found.items()}
+                mine = {cell: (k, decision.notes) for cell, decision in found.items()}
+                self.notes = {**self.notes, **mine}
 
 
 def _own(policy: Policy, name: str) -> bool:

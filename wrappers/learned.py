@@ -258,6 +258,9 @@ class LearnedPolicy(Policy):
         actions, after = self.model.predict(seen, deterministic=sure, **more)
         if draws:
             actions = self._drawn(seen, masks, after, more, noise)
+        if np.shape(actions)[:1] != (len(numbers),):
+            fault = f"predicts actions of shape {np.shape(actions)} for {len(numbers)} observations"
+            raise BadParameter(f"{self.name} {fault}; it must be one for each")
         return np.asarray(actions), after
 
     def _drawn(

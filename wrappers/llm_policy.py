@@ -149,7 +149,7 @@ class LLMPolicy(Policy):
         self.client, self.name = client, name or client.name
         self.prompts, self.prompt_folder = prompts, prompt_folder
         self._wordings: dict[str, Prompts] = {}  # templates are analysed once for each game
-        self._met: dict[int, Situations] = {}  # by game
+        self._met: list[Situations] = []  # of one game each
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.remembering = Remembering(
             memory, memory_tokens, remember, notices, thoughts, overflow, context
@@ -204,15 +204,16 @@ class LLMPolicy(Policy):
         keeps = isinstance(self.client, Sampled) and type(self) is LLMPolicy
         if not keeps or self.tools or self.remembering.limited:
             return None
-        if id(game) not in self._met:
-            if len(self._met) >= MOST_GAMES:
-                self._met.clear()
-            self._met[id(game)] = Situations(game, self.client)
-        return self._met[id(game)]
+        for met in self._met:
+            if met.game is game or met.game == game:  # copies may have one each
+                return met
+        del self._met[: len(self._met) + 1 - MOST_GAMES]
+        self._met.append(met := Situations(game, self.client))
+        return met
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle all but what it has met, which is in the file of replies."""
-        return vars(self) | {"_met": {}}
+        return vars(self) | {"_met": []}
 
     async def _move(
         self, view: View, memory: ChatMemory, calls: int = 0

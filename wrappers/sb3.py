@@ -224,20 +224,29 @@ def load_player(path: str | Path, *, deterministic: bool = True) -> LearnedPolic
         raise BadParameter(f"player {name!r}: the file {fault}") from None
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise BadParameter(f"player {name!r}: {path} cannot be read: {error}") from None
-    if about["format"] > FORMAT:
-        package = about["trained"]["package"]
+    try:
+        algorithm, said = about["algorithm"], about["trained"]
+        package, later = said["package"], about["format"] > FORMAT
+        trained = None if later else _trained(**said)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        fault = f"its {PLAYER} cannot be read: {type(error).__name__}: {error}"
+        raise BadParameter(f"player {name!r}: {fault}; save it again") from None
+    if later:
         raise BadParameter(
             f"player {name!r} was saved by llm-games {package}: install that, or later"
         )
     try:
-        model = named(about["algorithm"], "algorithm").load(path, device="cpu")
+        model = named(algorithm, "algorithm").load(path, device="cpu")
     except Exception as error:  # whatever its pickles, shapes and versions come to
         fault = f"its model cannot be loaded: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}") from error
-    said = about["trained"]
-    spread = said["spread"] and {
-        part: (np.array(mean), np.array(deviation), most)
-        for part, (mean, deviation, most) in said["spread"].items()
-    }
-    trained = Trained(**{**said, "columns": tuple(said["columns"]), "spread": spread})
     return LearnedPolicy(model, trained=trained, deterministic=deterministic, name=name)
+
+
+def _trained(columns: list[str], spread: Mapping[str, Any] | None, **more: Any) -> Trained:
+    """Return what was said in a file."""
+    parts = spread and {
+        part: (np.array(mean, float), np.array(deviation, float), most)
+        for part, (mean, deviation, most) in spread.items()
+    }
+    return Trained(columns=tuple(columns), spread=parts, **more)

@@ -214,15 +214,17 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             check_integer("seed", seed, 0)
         super().reset(seed=None if seed is None else int(seed))
         first = seed is not None or self.table.sight is None
+        self._done = True  # until the others have moved
         self._deal(seed, options)
         self._move(-1 if first else self.seat)
         self.seats.start(self._notes)
-        self._notes, self._broke, self._reward, self._payoff = {}, False, 0.0, 0.0
+        self._broke, self._reward, self._payoff = False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
         self._played: dict[str, Any] = {}
         self._met: Counter[str] = Counter()
-        self._done = True  # until the others have moved
+        recalled = self._notes  # once more, if a call fails now
         self._play_on()
+        self._notes = {} if self._notes is recalled else self._notes
         self._done = False
         return self._observation(), self._said()
 

@@ -64,10 +64,10 @@ class Situations:
 
     def start(self, player: Any, where: Array, memory: Mapping[Cell, Place]) -> dict[Cell, Place]:
         """Return the memory of a batch in which these cells begin an episode."""
-        cells = cells_of(where)
-        for seat in {seat for seat, _ in cells} - self._starts.keys():
-            self._starts[seat] = self._place(player.start(self.game, seat, 0))
-        return {**memory, **{cell: self._starts[cell[0]] for cell in cells}}
+        cells, starts = cells_of(where), self._starts  # of copies in several threads
+        for seat in {seat for seat, _ in cells} - {*starts}:
+            starts[seat] = self._place(player.start(self.game, seat, 0))
+        return {**memory, **{cell: starts[cell[0]] for cell in cells}}
 
     async def decide(
         self, player: Any, sight: Sight, where: Array, memory: Mapping[Cell, Place]
@@ -107,7 +107,8 @@ class Situations:
         asked = [whos[table]._replace(seat=seat) for seat, table in cells]
         ranks = [self.cache.file.rank(*one) for one in zip(situations, asked, strict=True)]
         seeds, steps = np.array([(who.seed, who.step) for who in asked], np.uint64).T
-        samples, anew = self.cache.draws(seeds, steps, np.array(ranks, np.uint64))
+        drawn = seeds, steps, np.array(ranks, np.uint64), player.sampling
+        samples, anew = self.cache.draws(*drawn)
         draws = map(Draw, situations, samples.tolist(), anew.tolist())
         return dict(zip(cells, draws, strict=True))
 

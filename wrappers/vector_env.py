@@ -129,9 +129,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         super().reset(seed=None if seeds is None else seeds[0])
         if where.all():
             self._clear()
-        self._ready = False
-        self._begin(where, seeds, options.get("chance"))
-        self._play_on(where)
+        self._ready, notes = False, self.seats.notes
+        try:
+            self._begin(where, seeds, options.get("chance"))
+            self._play_on(where)
+        except BaseException:
+            self.seats.notes = notes  # to be recalled when it is reset again
+            raise
         self._ready, self._fresh[:] = True, False
         return self._observation(), self._infos(where)
 
@@ -211,9 +215,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
             np.copyto(numbers, 0, where=where)
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
+        self.seats.met = {table: own for table, own in self.seats.met.items() if not where[table]}
         self._fresh |= where
         self.codec.begin(where)
+        ready, self._ready = self._ready, False  # if a player fails to start, only reset helps
         self.seats.start(where)
+        self._ready = ready
 
     def _sit(self, where: PerTable, follows: PerTable) -> None:
         """Seat the learners of these tables, and the others around them."""

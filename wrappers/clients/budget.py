@@ -89,7 +89,8 @@ class Usage:
     def add(self, other: Usage, sign: int = 1) -> None:
         """Add what else was spent."""
         for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + sign * value)
+            if value:
+                setattr(self, name, getattr(self, name) + sign * value)
 
     def plain(self) -> dict[str, int | float | str]:
         """Return it as plain values, money as an exact decimal in words."""

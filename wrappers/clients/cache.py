@@ -96,9 +96,15 @@ class ReplyCache:
             if found != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
                 base.close()
                 raise CacheError(f"{self.path} is not a cache of replies: name another file")
+            edition = base.execute("PRAGMA user_version").fetchone()[0]
+            if edition > EDITION:
+                base.close()
+                raise CacheError(
+                    f"{self.path} is of a later version of llm-games: name another file"
+                )
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
-            if found and base.execute("PRAGMA user_version").fetchone()[0] < EDITION:
+            if found and edition < EDITION:
                 base.execute("DROP TABLE IF EXISTS replies")
             base.execute(f"PRAGMA user_version = {EDITION}")
             base.execute(f"PRAGMA application_id = {APPLICATION}")

@@ -19,7 +19,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from llm_games.errors import BadParameter, unknown
@@ -44,6 +44,22 @@ OPTIONS = (
     "service_tier", "tools", "stream", "stream_options",
 )  # fmt: skip
 """What can be left out of a request, beside what `extra_body` adds."""
+
+
+class _Line(NamedTuple):
+    """Connections of one event loop.
+
+    `account` is the library's, for streams; to have whole answers of `http` takes half the time.
+    """
+
+    account: Any
+    http: Any
+    url: Any
+    headers: Any
+
+    async def close(self) -> None:
+        """Close them."""
+        await self.account.close()
 
 
 class OpenAIClient:
@@ -233,15 +249,14 @@ class OpenAIClient:
 
     async def _post(self, content: bytes, stream: bool) -> tuple[int, Any, Any]:
         """Return status, content and headers of the answer; a streamed one is put together."""
-        import httpx2
         import openai
 
-        account, path = self._account(), "/chat/completions"
+        line = self._account()
         if not stream:
-            got = await account.post(path, content=content, cast_to=httpx2.Response)
+            got = await line.http.post(line.url, content=content, headers=line.headers)
             return got.status_code, got.content, got.headers
-        pieces = await account.post(
-            path,
+        pieces = await line.account.post(
+            "/chat/completions",
             content=content,
             cast_to=object,
             stream=True,
@@ -271,6 +286,7 @@ class OpenAIClient:
         return self._accounts[loop]
 
     def _opened(self) -> Any:
+        import httpx2
         import openai
 
         http = connections(self.base_url, self.timeout)
@@ -282,7 +298,10 @@ class OpenAIClient:
             timeout=http.timeout,
         )
         headers: Any = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics
-        return account.with_options(default_headers=headers | self._headers)
+        account = account.with_options(default_headers=headers | self._headers)
+        headers = account.auth_headers | account.default_headers
+        headers = httpx2.Headers({k: v for k, v in headers.items() if isinstance(v, str)})
+        return _Line(account, http, httpx2.URL(f"{self.base_url}/chat/completions"), headers)
 
     # -- what came --------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from llm_games.facts import check_integer
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import Who
-from llm_games.wrappers.clients.base import Chat, Client, Completion, Request
+from llm_games.wrappers.clients.base import Chat, Client, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, digest_of, key_of, tried
 
@@ -98,8 +98,10 @@ class Sampled(Cache):
         """Whether the budget has ended."""
         return self.ledger is not None and self.ledger.ended
 
-    def draws(self, seeds: Any, steps: Any, ranks: Any) -> tuple[Any, Any]:
+    def draws(self, seeds: Any, steps: Any, ranks: Any, sampling: Sampling) -> tuple[Any, Any]:
         """Return which samples are drawn, and whether anew, by numbers or by arrays of them."""
+        if sampling.temperature == 0:  # one is all there is
+            return np.zeros(np.shape(seeds), np.int64), np.zeros(np.shape(seeds), np.bool_)
         noise = Noise(seeds).of("sample", steps, ranks)
         return noise.integers(self.samples), noise.of("fresh").random() < self.fresh
 
@@ -111,8 +113,8 @@ class Sampled(Cache):
     def _draw(self, situation: bytes, request: Request) -> tuple[int, bool]:
         """Return which sample is drawn, and whether it is asked for anew."""
         who = request.who
-        if request.sampling.temperature == 0 or not who.run:
-            return (request.seed % self.samples if request.sampling.temperature else 0), False
+        if not who.run:
+            return (request.seed % self.samples if request.sampling.temperature != 0 else 0), False
         asked = self.asked_by(who) if who.call else None
         if asked is None:
             rank = self.file.rank(situation, who._replace(call=0))
@@ -121,7 +123,7 @@ class Sampled(Cache):
             self._seats[seat] = asked  # the latest stands last
             if len(self._seats) > MOST_SEATS:
                 del self._seats[next(iter(self._seats))]
-        draw, anew = self.draws(who.seed, who.step, asked.rank)
+        draw, anew = self.draws(who.seed, who.step, asked.rank, request.sampling)
         return int(draw), bool(anew)
 
     def _place(self, asked: dict[str, Any], situation: bytes, request: Request) -> None:
