@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import any_true, together
+from llm_games.arrays import any_true, sliced
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
-from llm_games.tables import MOST
+from llm_games.tables import nearly_all
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
 
@@ -142,7 +142,7 @@ class RulePolicy(Policy):
         """Follow the rule in all these seats at once, at the tables where there are any."""
         after = memory._replace(decided=memory.decided + where)
         tables: Any = np.flatnonzero(where.any(axis=0))
-        if len(tables) and MOST * len(tables) >= where.shape[1]:  # others are passed over
+        if len(tables) and nearly_all(len(tables), where.shape[1]):  # others are passed over
             return Decided(_followed(memory, sight, where, slice(None))), after
         actions = np.zeros(where.shape, np.int64)
         if len(tables):
@@ -155,7 +155,7 @@ def _followed(memory: Memories, sight: Sight, where: Array, tables: Any) -> Arra
     """Return what a rule does in these seats at these tables of a batch, `where` and `sight`."""
     rule, keys, decided = memory
     rows, cells, count = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where), where.shape[1]
-    seats, place = rows[:, None], together(rows)
+    seats, place = rows[:, None], sliced(rows)
     alone = cells == np.count_nonzero(where.any(axis=0)) and len(rows) > 1
     if alone:  # another seat at each table
         seats = where.argmax(axis=0)
@@ -224,7 +224,7 @@ def shape(view: View) -> tuple[int, ...]:
     return view.batch
 
 
-def whole(view: View, column: str, unit: int = 1) -> Array:
+def whole(view: View, column: str, unit: int | Array = 1) -> Array:
     """Return a column that counts in units of ``1 / unit``, int64 ``(*batch)``."""
     value = view.number(column)
     if value.dtype.kind == "i":

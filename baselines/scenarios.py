@@ -20,6 +20,7 @@ population of players that it has not met. A room's ``scenarios.toml`` has those
 from __future__ import annotations
 
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -118,11 +119,19 @@ def seated_in(
 ) -> tuple[Rulebook, list[Any]]:
     """Return the rules of a scenario, and the opponents of a learner in one of its focal seats.
 
+    It warns of one of the game's that is held out.
+
     Raises:
         BadParameter: there are parameters of the game beside those of the scenario, or
             what `Scenario.opponents` raises.
     """
     found = scenario(game if isinstance(game, str) else game.name, name)
+    if isinstance(name, str) and not found.train:
+        trains = ", ".join(one.name for one in scenarios(found.game).values() if one.train)
+        warnings.warn(
+            f"the scenario {name} is held out: judge learners in it, but train them in {trains}",
+            stacklevel=4,
+        )
     if parameters or not isinstance(game, str):
         given = ", ".join(parameters) or f"a game of its own, {game.name}"
         raise BadParameter(f"the scenario {found.name} brings all parameters; got {given}")

@@ -45,7 +45,7 @@ def _grid(shape: tuple[int, ...]) -> tuple[Array, ...]:
     return np.ogrid[tuple(slice(length) for length in shape)]
 
 
-def together(seats: Array) -> Any:
+def sliced(seats: Array) -> Any:
     """Return the rows of some seats ``(k,)``: a slice, by which nothing is copied, if it can be."""
     listed = seats.tolist()
     first, after = listed[0], listed[0] + len(listed)

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_games.arrays import Array, any_true, array_of, tall
-from llm_games.errors import IllegalAction
+from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import check_choice
 from llm_games.questions import MISSING, Action, Shares
 from llm_games.replies import read_reply
@@ -71,6 +71,11 @@ class Codec(ABC):
         `actions` are ``(*batch, *space.shape)``, of texts a list; those of other tables are not
         looked at. One outside the space is refused before any is taken.
         """
+
+    def need_masks(self) -> None:
+        """Raise BadParameter if actions are no indexes, of which some may be legal."""
+        if not isinstance(self.space, spaces.Discrete):
+            raise BadParameter(f"{self.game.name} has no masks: its actions are {self.space}")
 
     def mask(self, view: View) -> Array:
         """Return which indexes are legal, bool; of a seat that is not asked, index 0 alone."""
@@ -448,9 +453,14 @@ def codec(
         return (Division if actions == "index" else UnitDivision)(game, seat, batch)
     if actions == "unit":
         return Unit(game, seat, batch)
+    return (Index if indexed(game) else Steps)(game, seat, batch)
+
+
+def indexed(game: Rulebook) -> bool:
+    """Return whether actions are few and always the same, so that each has an index of its own."""
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
-    return (Index if fixed and high - low < MOST_INDEXES else Steps)(game, seat, batch)
+    return fixed and high - low < MOST_INDEXES
 
 
 def _index(codec: Codec, action: Any) -> int:

@@ -123,20 +123,30 @@ class Windows:
 
     def numbers(self, sight: Sight) -> Array:
         """Return all seats' numbers as they are observed, new ones, ``(players, columns)``."""
-        return self.scale(sight.numbers) if self.scale else sight.numbers.copy()
+        return self.scaled(sight.numbers.copy())
+
+    def scaled(self, numbers: Array) -> Array:
+        """Return numbers ``(..., columns)`` as they are observed."""
+        return self.scale(numbers) if self.scale else numbers
 
     def observation(self, view: View) -> Any:
         """Return a new observation of a seat."""
         own, mode = self.codecs[view.seat], self.modes[self.agents[view.seat]]
         parts: dict[str, Any] = {}
         if mode != "text":
-            numbers = own.shown(view.numbers.copy())
-            parts["observation"] = self.scale(numbers) if self.scale else numbers
+            parts["observation"] = self.scaled(own.shown(view.numbers.copy()))
         if own.masked:
             parts["action_mask"] = own.mask(view).astype(np.int8)
         if mode != "numeric":
             parts["text"] = self.text(view)
         return parts if mode != "numeric" or own.masked else parts["observation"]
+
+
+def options_of(options: Any) -> Mapping[str, Any]:
+    """Return what a reset is told beside its seed; BadParameter if that is no mapping."""
+    if not isinstance(options, Mapping | None):
+        raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
+    return options or {}
 
 
 class TableEnv:
@@ -172,9 +182,7 @@ class TableEnv:
         }
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        if not isinstance(options, Mapping | None):
-            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
-        self.table.reset(seed, (options or {}).get("chance"))
+        self.table.reset(seed, options_of(options).get("chance"))
         self.agents, self._heard = list(self.possible_agents), {}
         self._next()
 

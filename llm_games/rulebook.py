@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, array_of, of_seats, tall, together
+from llm_games.arrays import Array, any_true, array_of, of_seats, sliced, tall
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import (
     LARGEST,
@@ -341,7 +341,7 @@ class Rulebook(ABC):
         )
         begin, own = 0, rows.ndim - 1  # axes of what each seat has its own of
         if some and np.ndim(seats) == 1:
-            seats = together(np.asarray(seats))
+            seats = sliced(np.asarray(seats))
 
         def of(value: Any, axis: int) -> Any:
             return value if value.shape[axis] == 1 else of_seats(value, seats, axis)

@@ -9,15 +9,38 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.errors import NotReady
+from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.noise import FULL, Noise
 from llm_games.rulebook import Outcome, PerPlayer, PerTable, Rulebook
 from llm_games.table import following
 from llm_games.view import Sight, Who
 
-MOST = 4 / 3  # so many times those that are played are all: fewer are taken out
 AHEAD = 64  # seeds of episodes to come that are drawn at once
+
+
+def nearly_all(some: int, tables: int) -> bool:
+    """Return whether some are so many of the tables that it is faster to play all."""
+    return 4 * some >= 3 * tables
+
+
+def seeds_of(seed: Any, count: int) -> list[int | None]:
+    """Return each table's seed: of a number s they are s, s + 1, ..., of None all None.
+
+    Raises:
+        BadParameter: something that is no seed, or not one for each of the tables.
+    """
+    if seed is None:
+        return [None] * count
+    if not isinstance(seed, list | tuple | np.ndarray):
+        check_integer("seed", seed, 0)
+        return [int(seed) + table for table in range(count)]
+    if len(seed) != count:
+        raise BadParameter(f"{count} copies take as many seeds, got {len(seed)}")
+    for own in seed:
+        if own is not None:
+            check_integer("seed", own, 0)
+    return [None if own is None else int(own) for own in seed]
 
 
 class Tables:
@@ -121,7 +144,7 @@ class Tables:
         else:
             self.steps = self.steps.copy()
             self.steps[part] += 1
-            if MOST * len(part) >= self.count:  # most of them: all are played, the others forgotten
+            if nearly_all(len(part), self.count):  # all are played, the others forgotten
                 where = np.zeros(self.count, np.bool_)
                 where[part] = True
                 after, outcome = self.game.step(self.state, actions)

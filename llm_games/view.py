@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from llm_games.arrays import Array, together
+from llm_games.arrays import Array, sliced
 from llm_games.questions import Question
 from llm_games.rulebook import Rulebook
 
@@ -109,7 +109,7 @@ def _rows(seats: Array, batch: tuple[int, ...]) -> Any:
     """Return where several seats stand in what is ``(players, *batch)``."""
     if seats.ndim <= len(batch):
         return (seats, *np.ogrid[tuple(slice(n) for n in batch)])
-    return together(seats.reshape(-1))
+    return sliced(seats.reshape(-1))
 
 
 class View:

@@ -5,6 +5,9 @@ import json
 import os
 import pickle
 import random
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
@@ -21,12 +24,12 @@ from llm_games.registry import rulebook
 from llm_games.view import NOBODY, Sight, Who
 from llm_games.wrappers.clients.base import Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded
-from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.cache import EDITION, CacheError, ReplyCache
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, ledger_of
 from llm_games.wrappers.policy import RandomPolicy, cells_of
 from llm_games.wrappers.single_agent import SingleAgentEnv
-from llm_games.wrappers.situations import rows_of
+from llm_games.wrappers.situations import knowledge
 from llm_games.wrappers.together import at_once
 from llm_games.wrappers.vector_env import GameVectorEnv
 
@@ -137,6 +140,42 @@ def test_at_temperature_0_one_reply_is_all_there_is(tmp_path):
     client, seen = numbered(samples=4, fresh=0.5, cache=tmp_path / "replies.db")
     complete(client, *(asking(step=step, temperature=0.0) for step in range(9)))
     assert len(seen) == 1
+
+
+def test_a_file_of_a_later_version_is_left_alone(tmp_path):
+    path = tmp_path / "replies.db"
+    ReplyCache(path).close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {EDITION + 1}")
+    with pytest.raises(CacheError, match="later version"):
+        ReplyCache(path)
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (EDITION + 1,)
+
+
+def test_several_may_begin_a_file_at_the_same_time(tmp_path):
+    for number in range(12):
+        with ThreadPoolExecutor(8) as pool:
+            files = [*pool.map(ReplyCache, [tmp_path / f"{number}.db"] * 8)]
+        assert [file.contents() for file in files] == [[]] * 8
+        for file in files:
+            file.close()
+
+
+def test_what_is_known_at_temperature_0_is_kept_in_mind(tmp_path):
+    """Then no reply is looked up or read again either, and none counts as near."""
+    with FaultServer(reply=contributed) as server:
+        layers = {"cache": tmp_path / "replies.db", "samples": 4, "fresh": 0.5}
+        client = {"base_url": server.url, "nearest": True, "budget": {"calls": 2}} | layers
+        player = lg.player("openai:m", client=client, memory="none", temperature=0.0)
+        for _ in range(2):
+            rollout(GameVectorEnv("public_goods", 4, opponents=player, **GOODS), 1)
+        looked, cache = [], player.client
+        complete, cache.complete = cache.complete, lambda request: looked.append(request)
+        rollout(GameVectorEnv("public_goods", 4, opponents=player, **GOODS), 1)
+        cache.complete = complete
+        assert (len(server.seen), looked, cache.near) == (1, [], 0)
+        assert cache.hits == 3 * 8 - 1
 
 
 def test_outside_of_games_the_seed_is_the_draw(tmp_path):
@@ -329,7 +368,7 @@ def test_who_sees_the_same_is_told_and_asked_the_same(name):
         where = sight.turn
         policy = RandomPolicy()
         memory = policy.start_batch(game, where, np.broadcast_to(seeds + step, where.shape))
-        for (seat, table), row in zip(cells_of(where), rows_of(sight, where), strict=True):
+        for (seat, table), row in zip(cells_of(where), knowledge(sight, where), strict=True):
             view = sight.table(table).view(seat)
             words = repr((view.told, view.question))
             assert seen.setdefault((seat, row), words) == words
@@ -437,6 +476,32 @@ def test_a_training_whose_budget_ends_is_saved_and_goes_on(tmp_path):
         assert last.cache.near > 0
 
 
+@pytest.mark.slow
+def test_what_was_spent_counts_where_opponents_move_first(tmp_path):
+    """They are asked before a training begins; that is no reason to forget what it had spent."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecMonitor
+
+    from llm_games.wrappers.sb3 import SB3VecEnv
+    from llm_games.wrappers.sb3_log import OpponentLog
+
+    with FaultServer(reply=lambda body: completion('{"target": null}')) as server:
+        for calls in (12, 30):
+            goods = Goods(server.url, tmp_path, budget={"calls": calls})
+            game = {"game": "battle_royale", "players": 3}
+            env = SB3VecEnv(lg.learners(**game, num_envs=2, opponents=goods.player, seat=2))
+            log = OpponentLog(VecMonitor(env), tmp_path / "saved")
+            if calls == 12:
+                model = PPO("MultiInputPolicy", env, n_steps=8, batch_size=16, seed=1)
+            else:
+                model = PPO.load(log.model_file, env)
+            for _ in range(2):  # again by the same books: nothing counts twice
+                with pytest.raises(BudgetExceeded), log:
+                    model.learn(1000, callback=log, reset_num_timesteps=False)
+            assert len(server.seen) <= goods.ledger.total.calls == 30 - 18 * (calls == 12)
+        assert 12 < len(server.seen) <= 30 + 12
+
+
 def torch_equal(one, other):
     return bool((one == other).all())
 
@@ -453,5 +518,7 @@ def test_books_that_are_not_the_trainings_are_refused(tmp_path):
             model.learn(1000, callback=log)
         assert (tmp_path / "replay_buffer.pkl").is_file()
         model.num_timesteps = 1
+        with pytest.raises(BadParameter, match="an environment with some, or policies"):
+            OpponentLog(tmp_path)
         with pytest.raises(BadParameter, match="books of 1 budgets, and the opponents have 0"):
             model.learn(8, callback=OpponentLog([], tmp_path), reset_num_timesteps=False)

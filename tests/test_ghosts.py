@@ -4,6 +4,7 @@ import json
 import pickle
 import sqlite3
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import llm_games as lg
 from llm_games.baselines.learner import learner, learners
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.ghosts import mixture
-from llm_games.benchmarks.ghosts.answers import Answers, Limits
+from llm_games.benchmarks.ghosts.answers import VOTES, Answers, Limits
 from llm_games.benchmarks.ghosts.ghost import Ghost, NotAGhost
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
@@ -261,6 +262,18 @@ def test_parts_by_hand():
     assert near.chances(np.array([[0.1, 0.5]], np.float32), None)[0].argmax() == 0
 
 
+def test_a_number_that_never_changes_says_nothing_of_what_is_near():
+    seen = np.random.default_rng(0).integers(0, 2, (353, 3)).astype(np.float32)
+    answer = seen[:, 0].astype(np.int64)
+    number = np.full((353, 1), 1.1, np.float32)
+    assert number.std() > 0  # by rounding
+    ones, rows = np.ones(353, np.int64), []
+    for more in (seen, np.concatenate([seen, number], axis=1)):
+        rows.append(Nearest(Rows(more, -ones, answer, ones, ones), 2).chances(more, -ones))
+    np.testing.assert_array_equal(*rows)
+    np.testing.assert_array_equal(rows[0].argmax(axis=1), answer)
+
+
 def test_the_mixture_finds_what_answers_follow_and_nothing_is_impossible():
     rows = made_up()
     said = measured(rows, 4)  # one class is never seen
@@ -357,11 +370,13 @@ def test_a_file_has_all_of_a_ghost(record, tmp_path, monkeypatch):
         assert one.records == other.records
 
 
-@pytest.mark.parametrize("spoil", [b"PK and nothing", b""])
+@pytest.mark.parametrize("spoil", [b"PK and nothing", b"", b"bits"])
 def test_damaged_files(record, tmp_path, spoil):
     path = tmp_path / "a.ghost"
     Named.read(f"{record}#divide_dollar#0").ghost().save(path)
     whole = path.read_bytes()
+    if spoil == b"bits":  # amid what is compressed
+        spoil = whole[:200] + bytes(byte ^ 0x55 for byte in whole[200:220]) + whole[220:]
     path.write_bytes(spoil or whole[: len(whole) // 2])
     with pytest.raises(NotAGhost, match=r"no ghost that can be read.*llm-games ghost fit"):
         lg.player(f"ghost:{path}", rules("divide_dollar"))
@@ -499,6 +514,16 @@ def test_games_at_a_learners_table_are_added(fitted, tmp_path):
     assert again.plain() == more.plain()
     with pytest.raises(BadParameter, match=r"c\.db has 'learner' at seat 0.*give another --db"):
         refit(ghost, "level_k:1", Path("c.db"), [1])
+    with pytest.raises(BadParameter, match=r"c\.db has 'level_k:1' at seat 0, 3, not 'zero' at 0"):
+        refit(ghost, "zero", Path("c.db"), [0])
+    with pytest.raises(BadParameter, match=r"has the games of b\.db already"):
+        refit(more, "level_k:1", Path("b.db"))
+    seeds = [source.run for source in third.sources]
+    for number, run in enumerate(seeds):
+        with Records.open_readonly(run) as records:
+            found = find(Path(run), ghost.game, 0).label
+            seeds[number] = {row.seed for row in records.episodes() if row.game.label == found}
+    assert len(set.union(*seeds)) == sum(map(len, seeds)) == third.own.episodes
     with pytest.raises(BadParameter, match="has all 4 seats"):
         refit(ghost, "level_k:1", Path("d.db"), [0, 1, 2, 3])
     with pytest.raises(BadParameter, match="learner's seat must be"):
@@ -523,6 +548,33 @@ def test_a_refit_that_is_stopped_goes_on_where_it_was(command, tmp_path, monkeyp
     with Records.open_readonly("b.db") as records:
         assert 0 < asked <= 5 < 16 <= records.usage()["calls"]
     assert [source.decisions for source in Ghost.load(Path("a.ghost")).sources] == [24, 16]
+
+
+def test_plans_at_a_learners_table_go_by_what_they_are(tmp_path):
+    """The same plans in another order are foretold the same; others, that were unseen, as well."""
+    game = {"game": "pirate_game", "params": {"players": 4}, "seats": ["random"]}
+    raw = {"episodes": 6, "games": [game]}
+    runs = [lg.run(raw | {"seed": seed}, tmp_path / f"{seed}.db").path for seed in (1, 2)]
+    ghost, other = (Named.read(f"{path}#0").ghost() for path in runs)
+    own, last = ghost.own, 2 * VOTES + len(ghost.own.plans) - 1
+    assert {*other.own.plans} - {*own.plans}
+    assert np.isfinite(ghost.foretold(other.own)[MIXTURE].loss)
+    moved = [np.where(c < VOTES, c, last - c) for c in (own.rows.last, own.rows.answer)]
+    rows = own.rows._replace(last=moved[0], answer=moved[1])
+    turned = replace(own, rows=rows, action=moved[1], plans=own.plans[::-1])
+    assert ghost.foretold(turned) == ghost.foretold(own)
+
+
+def test_a_refit_that_is_interrupted_says_what_is_kept(fitted, command, monkeypatch):
+    def interrupted(raw, db, **settings):
+        Path(db).touch()
+        raise KeyboardInterrupt
+
+    before = fitted.read_bytes()
+    monkeypatch.setattr("llm_games.benchmarks.ghosts.refit.run", interrupted)
+    code, _, err = command("ghost", "refit", str(fitted), "--seat", "zero", "--db", "b.db")
+    assert (code, "in b.db; the same command with --db b.db goes on" in err) == (130, True)
+    assert fitted.read_bytes() == before
 
 
 def test_who_is_led_astray_is_told_so(fitted):

@@ -575,7 +575,7 @@ def test_what_is_no_decision_is_no_move(given):
         def act(self, view, memory):
             return given
 
-    with pytest.raises(BadParameter, match="'odd' must return its Decision") as error:
+    with pytest.raises(BadParameter, match="'odd', which must return its Decision") as error:
         lg.play("public_goods", [lg.player("random"), Odd()], players=2)
     assert "on seat 1 of public_goods" in error.value.__notes__[0]
 

@@ -173,6 +173,13 @@ def test_what_a_file_cannot_say(old, new, said):
         read(tomllib.loads(TWO.replace(old, new)), "two.toml")
 
 
+def test_a_file_without_a_held_out_scenario_is_no_run():
+    head, kind, _ = TWO.split("[[backgrounds]]")
+    for text in (head, TWO.replace(f"[[backgrounds]]{kind}", "")):
+        with pytest.raises(BadParameter, match=r"two\.toml has no scenario that is held out"):
+            scale.config_of(tomllib.loads(text), "two.toml")
+
+
 def test_unknown_scenarios():
     with pytest.raises(UnknownName, match="reciprocal-one"):
         scenario("public_goods", "reciprocal")
@@ -208,7 +215,7 @@ def test_scores_are_on_the_scale(tmp_path):
     assert game.judged.mean == pytest.approx(1)
     assert game.measure.name == "focal score"
     assert game.scores == []  # the table has no score by a paper
-    kind = planned(scale.config_of(tomllib.loads(TWO), "")["games"][0])
+    kind = planned(scale.scale.config_of(tomllib.loads(TWO), "")["games"][0])
     ends = scale.scale(kind)
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
     assert scale._scale.cache_info().misses == 1  # whoever takes the focal seats
@@ -330,13 +337,12 @@ def test_a_scenario_as_opponents(game):
 def test_other_focal_seats_and_what_is_refused():
     found = scenario("public_goods", "reciprocal-half")
     assert found.opponents("rational") == ["rational", "reciprocal", "reciprocal", "reciprocal"]
-    env = gymnasium.make(
-        "llm_games/PublicGoods-v0", scenario="reciprocal-half", opponents="rational", seat="rotate"
-    )
-    env.reset(seed=1)
+    half = {"scenario": "reciprocal-half", "opponents": "rational", "seat": "rotate"}
+    with pytest.warns(UserWarning, match="reciprocal-half is held out.* train them in givers-one"):
+        gymnasium.make("llm_games/PublicGoods-v0", **half).reset(seed=1)
     for wrong in ({}, {"opponents": ["rational"] * 2}):
         with pytest.raises(BadParameter, match="1 focal seats beside the learner's"):
-            learner("public_goods", scenario="reciprocal-half", **wrong)
+            learner("public_goods", scenario="givers-half", **wrong)
     with pytest.raises(BadParameter, match="0 focal seats beside"):
         learner("public_goods", scenario="givers-one", opponents="rational")
     with pytest.raises(BadParameter, match="brings all parameters; got players"):

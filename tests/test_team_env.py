@@ -135,3 +135,13 @@ def test_what_a_team_does_not_take():
             TeamVectorEnv("public_goods", **settings)
     with pytest.raises(IllegalAction, match="6 rows take as many actions"):
         team.rows().step(np.zeros((2, 1)))
+
+
+def test_copies_take_a_seed_each():
+    env = TeamVectorEnv("sealed_bid_auction", 3)
+    (seen, _), (same, _) = env.reset(5), env.reset([5, 6, 7])
+    assert all(np.array_equal(seen[agent], same[agent]) for agent in env.agents)
+    with pytest.raises(BadParameter, match="3 copies take as many seeds, got 2"):
+        env.reset([5, 6])
+    with pytest.raises(BadParameter, match="seed"):
+        env.reset([5, 6, -7])

@@ -185,6 +185,36 @@ def test_a_start_that_failed_can_be_made_again():
     assert env.reset(seed=1)[1]["asked"].all()
 
 
+def test_what_failed_for_some_copies_is_not_forgotten_for_others():
+    failing = []
+
+    def script(request):
+        if failing and failing.pop():
+            raise ClientError("gone")
+        return '{"target": null}'
+
+    def made():
+        model = llm_games.LLMPolicy(ScriptedClient(script))
+        env = GameVectorEnv("battle_royale", 3, players=3, seat=2, opponents=model)
+        env.reset(seed=1)
+        return env
+
+    one, other, idle = made(), made(), np.zeros(3, int)
+    failing.append(True)
+    with pytest.raises(ClientError, match="gone"):
+        one.step(idle)
+    part = {"reset_mask": np.array([False, True, False])}
+    with pytest.raises(NotReady, match=r"call step\(\) to go on, or reset all"):
+        one.reset(options=part)
+    alike(one.step(idle), other.step(idle))
+    failing.append(True)
+    with pytest.raises(ClientError, match="gone"):
+        one.reset(seed=5, options={"reset_mask": ~part["reset_mask"]})
+    other.reset(seed=5, options={"reset_mask": ~part["reset_mask"]})
+    alike(one.reset(seed=7, options=part)[0], other.reset(seed=7, options=part)[0])
+    alike(one.step(idle)[:4], other.step(idle)[:4])
+
+
 class Learns(Policy):
     """Notes down at the end what it has met, and what it recalls at the start."""
 
@@ -346,6 +376,16 @@ def test_texts_are_one_for_each_copy(wrong):
         env.step(wrong)
 
 
+class Nameless(Policy):
+    """Has no name, and answers no move."""
+
+    def start(self, game, seat, seed):
+        return 0
+
+    def act(self, view, memory):
+        return 3
+
+
 def test_a_policy_that_decides_something_else_in_a_batch_is_named():
     class Odd(RandomPolicy):
         name = "odd"
@@ -360,7 +400,13 @@ def test_a_policy_that_decides_something_else_in_a_batch_is_named():
             await asyncio.sleep(0)
             return Decided(np.zeros(where.shape, int)), memory
 
-    for policy, fault in ((Odd(), r"'odd' .* \(10, 2\)"), (Waits(), "needs a decide of its own")):
+    class Nothing(Nameless):
+        async def decide_batch(self, sight, where, memory):
+            return None
+
+    faults = {Odd(): r"'odd' .* \(10, 2\)", Waits(): "needs a decide of its own"}
+    faults |= {Nothing(): "'Nothing' must decide for a batch by Decided", Nameless(): "'Nameless'"}
+    for policy, fault in faults.items():
         env = GameVectorEnv("public_goods", 2, opponents=policy)
         env.reset(seed=1)
         with pytest.raises(BadParameter, match=fault):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -14,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.rulebook import Rulebook
+from llm_games.tables import seeds_of
 from llm_games.wrappers.vector_env import GameVectorEnv, Result
 
 Work = Callable[[], Result]
@@ -70,9 +72,10 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         """Let all copies start: copy i with the episode of the seed s + i. `recv` returns them."""
         if self._work:
             raise NotReady(f"copies {sorted(self._work)} are at it: call recv() before a reset")
+        seeds = seeds_of(seed, self.num_envs)
         self._through, self._failed = {}, {}
-        for copy, own in enumerate(self._seeds(seed)):
-            self._begin(copy, _reset(self.copies[copy], own))
+        for copy, own in enumerate(seeds):
+            self._begin(copy, partial(_reset, self.copies[copy], own))
 
     def send(self, actions: Any, env_id: Sequence[int] | None = None) -> None:
         """Give these copies an action each; by default all of them.
@@ -90,7 +93,7 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         if busy := sorted({*copies} & (self._work.keys() | self._through.keys())):
             raise NotReady(f"copies {busy} are not received yet: call recv() before send()")
         for place, copy in enumerate(copies):
-            self._begin(copy, _step(self.copies[copy], actions[place : place + 1]))
+            self._begin(copy, partial(self.copies[copy].step, actions[place : place + 1]))
 
     def recv(self) -> Result:
         """Return the next copies that are through: observations, rewards, ends, and infos.
@@ -125,14 +128,6 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
             inbox.put(None)
 
     # -- copies ------------------------------------------------------------------------------------
-
-    def _seeds(self, seed: Any) -> list[int | None]:
-        """Return each copy's seed."""
-        if seed is None or isinstance(seed, int | np.integer):
-            return [None if seed is None else int(seed) + copy for copy in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise BadParameter(f"{self.num_envs} copies take as many seeds, got {len(seed)}")
-        return list(seed)
 
     def _begin(self, copy: int, work: Work) -> None:
         self._failed.pop(copy, None)
@@ -170,17 +165,9 @@ def _work(copy: int, inbox: SimpleQueue[Work | None], results: SimpleQueue[Any])
         results.put((copy, found))
 
 
-def _reset(env: GameVectorEnv, seed: int | None) -> Work:
-    def work() -> Result:
-        observation, infos = env.reset(seed=None if seed is None else [seed])
-        nothing = np.zeros(1, np.bool_)
-        return observation, np.zeros(1), nothing, nothing.copy(), infos
-
-    return work
-
-
-def _step(env: GameVectorEnv, action: Any) -> Work:
-    return lambda: env.step(action)
+def _reset(env: GameVectorEnv, seed: int | None) -> Result:
+    observation, infos = env.reset(seed=[seed])
+    return observation, np.zeros(1), np.zeros(1, np.bool_), np.zeros(1, np.bool_), infos
 
 
 def _joined(parts: Sequence[Any]) -> Any:

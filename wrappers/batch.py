@@ -13,7 +13,7 @@ from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable
 from llm_games.tables import Tables
 from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy
+from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy, called
 from llm_games.wrappers.together import at_once, together
 
 
@@ -100,19 +100,24 @@ class BatchSeats:
     def _decided(
         self, where: Array, cells: list[tuple[int, Array]], answers: list[tuple[Decided, Any]]
     ) -> PerPlayer:
-        for (k, _), (decided, _) in zip(cells, answers, strict=True):
-            actions = np.asarray(decided.actions)
+        found: list[Array] = []
+        for (k, _), answer in zip(cells, answers, strict=True):
+            try:
+                decided, _ = answer
+                actions = np.asarray(decided.actions)
+            except (AttributeError, TypeError, ValueError):
+                actions = np.asarray(None)
             if actions.shape != where.shape or actions.dtype.kind not in "iu":
+                fault = f"got {actions.dtype} of shape {actions.shape}"
                 raise BadParameter(
-                    f"{self.policies[k].name!r} must decide for a batch by integers of shape "
-                    f"{where.shape}, got {actions.dtype} of shape {actions.shape}"
+                    f"{called(self.policies[k])!r} must decide for a batch by Decided integers of "
+                    f"shape {where.shape}, and its memory, {fault}"
                 )
-        moves: Any = answers[0][0].actions if answers else np.zeros(where.shape, np.int64)
-        for place, ((k, _), (decided, memory)) in enumerate(zip(cells, answers, strict=True)):
-            moves = moves + decided.actions if place else moves
+            found.append(actions.astype(np.int64, copy=False))
+        for (k, _), (decided, memory) in zip(cells, answers, strict=True):
             self._memories[k] = memory
             self._count(decided.replies)
-        return moves
+        return sum(found[1:], found[0]) if found else np.zeros(where.shape, np.int64)
 
     def _count(self, replies: Mapping[Cell, Decision]) -> None:
         for (_, table), decision in replies.items():

@@ -68,7 +68,7 @@ class Memory(NamedTuple):
     state: Any = None
 
 
-class Cells(NamedTuple):
+class Memories(NamedTuple):
     """The same of many seats and tables, int64 ``(players, tables)``.
 
     `state` are arrays ``(layers, players, tables, ...)``, once a recurrent network has given some.
@@ -83,7 +83,7 @@ class Cells(NamedTuple):
         """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
         return self.state and tuple(value[(slice(None), *cells)] for value in self.state)
 
-    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> Cells:
+    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> Memories:
         """Return the memory after these cells decided and have this state."""
         decided, kept = self.decided.copy(), self.state
         decided[cells] += 1
@@ -175,18 +175,18 @@ class LearnedPolicy(Policy):
         return Decision(move), Memory(own, scale, seed, decided + 1, state)
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Cells | None = None
-    ) -> Cells:
+        self, game: Rulebook, where: Array, seeds: Array, memory: Memories | None = None
+    ) -> Memories:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self._codec(game, 0)
-            memory = Cells(self._scale(game), seeds, np.zeros_like(seeds))
+            memory = Memories(self._scale(game), seeds, np.zeros_like(seeds))
         seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
         return memory._replace(seeds=seeds, decided=decided)
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: Cells
-    ) -> tuple[Decided, Cells]:
+        self, sight: Sight, where: Array, memory: Memories
+    ) -> tuple[Decided, Memories]:
         """Predict for all cells at once, until all moves are whole."""
         cells = seats, tables = np.nonzero(where)
         seeds, decided, state = memory.seeds[cells], memory.decided[cells], memory.of(cells)

@@ -201,8 +201,9 @@ class LLMPolicy(Policy):
 
     def _situations(self, game: Rulebook) -> Situations | None:
         """Return what is known of a game, for players who keep samples and are all their words."""
-        keeps = isinstance(self.client, Sampled) and type(self) is LLMPolicy
-        if not keeps or self.tools or self.remembering.limited:
+        if not isinstance(self.client, Sampled) or type(self) is not LLMPolicy:
+            return None
+        if self.tools or self.remembering.limited:
             return None
         for met in self._met:
             if met.game is game or met.game == game:  # copies may have one each

@@ -170,6 +170,12 @@ class Policy(ABC):
 # -- one cell of a batch, or one seat of one table -------------------------------------------------
 
 
+def called(policy: Policy) -> str:
+    """Return a player's name, or that of its class if it has none."""
+    name: str = getattr(policy, "name", type(policy).__name__)
+    return name
+
+
 def act(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:
     """Return what a player decides that does not wait; an error says in whose seat it was made."""
     try:
@@ -211,7 +217,7 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
         kind = f"a tuple of {view.game.players} ints" if _plans(view) else "an int"
         fault = f"which must return its Decision, about {kind}, and its memory"
         seat = view.game.names()[view.seat]
-        odd = BadParameter(f"{seat} is {policy.name!r}, {fault}: got {answer!r}")
+        odd = BadParameter(f"{seat} is {called(policy)!r}, {fault}: got {answer!r}")
         raise _noted(odd, policy, view) from None
     return decision, memory
 
@@ -224,7 +230,8 @@ def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:
     """Note in whose seat an error was made."""
     who = view.who
     error.add_note(
-        f"({policy.name!r} on seat {who.seat} of {who.run}, episode {who.episode}, step {who.step})"
+        f"({called(policy)!r} on seat {who.seat} of {who.run}, episode {who.episode}, "
+        f"step {who.step})"
     )
     return error
 

@@ -8,12 +8,31 @@ from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from llm_games.errors import BadParameter
-from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.budget import Ledger, Usage
 from llm_games.wrappers.clients.stack import books_of, tally
+from llm_games.wrappers.policy import Policy
+
+_booked: WeakKeyDictionary[Ledger, set[Path]] = WeakKeyDictionary()
+"""Books that hold what was spent by trainings that are saved in these folders."""
+
+
+def _players(given: Any) -> Iterable[Policy]:
+    """Return the opponents of an environment, in whatever wrappers it is, or policies."""
+    while not hasattr(given, "opponents") and hasattr(given, "env"):
+        given = given.env
+    if hasattr(given, "envs"):  # copies one by one
+        return [player for env in given.envs for player in _players(env)]
+    given = getattr(given, "opponents", given)
+    found = given.values() if isinstance(given, Mapping) else given
+    found = [*found] if isinstance(found, Iterable) else [found]
+    if not all(isinstance(player, Policy) for player in found):
+        raise BadParameter(f"opponents must be an environment with some, or policies: got {given}")
+    return found
 
 
 class OpponentLog(BaseCallback):
@@ -32,10 +51,7 @@ class OpponentLog(BaseCallback):
 
     def __init__(self, opponents: Any, folder: str | Path | None = None) -> None:
         super().__init__()
-        found = getattr(opponents, "opponents", opponents)
-        found = found.values() if isinstance(found, Mapping) else found
-        several = isinstance(found, Iterable)
-        self.clients = [p.client for p in (found if several else [found]) if hasattr(p, "client")]
+        self.clients = [p.client for p in _players(opponents) if hasattr(p, "client")]
         self.folder = None if folder is None else Path(folder)
 
     @property
@@ -59,15 +75,16 @@ class OpponentLog(BaseCallback):
         """Save what training goes on from."""
         self.model_file.parent.mkdir(parents=True, exist_ok=True)
         folder = self.model_file.parent
-        self.model.save(self.model_file)
-        if getattr(self.model, "replay_buffer", None) is not None:
-            self.model.save_replay_buffer(folder / "replay_buffer.pkl")
-        if (normalizer := self.model.get_vec_normalize_env()) is not None:
+        model: Any = self.model  # only some have a replay buffer
+        model.save(self.model_file)
+        if getattr(model, "replay_buffer", None) is not None:
+            model.save_replay_buffer(folder / "replay_buffer.pkl")
+        if (normalizer := model.get_vec_normalize_env()) is not None:
             normalizer.save(str(folder / "normalizer.pkl"))
-        spent = [
-            [(*pair, usage.plain()) for pair, usage in ledger.pairs.items()]
-            for ledger in books_of(self.clients)
-        ]
+        spent = []
+        for ledger in books_of(self.clients):
+            spent.append([(*pair, usage.plain()) for pair, usage in ledger.pairs.items()])
+            _booked.setdefault(ledger, set()).add(folder.absolute())
         (folder / "spent.json").write_text(json.dumps(spent), "utf-8")
 
     def _on_training_start(self) -> None:
@@ -80,7 +97,10 @@ class OpponentLog(BaseCallback):
             fault = f"has the books of {len(before)} budgets, and the opponents have {len(books)}"
             raise BadParameter(f"{file} {fault}: go on with those of before, or another folder")
         for ledger, spent in zip(books, before, strict=True):
-            for model, seat, usage in [] if ledger.total.calls else spent:
+            of = _booked.setdefault(ledger, set())
+            new = self.model_file.parent.absolute() not in of
+            of.add(self.model_file.parent.absolute())
+            for model, seat, usage in spent if new else []:
                 ledger.book(model, seat, Usage(**usage | {"money": Decimal(usage["money"])}))
 
     def _on_rollout_end(self) -> None:

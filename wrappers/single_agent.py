@@ -266,10 +266,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
-        if not isinstance(self.action_space, gymnasium.spaces.Discrete):
-            fault = f"has no masks: its actions are {self.action_space}"
-            raise BadParameter(f"{self.game.name} {fault}")
-        self.table.ready()
+        self.codec.need_masks()
         return self.codec.mask(self.view(self.agent))
 
     def render(self) -> Any:

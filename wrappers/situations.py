@@ -27,13 +27,13 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class Place(ChatMemory):
+class Common(ChatMemory):
     """A seat's memory, one for all that remember the same; `known`: situations by what is seen."""
 
     known: dict[tuple[int, bytes], bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
-class Draw(NamedTuple):
+class Wanted(NamedTuple):
     """Which reply a cell draws: to which situation, which sample, and whether it is asked anew."""
 
     situation: bytes
@@ -42,10 +42,10 @@ class Draw(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A decision that was made, and the place after it; `near`: by a reply to another situation."""
+    """A decision, and the memory after it; `near`: by a reply to another situation."""
 
     decision: Decision
-    after: Place
+    after: Common
     near: bool
 
 
@@ -57,12 +57,12 @@ class Situations:
         self._forget()
 
     def _forget(self) -> None:
-        self._places: dict[Dialogue, Place] = {}
-        self._starts: dict[int, Place] = {}
+        self._places: dict[Dialogue, Common] = {}
+        self._starts: dict[int, Common] = {}
         self._answers: dict[tuple[bytes, int], Known] = {}
         self._seen = 0
 
-    def start(self, player: Any, where: Array, memory: Mapping[Cell, Place]) -> dict[Cell, Place]:
+    def start(self, player: Any, where: Array, memory: Mapping[Cell, Common]) -> dict[Cell, Common]:
         """Return the memory of a batch in which these cells begin an episode."""
         cells, starts = cells_of(where), self._starts  # of copies in several threads
         for seat in {seat for seat, _ in cells} - {*starts}:
@@ -70,8 +70,8 @@ class Situations:
         return {**memory, **{cell: starts[cell[0]] for cell in cells}}
 
     async def decide(
-        self, player: Any, sight: Sight, where: Array, memory: Mapping[Cell, Place]
-    ) -> tuple[Decided, dict[Cell, Place]]:
+        self, player: Any, sight: Sight, where: Array, memory: Mapping[Cell, Common]
+    ) -> tuple[Decided, dict[Cell, Common]]:
         """Decide as `Policy.decide_batch` does; what is known costs no words and no reading."""
         left, found = self._draws(player, sight, where, memory), dict[Cell, Known]()
         for alike in (True, False):  # of those who draw the same, one asks first
@@ -91,11 +91,11 @@ class Situations:
         return Decided(self._actions(sight, where, replies), replies), {**memory, **after}
 
     def _draws(
-        self, player: Any, sight: Sight, where: Array, memory: Mapping[Cell, Place]
-    ) -> dict[Cell, Draw]:
+        self, player: Any, sight: Sight, where: Array, memory: Mapping[Cell, Common]
+    ) -> dict[Cell, Wanted]:
         """Return what these cells draw; those who see something new put it into words."""
         cells, situations, tables = cells_of(where), list[bytes](), dict[int, Sight]()
-        for cell, row in zip(cells, rows_of(sight, where), strict=True):
+        for cell, row in zip(cells, knowledge(sight, where), strict=True):
             (seat, table), place = cell, memory[cell]
             if (situation := place.known.get((seat, row))) is None:
                 if table not in tables:
@@ -109,10 +109,10 @@ class Situations:
         seeds, steps = np.array([(who.seed, who.step) for who in asked], np.uint64).T
         drawn = seeds, steps, np.array(ranks, np.uint64), player.sampling
         samples, anew = self.cache.draws(*drawn)
-        draws = map(Draw, situations, samples.tolist(), anew.tolist())
+        draws = map(Wanted, situations, samples.tolist(), anew.tolist())
         return dict(zip(cells, draws, strict=True))
 
-    def _known(self, draw: Draw) -> Known | None:
+    def _known(self, draw: Wanted) -> Known | None:
         """Return what is known of a draw, and count it."""
         known = self._answers.get(draw[:2])
         if known is None or (known.near and not self.cache.ended):
@@ -125,8 +125,8 @@ class Situations:
         self,
         player: Any,
         sight: Sight,
-        draws: Mapping[Cell, Draw],
-        memory: Mapping[Cell, Place],
+        draws: Mapping[Cell, Wanted],
+        memory: Mapping[Cell, Common],
         shape: tuple[int, ...],
     ) -> dict[Cell, Known]:
         """Let these cells decide by themselves, and learn from it."""
@@ -146,10 +146,10 @@ class Situations:
                 self._answers[draw[:2]] = known
         return found
 
-    def _place(self, memory: ChatMemory) -> Place:
+    def _place(self, memory: ChatMemory) -> Common:
         place = self._places.get(memory.dialogue)
         if place is None:
-            place = Place(memory.seed, memory.dialogue, memory.decisions, memory.rate)
+            place = Common(memory.seed, memory.dialogue, memory.decisions, memory.rate)
             self._places[memory.dialogue] = place
         return place
 
@@ -162,7 +162,7 @@ class Situations:
         return actions
 
 
-def rows_of(sight: Sight, where: Array) -> list[bytes]:
+def knowledge(sight: Sight, where: Array) -> list[bytes]:
     """Return by cell all that its seat knows and may do, exactly: who is alike is told the same."""
     game, (seats, tables) = sight.game, np.nonzero(where)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -13,13 +13,14 @@ from gymnasium.vector.utils import batch_space
 
 from llm_games.arrays import Array, array_of
 from llm_games.codecs import codec
-from llm_games.env import Windows
-from llm_games.errors import BadParameter, IllegalAction, unknown
+from llm_games.env import Windows, options_of
+from llm_games.errors import IllegalAction, unknown
 from llm_games.facts import check_choice, check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
-from llm_games.tables import Tables
+from llm_games.tables import Tables, seeds_of
 from llm_games.view import Sight
+from llm_games.wrappers.vector_env import final
 
 Batches = dict[str, Any]
 """By agent, one entry for each copy: an array ``(num_envs, ...)``, or a dict of such."""
@@ -100,19 +101,14 @@ class TeamVectorEnv:
     # -- play --------------------------------------------------------------------------------------
 
     def reset(
-        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+        self, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[Batches, dict[str, Batches]]:
-        """Start an episode in all copies; see `Tables.reset` for what is raised.
+        """Start an episode in all copies; see `seeds_of` and `Tables.reset` for what is raised.
 
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
-        if not isinstance(options, Mapping | None):
-            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
-        if seed is not None:
-            check_integer("seed", seed, 0)
-        n, given = self.num_envs, (options or {}).get("chance")
-        seeds: list[int | None] = [None if seed is None else seed + copy for copy in range(n)]
-        self.tables.reset(seeds, given=given)
+        given, n = options_of(options).get("chance"), self.num_envs
+        self.tables.reset(seeds_of(seed, n), given=given)
         shape = self.game.players, n
         self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
@@ -147,7 +143,9 @@ class TeamVectorEnv:
         if ready.any():
             part = None if ready.all() else np.flatnonzero(ready)
             self._played(self.tables.step(self._moves, part), ready, rewards)
-        finished, cut = self._finished, self._limit() & ~self._finished
+        most = np.inf if self.max_cycles is None else self.max_cycles
+        finished = self._finished
+        cut = (self.tables.state.round >= most) & ~finished
         done: Any = (finished | cut).all(axis=0)
         said: dict[str, Any] = {"payoff": self._payoff.copy(), "action": self._action.copy()}
         if done.any():
@@ -187,24 +185,14 @@ class TeamVectorEnv:
         self._finished = self._finished.copy()
         self._finished[:, where] = outcome.finished
 
-    def _limit(self) -> Array:
-        limit = self.max_cycles
-        return (
-            np.zeros(self.num_envs, np.bool_) if limit is None else self.tables.state.round >= limit
-        )
-
     # -- what is seen ------------------------------------------------------------------------------
 
     def _seen(self) -> Any:
         """Return new observations of all seats, ``(players, num_envs, ...)``."""
-        sight, codecs, scale = self.tables.ready(), self._codecs, self.windows.scale
-        numbers = np.stack(
-            [own.shown(sight.numbers[seat].copy()) for seat, own in enumerate(codecs)]
-        )
-        numbers = numbers if scale is None else scale(numbers)
-        return (
-            {"observation": numbers, "action_mask": self._masks()} if codecs[0].masked else numbers
-        )
+        rows = zip(self._codecs, self.tables.ready().numbers, strict=True)
+        numbers = self.windows.scaled(np.stack([own.shown(seen.copy()) for own, seen in rows]))
+        masked = self._codecs[0].masked
+        return {"observation": numbers, "action_mask": self._masks()} if masked else numbers
 
     def _masks(self) -> Array:
         sight = self.tables.ready()
@@ -222,10 +210,7 @@ class TeamVectorEnv:
 
     def action_masks(self) -> dict[str, Array]:
         """Return by agent which indexes are legal, bool ``(num_envs, indexes)``."""
-        if not isinstance(self._codecs[0].space, spaces.Discrete):
-            raise BadParameter(
-                f"{self.game.name} has no masks: actions are {self._codecs[0].space}"
-            )
+        self._codecs[0].need_masks()
         return self._by_agent(self._masks().astype(np.bool_))
 
     def close(self) -> None:
@@ -273,10 +258,7 @@ class SeatRows(VectorEnv[Any, Any, Any]):
         over = np.tile(np.all([ended[a] | cut[a] for a in team.agents], axis=0), team.num_agents)
         said = _rows(infos)
         if "final_obs" in said:  # as Gymnasium has them
-            last, said["final_obs"] = said["final_obs"], np.full(self.num_envs, None, object)
-            for row in np.flatnonzero(over):
-                own = {k: v[row] for k, v in last.items()} if isinstance(last, dict) else last[row]
-                said["final_obs"][row] = own
+            said["final_obs"] = final(said["final_obs"], over)
         return _rows(seen), _rows(rewards), _rows(ended) & over, _rows(cut) & over, said
 
     def action_masks(self) -> Array:

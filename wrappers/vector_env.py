@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from llm_games.arrays import any_true
 from llm_games.codecs import codec
-from llm_games.env import Windows
+from llm_games.env import Windows, options_of
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
-from llm_games.tables import Tables
+from llm_games.tables import Tables, seeds_of
 from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy
@@ -69,8 +68,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
-        if autoreset_mode not in (modes := [*AutoresetMode, *(m.value for m in AutoresetMode)]):
-            raise unknown("autoreset_mode", str(autoreset_mode), modes[len(AutoresetMode) :])
+        modes = [mode.value for mode in AutoresetMode]
+        if autoreset_mode not in [*AutoresetMode, *modes]:
+            raise unknown("autoreset_mode", str(autoreset_mode), modes)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
@@ -120,19 +120,21 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
         Raises:
             BadParameter: a seed, a mask or chance that cannot be.
+            NotReady: a mask leaves some out that were never reset, or are in a step that failed.
             ClientError: another player's call brought no completion: reset again.
         """
-        if not isinstance(options, Mapping | None):
-            raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
-        options = options or {}
-        where, seeds = self._mask(options.get("reset_mask")), self._seeds(seed)
-        super().reset(seed=None if seeds is None else seeds[0])
+        options, seeds = options_of(options), seeds_of(seed, self.num_envs)
+        where = self._mask(options.get("reset_mask"))
+        super().reset(seed=seeds[0])
         if where.all():
             self._clear()
+        elif self._taken or self._result is not None:
+            way = "call step() to go on, or reset all copies"
+            raise NotReady(f"{self.game.name}: a step failed half-way: {way}")
         self._ready, notes = False, self.seats.notes
         try:
             self._begin(where, seeds, options.get("chance"))
-            self._play_on(where)
+            self._play_on(self._fresh)  # also of a reset that failed
         except BaseException:
             self.seats.notes = notes  # to be recalled when it is reset again
             raise
@@ -148,20 +150,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 f"reset_mask must be bool of shape ({self.num_envs},), true somewhere, got {mask!r}"
             )
         return np.array(mask)
-
-    def _seeds(self, seed: Any) -> list[int | None] | None:
-        """Return each copy's seed."""
-        if seed is None:
-            return None
-        if not isinstance(seed, list | tuple | np.ndarray):
-            check_integer("seed", seed, 0)
-            return [int(seed) + copy for copy in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise BadParameter(f"{self.num_envs} copies take as many seeds, got {len(seed)}")
-        for own in seed:
-            if own is not None:
-                check_integer("seed", own, 0)
-        return [None if own is None else int(own) for own in seed]
 
     def step(self, actions: Any) -> Result:
         """Play the learners' actions, and on until each is asked again or done.
@@ -193,9 +181,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def action_masks(self) -> Array:
         """Return the learners' legal actions, bool ``(copies, actions)``."""
-        if not isinstance(self.single_action_space, spaces.Discrete):
-            fault = f"has no masks: its actions are {self.single_action_space}"
-            raise BadParameter(f"{self.game.name} {fault}")
+        self.codec.need_masks()
         return self.codec.masks(self._view())
 
     # -- a step ------------------------------------------------------------------------------------
@@ -337,12 +323,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
         """Return what Gymnasium calls the final observation and info of copies that ended."""
-        rows = np.full(self.num_envs, None, object)
-        for copy in np.flatnonzero(ended).tolist():
-            rows[copy] = _row(observation, copy)
-        infos = self._infos(ended)
-        marks = {"_final_obs": ended.copy(), "_final_info": ended.copy()}
-        return {"final_obs": rows, "final_info": infos, **marks}
+        last = {"final_obs": final(observation, ended), "final_info": self._infos(ended)}
+        return last | {f"_{name}": ended.copy() for name in last}
 
     # -- what learners see -------------------------------------------------------------------------
 
@@ -360,8 +342,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if self.obs_mode != "text":
             numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
             view.__dict__.pop("numbers", None)  # they are the caller's from now on
-            numbers = self.codec.shown(numbers)
-            parts["observation"] = self.windows.scale(numbers) if self.windows.scale else numbers
+            parts["observation"] = self.windows.scaled(self.codec.shown(numbers))
         if self.codec.masked:
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
         if self.obs_mode != "numeric":
@@ -396,6 +377,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             if where[copy]:
                 infos = self._add_info(infos, said, copy)
         return infos
+
+
+def final(observation: Any, ended: PerTable) -> Array:
+    """Return observations of those that ended, ``(num_envs,)`` of objects, None of the others."""
+    rows = np.full(len(ended), None, object)
+    for copy in np.flatnonzero(ended).tolist():
+        rows[copy] = _row(observation, copy)
+    return rows
 
 
 def _row(observation: Any, copy: int) -> Any:

@@ -72,6 +72,7 @@ def refit(
     named = Named.read(name)
     path, out = db or fresh(f"{named.path.stem}-refit"), out or named.path.with_suffix(".ghost")
     check_out(out)
+    kept = f"all that happened is in {path}; the same command with --db {path} goes on"
     try:
         ghost = refit(
             named.ghost(), learner, path, at or (), episodes=episodes, seed=seed,
@@ -80,10 +81,11 @@ def refit(
     except RunStopped as error:
         if error.path is None:
             raise
-        said = str(error).partition("\n")[0]
-        say(f"stopped: {said}\nall that happened is in {path}; the same command with --db {path} "
-            "goes on")  # fmt: skip
+        say(f"stopped: {str(error).partition(chr(10))[0]}\n{kept}")
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        say(f"interrupted; {kept}" if path.is_file() else "interrupted")
+        raise typer.Exit(130) from None
     _written(ghost, out, as_json)
 
 

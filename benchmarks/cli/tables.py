@@ -72,9 +72,10 @@ def run_tables(
     aside: list[int] = []
     for game in games:
         payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
-        own = [(f"  {one.name}", estimated(one.own)) for one in game.references if game.paid]
-        aside += range(len(payoffs), len(payoffs) + len(own))
-        payoffs += [("", name, _short(payoff)) for name, payoff in own]
+        before = len(payoffs)
+        for one in game.references if game.paid else ():
+            payoffs.append(("", f"  {one.name}", _short(estimated(one.own))))
+        aside += range(before, len(payoffs))
     if payoffs:
         heads = columns("game, player", "payoff of a seat")
         yield Grid(heads, payoffs, beside=aside)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.codecs import MOST_INDEXES
+from llm_games.codecs import indexed
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import Sight
 
@@ -42,8 +42,7 @@ class Answers:
         low, high = game.bounds()
         self.game, self.plans, self.first = game, list(plans), low
         self.declines, self.decline = int(game.decline is not None), game.decline or 0
-        fixed = game.picks or (game.same_limits and game.decline is None)
-        self.fixed = game.division is None and fixed and high - low < MOST_INDEXES
+        self.fixed = game.division is None and indexed(game)
         self.count = high - low + 1 if self.fixed else PARTS + 1 + self.declines
         if game.division is not None:
             self.count = VOTES + len(plans)

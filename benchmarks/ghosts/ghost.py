@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 
@@ -44,6 +47,11 @@ from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
 FITTED = b"PK"  # what it begins with
+DAMAGED = (
+    *(OSError, BadZipFile, ZlibError, TokenError, EOFError, NotImplementedError),
+    *(LookupError, ValueError, TypeError, AttributeError),
+)
+"""What reading such a file may raise."""
 FEWEST = 20  # decisions without which there is no ghost
 ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
 
@@ -174,13 +182,17 @@ class Ghost:
 
     def foretold(self, other: Played) -> dict[str, Judged]:
         """Return how well parts and mixture foretell decisions that they are not fitted to."""
-        parts: dict[str, Any] = {part.name: part for part in self.mixture.parts}
-        rows, found = other.rows, {}
-        floor = self.mixture.parts[0].chances(rows.seen, rows.last)
-        for name, part in parts.items():
-            chances = floored(part.chances(rows.seen, rows.last), floor)
-            found[name] = judged(chances, rows.answer)
-        mixed = self.mixture.chances(rows.seen, rows.last)
+        both, many = self.own.plus(other, 1), len(self.own.action)
+        rows, count, mixture = both.rows.where(slice(many, None)), both.answers.count, self.mixture
+        if count > self.answers.count:  # plans that it has not seen
+            mixture = Mixture.fitted(self.own.rows, count)
+        parts = mixture.parts
+        floor = parts[0].chances(rows.seen, rows.last)
+        found = {
+            part.name: judged(floored(part.chances(rows.seen, rows.last), floor), rows.answer)
+            for part in parts
+        }
+        mixed = mixture.chances(rows.seen, rows.last)
         return found | {MIXTURE: judged(mixed, rows.answer)}
 
     # -- its file ------------------------------------------------------------------------------
@@ -188,32 +200,32 @@ class Ghost:
     def save(self, path: Path) -> Path:
         """Write it into one file, without any key or code; raises as `check_out`."""
         check_out(path)
-        own, about = (
-            self.own,
-            {
-                "ghost": FORM,
-                "game": self.game.name,
-                "edition": self.game.edition,
-                "params": self.params,
-                "seat": self.seat,
-                "seats": self.seats,
-                "left_out": self.own.left_out,
-                "plans": self.own.plans,
-                "sources": [asdict(source) for source in self.sources],
-                "judged": _plain(self.judged),
-                "at_table": _plain(self.at_table),
-                "weights": self.weights,
-                "columns": [*self.game.column_index, *OWN],
-            },
-        )
+        own = self.own
+        about = {
+            "ghost": FORM,
+            "game": self.game.name,
+            "edition": self.game.edition,
+            "params": self.params,
+            "seat": self.seat,
+            "seats": self.seats,
+            "left_out": own.left_out,
+            "plans": own.plans,
+            "sources": [asdict(source) for source in self.sources],
+            "judged": _plain(self.judged),
+            "at_table": _plain(self.at_table),
+            "weights": self.weights,
+            "columns": [*self.game.column_index, *OWN],
+        }
         arrays = own.rows._asdict() | {name: getattr(own, name) for name in DECIDED}
         for part in self.mixture.parts:
             if isinstance(part, Forest):
                 arrays |= part.arrays
         whole = BytesIO()
         np.savez_compressed(whole, about=np.array(json.dumps(about)), **arrays)
+        part = path.with_name(f"{path.name}.part")
         try:
-            path.write_bytes(whole.getvalue())
+            part.write_bytes(whole.getvalue())
+            part.replace(path)  # the old file or the whole new one
         except OSError as error:
             raise NotAGhost(f"{path} cannot be written: {error.strerror}") from None
         return path
@@ -254,7 +266,7 @@ class Ghost:
                     for key in ("judged", "at_table")
                 ),
             )
-        except (OSError, BadZipFile, KeyError, ValueError, TypeError) as error:
+        except DAMAGED as error:
             if isinstance(error, NotAGhost):
                 raise
             raise NotAGhost(
@@ -278,6 +290,8 @@ def check_out(path: Path) -> None:
     """Check that a ghost may be written there; `NotAGhost` if not."""
     if not path.absolute().parent.is_dir():
         raise NotAGhost(f"{path} cannot be written: there is no folder {path.parent}")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise NotAGhost(f"{path} cannot be written: {path.absolute().parent} is read-only")
     if path.exists() and not (path.is_file() and is_fitted(path)):
         raise NotAGhost(f"{path} is there and no ghost: give another --out")
 

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     episode: Array
     weight: Array
 
-    def where(self, which: Array) -> Rows:
+    def where(self, which: Array | slice) -> Rows:
         """Take some rows out."""
         return Rows(*(column[which] for column in self))
 
@@ -82,10 +82,10 @@ class Nearest:
     name = f"{NEIGHBOURS} nearest"
 
     def __init__(self, rows: Rows, classes: int) -> None:
-        spread = rows.seen.std(axis=0)
-        self.kept = spread > 0
-        self.scale = spread[self.kept]
-        self.known = rows.seen[:, self.kept] / self.scale
+        self.kept = np.ptp(rows.seen, axis=0) > 0  # a spread of equal numbers may be above 0
+        seen = rows.seen[:, self.kept]
+        self.middle, self.scale = seen.mean(axis=0), seen.std(axis=0)
+        self.known = self._scaled(rows.seen)
         self.square = (self.known**2).sum(axis=1)
         self.votes = np.zeros((len(rows.answer), classes), np.float32)
         self.votes[np.arange(len(rows.answer)), rows.answer] = rows.weight
@@ -96,13 +96,17 @@ class Nearest:
         at_once = max(CHUNK // many, 1)
         found = np.empty((len(seen), classes))
         for start in range(0, len(seen), at_once):
-            part = seen[start : start + at_once, self.kept] / self.scale
+            part = self._scaled(seen[start : start + at_once])
             distance = self.square - 2 * part @ self.known.T  # but for what all have in common
             count = min(NEIGHBOURS, many)
             near = np.argpartition(distance, count - 1, axis=1)[:, :count]
             votes = self.votes[near].sum(axis=1, dtype=np.float64)
             found[start : start + at_once] = votes / votes.sum(axis=1, keepdims=True)
         return found
+
+    def _scaled(self, seen: Array) -> Array:
+        scaled: Array = (seen[:, self.kept] - self.middle) / self.scale
+        return scaled
 
 
 class Forest:

@@ -37,7 +37,7 @@ def refit(
 
     Raises:
         BadParameter: a seat is none of the game's, nobody of the ghost's player is left, or `db` is
-            a run of somebody else.
+            a run of somebody else, or one that the ghost is fitted to.
         ConfigError, RunStopped and others, as of `llm_games.run`: its player cannot be asked.
     """
     players = ghost.game.players
@@ -48,17 +48,11 @@ def refit(
     if not left:
         raise BadParameter(f"the learner has all {players} seats, so {ghost.name!r} has none")
     if db.exists():
+        _check(ghost, learner, db, seats, left)
         resume(db, **overrides)
     else:
         _play(ghost, learner, db, seats, episodes=episodes, seed=seed, **overrides)
-    found = find(db, ghost.game, left[0])
-    same = [getattr(found.seat, key) == ghost.seat[key] for key in ("player", "name", "settings")]
-    if not all(same):
-        raise BadParameter(
-            f"{db} has {found.seat.name!r} at seat {left[0]}, or {ghost.name!r} with other "
-            "settings: it is not of this ghost; give another --db"
-        )
-    other = played(found)
+    other = played(find(db, ghost.game, left[0]))
     source = Source(str(db), other.episodes, len(other.action), other.left_out, WEIGHT)
     return fitted(
         ghost.own.plus(other, WEIGHT),
@@ -69,11 +63,30 @@ def refit(
     )
 
 
+def _check(ghost: Ghost, learner: Any, db: Path, seats: Sequence[int], left: Sequence[int]) -> None:
+    """Check that a run that is there is of this ghost and learner, and not counted already."""
+    if db.resolve() in (Path(source.run).resolve() for source in ghost.sources):
+        raise BadParameter(f"{ghost.name!r} has the games of {db} already; give another --db")
+    found, there = (find(db, ghost.game, some[0]) for some in (left, seats))
+    same = [getattr(found.seat, key) == ghost.seat[key] for key in ("player", "name", "settings")]
+    if not all(same):
+        raise BadParameter(
+            f"{db} has {found.seat.name!r} at seat {left[0]}, or {ghost.name!r} with other "
+            "settings: it is not of this ghost; give another --db"
+        )
+    if there.places != sorted({*seats}) or learner not in (there.seat.player, there.seat.name):
+        raise BadParameter(
+            f"{db} has {there.seat.player!r} at seat {', '.join(map(str, there.places))}, not "
+            f"{learner!r} at {', '.join(map(str, seats))}; give another --db"
+        )
+
+
 def _play(ghost: Ghost, learner: Any, db: Path, seats: Sequence[int], **settings: Any) -> None:
     players = range(ghost.game.players)
     own = {key: ghost.seat[key] for key in ("player", "name")}
     own |= {**ghost.seat["client"], **ghost.seat["settings"]}
     table = [{"player": learner, "name": "learner"} if s in seats else own for s in players]
-    game = {"game": ghost.game.name, "params": ghost.params, "seats": table}
+    label = f"{ghost.game.name}, refit {len(ghost.sources)}"  # other chance than all before had
+    game = {"game": ghost.game.name, "label": label, "params": ghost.params, "seats": table}
     raw = {"title": f"{ghost.name} and a learner", "order": "fixed", "games": [game]}
     run(raw, db, **settings)

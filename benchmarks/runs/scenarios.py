@@ -21,7 +21,7 @@ from llm_games.baselines.players import players_for, rule_of
 from llm_games.baselines.scenarios import Scenario, read, scenarios
 from llm_games.baselines.skill import play_batch
 from llm_games.benchmarks.runs.seating import rotated
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, seated
 from llm_games.version import __version__
@@ -34,8 +34,16 @@ CERTAIN = 3.0
 
 
 def config_of(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the configuration that plays the held-out scenarios of a file's content."""
+    """Return the configuration that plays the held-out scenarios of a file's content.
+
+    Raises:
+        BadParameter: there is none, or what `read` raises.
+    """
     found = read(raw, source).values()
+    if all(one.train for one in found):
+        raise BadParameter(
+            f"{source} has no scenario that is held out: [[backgrounds]] without train = true"
+        )
     said = {"title": raw.get("title", f"Scenarios of {raw['game']}")}
     said |= {"seed": raw["seed"]} if "seed" in raw else {}
     return said | {"games": _games(found)}
@@ -79,7 +87,7 @@ def focal(names: Sequence[str]) -> list[int]:
 # -- the scale -------------------------------------------------------------------------------------
 
 
-class Scale(NamedTuple):
+class Ends(NamedTuple):
     """What the ends of a scenario's scores stand for: the mean payoff of a focal seat.
 
     `who` is the player that comes to the `best`. `why` says why there is no scale, if so.
@@ -95,7 +103,7 @@ class Scale(NamedTuple):
         return None if self.why else (payoff - self.random) / (self.best - self.random)
 
 
-def scale(planned: Mapping[str, Any]) -> Scale:
+def scale(planned: Mapping[str, Any]) -> Ends:
     """Return the scale of a scenario of a run; kept on disk for the games that come with us."""
     seats = [(str(seat["name"]), str(seat["player"])) for seat in planned["seats"]]
     seats = [pair if pair[0].startswith(BACKGROUND) else ("", "") for pair in seats]
@@ -104,7 +112,7 @@ def scale(planned: Mapping[str, Any]) -> Scale:
 
 
 @lru_cache(maxsize=1024)
-def _scale(about: str) -> Scale:
+def _scale(about: str) -> Ends:
     seats, own = json.loads(about)
     seats = [(name, player) for name, player in seats]
     try:
@@ -117,14 +125,14 @@ def _scale(about: str) -> Scale:
             name = f"scenario_{own['game']}_{sha256(kept.encode()).hexdigest()[:24]}"
             found = remember(name, lambda: table.ends(players))
     except LLMGamesError as error:
-        return Scale(why=str(error))
+        return Ends(why=str(error))
     best, random = found["best"], found["random"]
     gain = best - random
     who = players[int(found["chosen"])]
     least = CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain))
     near = gain.mean() <= max(least, 1e-9 * np.abs(best).max())
     why = f"even {who}, the best of the rule players, does no better than random" if near else ""
-    return Scale(float(random.mean()), float(best.mean()), who, why)
+    return Ends(float(random.mean()), float(best.mean()), who, why)
 
 
 class _Table:

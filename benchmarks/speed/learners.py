@@ -23,10 +23,9 @@ import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -38,11 +37,12 @@ from rich.console import Console
 from rich.table import Table
 
 import llm_games as lg
-from llm_games.benchmarks.speed.llm_path import DELAY, IN_FLIGHT
+from llm_games.benchmarks.speed.episodes import Work, rate
+from llm_games.benchmarks.speed.llm_path import DELAY, IN_FLIGHT, serving
 from llm_games.rooms import ROOMS
 from llm_games.wrappers.together import at_once
 
-RUNS, SECONDS = 5, 0.2
+RUNS = 5
 COPIES = (1, 64, 512, 4096)
 FEW, MANY = 64, 512
 SYNCED = (1, 64)
@@ -50,8 +50,6 @@ SYNCED = (1, 64)
 OTHER = ("chance", "begin", "asked", "amounts", "mask")
 """What a view asks of the rules beside steps and observations."""
 Row = dict[str, Any]
-Steps = Callable[[], int]
-"""Takes steps of an environment; returns how many learners' steps they were."""
 
 
 # -- the view --------------------------------------------------------------------------------------
@@ -61,7 +59,7 @@ class Watch:
     """CPU seconds inside what is watched, by kind; what is done inside another counts there."""
 
     def __init__(self) -> None:
-        self.spent, self._inside = Counter[str](), False
+        self.spent, self._inside = defaultdict[str, float](float), False
 
     def calls(self, call: Callable[..., Any], kind: str) -> Callable[..., Any]:
         """Return a function whose time is counted."""
@@ -88,7 +86,7 @@ class Watch:
         return watched
 
 
-def steps(env: Any, copies: int) -> Steps:
+def steps(env: Any, copies: int) -> Work:
     """Return the work of some steps with random actions, from episodes under way on."""
     shape, rng = (16, copies, *(env.single_action_space.shape or ())), np.random.default_rng(1)
     discrete = hasattr(env.single_action_space, "n")
@@ -106,15 +104,7 @@ def steps(env: Any, copies: int) -> Steps:
     return work
 
 
-def rate(work: Steps) -> float:
-    """Return steps a second of CPU time."""
-    done, start = 0, time.process_time()
-    while time.process_time() - start < SECONDS:
-        done += work()
-    return done / (time.process_time() - start)
-
-
-def in_turns(*works: Steps) -> list[list[float]]:
+def in_turns(*works: Work) -> list[list[float]]:
     """Return rates of each work, measured in turns."""
     runs = [[rate(work) for work in works] for _ in range(RUNS)]
     return [list(found) for found in zip(*runs, strict=True)]
@@ -130,15 +120,15 @@ def own_share(game: str, opponents: str) -> float:
         kind = "other" if name in OTHER else "rules"
         object.__setattr__(env.game, name, watch.calls(getattr(env.game, name), kind))
     for policy in env.opponents:
-        policy.decide_batch = watch.decisions(policy.decide_batch, "rules")
-        policy.start_batch = watch.calls(policy.start_batch, "other")
+        vars(policy)["decide_batch"] = watch.decisions(policy.decide_batch, "rules")
+        vars(policy)["start_batch"] = watch.calls(policy.start_batch, "other")
     work, found = steps(env, MANY), []
     for _ in range(RUNS):
         watch.spent.clear()
         start = time.process_time()
         rate(work)
         whole = time.process_time() - start
-        found.append((whole - watch.spent.total()) / watch.spent["rules"])
+        found.append((whole - sum(watch.spent.values())) / watch.spent["rules"])
     return statistics.median(found)
 
 
@@ -208,12 +198,12 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
     with subprocess.Popen(
         [python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        pipe: Any = process
 
         def ask(line: str) -> list[str]:
-            print(line, file=process.stdin, flush=True)
-            return process.stdout.readline().split()
+            print(line, file=pipe.stdin, flush=True)
+            answer: str = pipe.stdout.readline()
+            return answer.split()
 
         known = [name.split("=") for name in ask("names")]
         for game, opponents in games:
@@ -227,7 +217,7 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
                     found = [ours / float(theirs[place]) for ours, theirs in pairs]
                     row[f"times it, {way}"] = statistics.median(found)
                 yield row
-        process.stdin.close()
+        pipe.stdin.close()
 
 
 # -- models ----------------------------------------------------------------------------------------
@@ -235,13 +225,7 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
 
 def models(game: str, copies: int = 64, players: int = 5) -> Iterator[Row]:
     """Measure a language model as opponents: against the server's limit, and with a warm cache."""
-    command = [sys.executable, "-m", "llm_games.benchmarks.speed.llm_path", "serve"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert server.stdout is not None
-    import openai  # noqa: F401 - a second that each process needs once is not measured
-
-    try:
-        address = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+    with serving() as address:
         for flight in (IN_FLIGHT // 4, IN_FLIGHT):
             there: Row = {"base_url": address, "max_in_flight": flight}
             asked, used = _paced(game, copies, players, there, 4)
@@ -258,9 +242,6 @@ def models(game: str, copies: int = 64, players: int = 5) -> Iterator[Row]:
                 "warm cache": warm,
                 "times": warm / asked,
             }
-    finally:
-        server.kill()
-        server.wait()
 
 
 def _paced(game: str, copies: int, players: int, client: Row, count: int) -> tuple[float, float]:

@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,20 @@ def crowd(address: str) -> float:
     return asyncio.run(measured())
 
 
+@contextmanager
+def serving() -> Iterator[str]:
+    """Have a process of its own serve; gives the address."""
+    command = [sys.executable, "-m", "llm_games.benchmarks.speed.llm_path", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        import openai  # noqa: F401 - a second that each process needs once is not measured
+
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+        finally:
+            server.kill()
+
+
 def main() -> None:
     """Measure and print."""
 
@@ -145,18 +161,9 @@ def main() -> None:
     PLAYERS["at_once"] = Kind("answers at once", value="<model>", model=at_once)
     *_, own = measure("at_once:m")
     print(f"our own CPU time: {own:.2f} ms a decision")
-    command = [sys.executable, "-m", __spec__.name, "serve"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert server.stdout is not None
-    import openai  # noqa: F401 - a second that each process needs once is not measured
-
-    try:
-        address = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
+    with serving() as address:
         whole, steady, used = measure("openai:m", address)
         alone = crowd(address)
-    finally:
-        server.kill()
-        server.wait()
     most = IN_FLIGHT / DELAY
     for name, rate in (("whole run", whole), ("steady state", steady)):
         print(f"{name}: {rate:.0f} answers/s, {rate / most:.1%} of {most:.0f}")

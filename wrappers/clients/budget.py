@@ -56,7 +56,7 @@ def budget_of(given: Budget | Mapping[str, Any]) -> Budget:
         return given
     if not isinstance(given, Mapping):
         raise BadParameter(f"a budget has limits by name, such as {{'calls': 1000}}: got {given!r}")
-    known, limits = vars(Budget()), {}
+    known, limits = vars(Budget()), dict[str, Any]()
     for name, value in given.items():
         if name not in known:
             raise unknown("limit of a budget", name, known)

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,24 +92,32 @@ class ReplyCache:
                 self.path, timeout=5, isolation_level=None, check_same_thread=False
             )
             self._process = os.getpid()
-            found = base.execute("PRAGMA application_id").fetchone()[0]
-            if found != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            try:
+                base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
+                with base:  # one after another, of several processes that begin
+                    self._prepare(base)
+            except BaseException:
                 base.close()
-                raise CacheError(f"{self.path} is not a cache of replies: name another file")
-            edition = base.execute("PRAGMA user_version").fetchone()[0]
-            if edition > EDITION:
-                base.close()
-                raise CacheError(
-                    f"{self.path} is of a later version of llm-games: name another file"
-                )
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = NORMAL")  # what the power takes is asked again
-            if found and edition < EDITION:
-                base.execute("DROP TABLE IF EXISTS replies")
-            base.execute(f"PRAGMA user_version = {EDITION}")
-            base.execute(f"PRAGMA application_id = {APPLICATION}")
-            base.execute(_TABLE)
-            base.execute(_SITUATIONS)
+                raise
+            with suppress(sqlite3.OperationalError):  # it is locked by one who does the same
+                base.execute("PRAGMA journal_mode = WAL")
+
+    def _prepare(self, base: sqlite3.Connection) -> None:
+        base.execute("BEGIN IMMEDIATE")
+        found, edition = (
+            base.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version")
+        )
+        if found != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            raise CacheError(f"{self.path} is not a cache of replies: name another file")
+        if edition > EDITION:
+            raise CacheError(f"{self.path} is of a later version of llm-games: name another file")
+        if found and edition < EDITION:
+            base.execute("DROP TABLE IF EXISTS replies")
+        base.execute(f"PRAGMA user_version = {EDITION}")
+        base.execute(f"PRAGMA application_id = {APPLICATION}")
+        base.execute(_TABLE)
+        base.execute(_SITUATIONS)
 
     @property
     def _database(self) -> sqlite3.Connection:
@@ -237,8 +245,9 @@ class Cache(Layer):
         client: Client,
         file: ReplyCache,
         source: str = "",
-        always: bool = False,
         how: str = "",
+        *,
+        always: bool = False,
     ) -> None:
         super().__init__(client)
         self.file, self.source, self.always, self.how = file, source, always, how

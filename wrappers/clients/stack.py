@@ -91,27 +91,19 @@ def dress(
         gates = shared.gates.setdefault((client.name, source, limits), Gates(*limits))
         dressed = Limit(dressed, gates, estimator)
     dressed = Retry(dressed, max_wait, shared.waits, source)
-    kept = cache or samples is not None
     if isinstance(cache, str | Path):
         shared = replace(shared, replies=_opened(Path(cache)))
-    elif kept and shared.use_cache and shared.replies is None:
+    elif (cache or samples is not None) and shared.use_cache and shared.replies is None:
         shared.replies = _opened(default_path())
-    if cache is not False and shared.use_cache and shared.replies is not None:
-        how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
-        ways = " ".join(how + sorted(getattr(client, "leave_out", ())))
-        if samples is not None:
-            return Sampled(
-                dressed,
-                shared.replies,
-                source,
-                ways,
-                samples=samples,
-                fresh=fresh,
-                nearest=nearest,
-                ledger=shared.ledger,
-            )
-        dressed = Cache(dressed, shared.replies, source, bool(cache), ways)
-    return dressed
+    file = shared.replies if shared.use_cache and cache is not False else None
+    if file is None:
+        return dressed
+    how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
+    kept = dressed, file, source, " ".join(how + sorted(getattr(client, "leave_out", ())))
+    if samples is None:
+        return Cache(*kept, always=bool(cache))
+    ledger = shared.ledger
+    return Sampled(*kept, samples=samples, fresh=fresh, nearest=nearest, ledger=ledger)
 
 
 _files: WeakValueDictionary[Path, ReplyCache] = WeakValueDictionary()
