@@ -114,10 +114,10 @@ class Codec(ABC):
         array = array_of(actions)
         if array.shape != where.shape or array.dtype.kind not in "iu":
             raise self._shape(array, f"integers from 0 to {self.space.n - 1}", where.shape)
-        wrong = where & ((array < 0) | (array >= self.space.n))
+        wrong = where & (array.astype(np.uint64) >= self.space.n)  # below 0: beyond them, too
         if any_true(wrong):
             raise self._refused(view, array, wrong)
-        return np.where(where, array, 0).astype(np.int64)
+        return np.where(where, array, 0).astype(np.int64, copy=False)
 
     def _floats(self, view: View, actions: Any, where: Array) -> Array:
         """Return numbers in the space, float64 ``(numbers, *batch)``, 0 at other tables."""
@@ -190,7 +190,8 @@ class Index(Codec):
         return MISSING if action is None else self.low + _index(self, action)
 
     def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        return (self.low + self._indexes(view, actions, where)) * where, where
+        index = self._indexes(view, actions, where)
+        return (self.low + index) * where if self.low else index, where
 
     def mask(self, view: View) -> Array:
         own = view.mask if self.masked and view.question is not None else None

@@ -75,17 +75,16 @@ class State:
 
         What they have in common with `before`, as they were taken out, is not touched.
         """
-        known = {} if before is None else before.arrays()
+        known = {} if before is None else before.__dict__
         changed = {k: v for k, v in part.arrays().items() if known.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
-            changed[name][..., where] = value
+            changed[name].T[where] = value.T  # tables first: the fastest
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
         """Return all array fields by name."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in fields.items() if isinstance(v, (np.ndarray, np.generic))}
+        return {k: v for k, v in self.__dict__.items() if isinstance(v, (np.ndarray, np.generic))}
 
 
 @dataclass
@@ -105,7 +104,7 @@ class Outcome:
 
     def table(self, index: Array) -> Outcome:
         """Take several tables out of a batch, by integers."""
-        of_each = {name: partial(np.take, value, index, -1) for name, value in self.record.items()}
+        of_each = {name: partial(_taken, self.record, name, index) for name in self.record}
         parts = (part.take(index, -1) for part in (self.rewards, self.finished, self.broke))
         rewards, finished, broke = parts
         return Outcome(rewards, finished, Later(of_each), broke)
@@ -116,14 +115,19 @@ class Outcome:
         self.finished = self.finished | tables
 
 
-class Later(Mapping[str, Array]):
-    """Arrays by name, each worked out when it is asked for."""
+def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
+    return record[name].take(index, -1)
 
-    def __init__(self, of: Mapping[str, Callable[[], Array]]) -> None:
+
+class Later(Mapping[str, Array]):
+    """Arrays by name; what is a function works its own out when it is asked for."""
+
+    def __init__(self, of: Mapping[str, Array | Callable[[], Array]]) -> None:
         self._of = of
 
     def __getitem__(self, name: str) -> Array:
-        return self._of[name]()
+        found = self._of[name]
+        return found() if callable(found) else found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._of)

@@ -57,6 +57,7 @@ class Tables:
         self.state: Any = None
         self.sight: Sight | None = None
         self._first: list[int | None] = [None] * count  # the last seed that was given
+        self._begun = np.zeros(count, np.bool_)  # where there is one
         self._streams: list[np.random.Generator | None] = [None] * count  # of those that follow
         self._ahead = np.zeros((count, AHEAD), np.int64)
         self._used = np.full(count, AHEAD)
@@ -93,15 +94,16 @@ class Tables:
 
     def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
         """Return which tables, started with these seeds, would go on after one given before."""
-        begun = np.array([first is not None for first in self._first])
-        return begun if seeds is None else begun & np.array([seed is None for seed in seeds])
+        given = [False] if seeds is None else [seed is not None for seed in seeds]
+        return self._begun & ~np.array(given)
 
     def _start(self, table: int, seed: int | None) -> int:
         """Return the seed of a table's next episode."""
         if seed is None:
             return int(self._next(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
-        self._first[table], self._streams[table], self._used[table] = int(seed), None, AHEAD
+        self._first[table], self._begun[table] = int(seed), True
+        self._streams[table], self._used[table] = None, AHEAD
         return int(seed)
 
     def _next(self, tables: Array) -> Array:

@@ -207,3 +207,13 @@ class View:
         if value.dtype.kind == "b":
             value = value.astype(np.int64)
         return value if hears is None else value * hears[self.rows]
+
+    def each(self, name: str) -> Array:
+        """Return what all hear of each seat, by the name of the fact, ``(players, *batch)``.
+
+        Exactly, as `number`. What is the same for several seats broadcasts to their batch.
+        """
+        place, _ = self.game.fact_index[f"{name}_0"]
+        value, hears, shape = self.sight.fact(place), self.sight.hears, self._state.round.shape
+        value = value.reshape(len(value), *(1,) * (len(self.batch) - len(shape)), *shape)
+        return value if hears is None else value * hears[self.rows]

@@ -138,7 +138,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         except BaseException:
             self.seats.notes = notes  # to be recalled when it is reset again
             raise
-        self._ready, self._fresh = True, np.zeros_like(where)
+        self._ready, self._fresh[:] = True, False
         return self._observation(), self._infos(where)
 
     def _mask(self, mask: Any) -> PerTable:
@@ -176,7 +176,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         (observation, *rest, infos), self._result = self._result, None
         if again:
             observation, infos = self._observation(), self._infos(self._at >= 0) | infos
-            self._fresh = np.zeros_like(self._fresh)
+            self._fresh[:] = False
         return observation, *rest, infos
 
     def action_masks(self) -> Array:
@@ -190,31 +190,32 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Start an episode at these tables."""
         if not any_true(where):
             return
-        some = np.flatnonzero(where)
-        follows = self.tables.follows(seeds)[some]
+        follows = self.tables.follows(seeds)
         self.tables.reset(seeds, where, given)
-        before = np.where(follows, self._learner[some], -1)
-        own = self.seating.seats(self.tables.seeds[some], before)
-        self._learner = self._learner.copy()
-        self._learner[some] = own
-        places = self.seating.sits(own)
-        if (places != self.seats.sits[:, some]).any():
-            sits = self.seats.sits.copy()
-            sits[:, some] = places
-            self.seats.sits = sits
-        for flags in (self._moved, self._acted, self._planned, self._broke, self._finished):
-            flags[some] = False
-        self._done[some] = self._looked[some] = False
+        if isinstance(self.seating.seat, str) or not self._ready:  # else all stay where they sit
+            self._sit(where, follows)
+        for flags in (self._moved, self._waits, self._acted, self._broke, self._planned):
+            np.copyto(flags, False, where=where)
+        for flags in (self._finished, self._done, self._looked):
+            np.copyto(flags, False, where=where)
+        for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
+            np.copyto(numbers, 0, where=where)
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
         self.seats.met = {table: own for table, own in self.seats.met.items() if not where[table]}
-        for numbers in (self._reward, self._payoff, self._lost, self._action):
-            numbers[some] = 0
-        self._moves[:, some] = 0
-        self._fresh = self._fresh | where
+        self._fresh |= where
         self.codec.begin(where)
         ready, self._ready = self._ready, False  # if a player fails to start, only reset helps
         self.seats.start(where)
         self._ready = ready
+
+    def _sit(self, where: PerTable, follows: PerTable) -> None:
+        """Seat the learners of these tables, and the others around them."""
+        some = np.flatnonzero(where)
+        before = np.where(follows, self._learner, -1)[some]
+        own = self.seating.seats(self.tables.seeds[some], before)
+        self._learner, sits = self._learner.copy(), self.seats.sits.copy()
+        self._learner[some], sits[:, some] = own, self.seating.sits(own)
+        self.seats.sits = sits
 
     def _take(self, actions: Any) -> None:
         """Take the actions of copies whose learner is asked; start again what has ended."""
@@ -232,7 +233,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._moves += moves
         else:
             self._moves[self._row()] += moves
-        self._moved, self._waits, self._taken = whole.copy(), whole.copy(), True
+        self._moved[:] = self._waits[:] = whole
+        self._taken = True
 
     def _over(self) -> PerTable:
         """Return whose learner has nothing more to do."""
@@ -248,11 +250,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
-            due = where & (~turn[self._row()] | self._moved) & ~self._over()
+            waits = turn[self._row()] > self._moved  # of truths: the first, and not the second
+            due = where > (waits | self._over())
             if not any_true(due):
                 break
             actions, before = self.seats.ask_now(turn & due) + self._moves, self.tables.state
-            part: Any = slice(None) if due.all() else np.flatnonzero(due)
+            part: Any = slice(None) if due.all() else due.nonzero()[0]
             outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
             self._note(before, outcome, part)
             self.codec.begin(due)
@@ -306,9 +309,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         paid = self._waits | ended
         rewards = np.where(paid, self._reward, 0.0)
         self._reward[paid] = 0.0
-        terminated, self._done = ended & self._finished, ended.copy()
+        terminated, self._done[:] = ended & self._finished, ended
         truncated = ended & ~terminated
-        self._fresh, self._waits = np.zeros_like(ended), np.zeros_like(ended)
+        self._fresh[:] = self._waits[:] = False
         self._taken = False
         observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):

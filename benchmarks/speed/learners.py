@@ -27,7 +27,6 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ import llm_games as lg
 from llm_games.benchmarks.speed.episodes import Work, rate
 from llm_games.benchmarks.speed.llm_path import DELAY, IN_FLIGHT, serving
 from llm_games.rooms import ROOMS
+from llm_games.wrappers.together import at_once
 
 RUNS = 5
 COPIES = (1, 64, 512, 4096)
@@ -61,34 +61,27 @@ class Watch:
     def __init__(self) -> None:
         self.spent, self._inside = defaultdict[str, float](float), False
 
-    @contextmanager
-    def on(self, kind: str) -> Iterator[None]:
-        """Count what happens inside."""
-        if self._inside:
-            yield
-            return
-        self._inside, start = True, time.process_time()
-        try:
-            yield
-        finally:
-            self._inside = False
-            self.spent[kind] += time.process_time() - start
-
     def calls(self, call: Callable[..., Any], kind: str) -> Callable[..., Any]:
         """Return a function whose time is counted."""
 
         def watched(*given: Any, **named: Any) -> Any:
-            with self.on(kind):
+            if self._inside:
                 return call(*given, **named)
+            self._inside, start = True, time.process_time()
+            try:
+                return call(*given, **named)
+            finally:
+                self.spent[kind] += time.process_time() - start
+                self._inside = False
 
         return watched
 
     def decisions(self, decide: Callable[..., Any], kind: str) -> Callable[..., Any]:
         """Return a coroutine function that waits for nothing, whose time is counted."""
+        done = self.calls(at_once, kind)
 
         async def watched(*given: Any) -> Any:
-            with self.on(kind):
-                return await decide(*given)
+            return done(decide(*given))
 
         return watched
 

@@ -18,9 +18,8 @@ WORDS = ("strongest", "weakest", "nobody")
 
 def living_others(view: View) -> Array:
     """Return who else is alive, bool ``(*batch, players)``."""
-    seats = range(view.game.players)
-    others = [(view.number(f"living_{seat}") > 0) & (seat != view.seat) for seat in seats]
-    return np.stack(np.broadcast_arrays(*others), axis=-1)
+    seats = np.arange(view.game.players)
+    return np.moveaxis(view.each("living"), 0, -1) & (seats != np.asarray(view.seat)[..., None])
 
 
 def shoot(chances: Array, noise: Noise) -> Array:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, of_seats, tall
+from llm_games.arrays import Array, any_true, at, of_seats
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_integer, listed, param
+from llm_games.facts import Draw, Fact, check_integer, listed, once, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
 from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
@@ -125,10 +125,14 @@ class BattleRoyale(Rulebook):
         return asked[..., None] & choices
 
     def breaks(self, state: BattleRoyaleState, actions: Array) -> Array:
-        aim = np.clip(actions, MISS, self.players - 1)
-        legal = np.take_along_axis(self.mask(state), (aim + 1)[..., None], axis=-1)[..., 0]
-        beyond = (actions > aim) & (self.bad_target == "wasted_shot")
-        return self.asked(state) & ~np.where(actions == aim, legal, beyond)
+        aim, me = at(actions, state.shooter), state.shooter
+        if self.bad_target == "wasted_shot":
+            legal = aim >= MISS
+        else:
+            seat = np.maximum(np.minimum(aim, self.players - 1), 0)
+            legal = (aim == MISS) | ((aim == seat) & at(state.living, seat))
+        legal = legal & ((aim != me) | (self.self_target == "allowed"))
+        return self.asked(state) & ~legal
 
     def play(self, state: BattleRoyaleState, actions: PerPlayer, broke: PerPlayer) -> Played:
         asked, seats = self.seats(state) == state.shooter, self.seats(state)
@@ -138,8 +142,9 @@ class BattleRoyale(Rulebook):
         hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
         living = state.living & ~(victim & hit)
         left, shots = living.sum(axis=0), state.round + 1
-        order = (state.shooter + tall(np.arange(1, self.players + 1), shots.shape)) % self.players
-        following = at(order, np.take_along_axis(living, order, axis=0).argmax(axis=0))
+        following = np.where(living, self._after.take(state.shooter, 1), self.players).argmin(
+            axis=0
+        )
         capped = np.False_ if self.max_shots is None else shots >= self.max_shots
         after = state.replace(
             round=shots,
@@ -158,6 +163,12 @@ class BattleRoyale(Rulebook):
         rewards = np.where(paid, 1.0 / left, 0.0)
         return after, Outcome(rewards, ~living | after.over, record)
 
+    @cached_property
+    def _after(self) -> Array:
+        """How many turns later than another seat's (second axis) each seat's is, less 1."""
+        seats = np.arange(self.players)
+        return (seats[:, None] - seats - 1) % self.players
+
     def _roll(self, state: BattleRoyaleState) -> PerTable:
         held = len(state.rolls)
         if self.max_shots is None and any_true((state.round >= held) & ~state.over):
@@ -174,8 +185,10 @@ class BattleRoyale(Rulebook):
     def known(self) -> Sequence[Fact]:
         n, most = self.players, np.inf if self.max_shots is None else self.max_shots
 
+        has_seen = once(self.seen)
+
         def seen(name: str) -> Callable[[BattleRoyaleState], Array]:
-            return lambda s: np.where(self.seen(s), getattr(s, name)[:, None], 0)
+            return lambda s: getattr(s, name)[:, None] * has_seen(s)
 
         living, place = (lambda s: s.living), (lambda s: s.living.cumsum(axis=0))
         own = "own seat, the position in the shooting order from 0"

@@ -25,7 +25,17 @@ from llm_games.facts import (
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import (
+    Chance,
+    Goal,
+    Later,
+    Outcome,
+    PerPlayer,
+    PerTable,
+    Played,
+    Rulebook,
+    State,
+)
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
@@ -405,22 +415,22 @@ class EnglishAuction(Rulebook):
             "asked": asked,
             "break": kinds,
             "item": state.item,
-            "lot": at(state.order, item),
+            "lot": partial(at, state.order, item),
             "item_round": state.item_round,
             "start": state.start,
-            "increment": self.increment(state),
-            "floor": self.floor(state),
+            "increment": partial(self.increment, state),
+            "floor": partial(self.floor, state),
             "closed": after.item > state.item,
-            "winner": at(after.sold_to, item),
-            "price": at(after.price, item),
-            "value": of(state.values, item),
-            "estimate": of(state.estimates, item),
+            "winner": partial(at, after.sold_to, item),
+            "price": partial(at, after.price, item),
+            "value": partial(of, state.values, item),
+            "estimate": partial(of, state.estimates, item),
             "purse": state.budget,
             "budget": after.budget,
             "profit": after.profit,
             "won": after.won,
         }
-        return after, Outcome(rewards, self.everybody(after.over), record)
+        return after, Outcome(rewards, self.everybody(after.over), Later(record))
 
     def _round(self, state: EnglishAuctionState, replies: PerPlayer) -> tuple[Any, PerPlayer]:
         """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
@@ -436,7 +446,7 @@ class EnglishAuction(Rulebook):
         closed = done ^ cut
         place, item = np.minimum(state.item, count - 1), state.item + closed
         won, here = leads & sold, tall(np.arange(count), shape) == place
-        gain, sale = (of(state.values, place) - high) * won, here & sold
+        gain, sale, sells = (of(state.values, place) - high) * won, here & sold, any_true(sold)
         heard = np.where(bids | leaves, np.maximum(replies, WITHDRAW), state.last_reply)
         start, turn = state.start, state.turn
         if self.discount is not None:
@@ -460,8 +470,8 @@ class EnglishAuction(Rulebook):
             leader=np.where(closed, NOBODY, leader)[()],
             discounts=(state.discounts + cut) * ~closed,
             turn=np.where(closed, state.first, turn)[()],
-            sold_to=np.where(sale, leader, state.sold_to),
-            price=np.where(sale, high, state.price),
+            sold_to=np.where(sale, leader, state.sold_to) if sells else state.sold_to,
+            price=np.where(sale, high, state.price) if sells else state.price,
             engagement=state.engagement + (here & bids[:, None]),
         )
         collects = tall(np.array([aim == "items" for aim in self.objectives]), shape)
