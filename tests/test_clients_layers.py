@@ -174,16 +174,15 @@ def test_an_outage_loses_no_call_and_its_end_is_no_storm(players, quick, monkeyp
     async def script(request):
         nonlocal now, answered, tries, ends, since
         now += 1
-        if answered >= 300 and ends is None:
-            ends = time.monotonic() + 0.4
-        down = ends is not None and time.monotonic() < ends
+        down = answered >= 300 and (ends is None or time.monotonic() < ends)
         if since is not None:
             tries += down
             assert now <= since + 1
         await asyncio.sleep(0.002)
         now -= 1
         if down:
-            since = 0 if now == 0 else since
+            if since is None and now == 0:  # all that was in flight has failed
+                since, ends = 0, time.monotonic() + 0.4
             raise ClientError("down", transient=True)
         answered += 1
         since = since if since is None else since + 1

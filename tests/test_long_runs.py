@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.baselines.players import Kind, llm_player, make_player
+from llm_games.baselines.players import PLAYERS, Kind, llm_player, make_player
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import reader
 from llm_games.benchmarks.runs import store as module
 from llm_games.benchmarks.runs.compare import compare, difference
 from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import PLAYERS, players, resolve
+from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
