@@ -585,6 +585,15 @@ def test_who_is_led_astray_is_told_so(fitted):
     assert any("at the learner's table it foretold less" in doubt for doubt in ghost.doubts())
 
 
+def test_ghosts_of_one_run_have_files_of_their_own(record, fitted):
+    named = {name: Named.read(f"{record}{name}").file for name in ("", "#1", "#a/b", "#a/b#1")}
+    assert [path.name.removeprefix(record.stem) for path in named.values()] == [
+        ".ghost", "-1.ghost", "-a-b.ghost", "-a-b-1.ghost"
+    ]  # fmt: skip
+    assert {path.parent for path in named.values()} == {record.parent}
+    assert Named.read(str(fitted)).file == fitted
+
+
 def test_the_commands(record, fitted, command):
     code, out, err = command("ghost", "fit", f"{record}#el_farol_bar#0", "-o", "e.ghost")
     assert (code, err) == (0, "ghost: e.ghost, seat it as ghost:e.ghost\n")

@@ -278,6 +278,8 @@ def test_what_another_environment_trained_is_not_saved(tmp_path):
     with pytest.raises(BadParameter, match="was trained for"):
         save_player(model, single("battle_royale"), tmp_path / "x.zip")
     assert not (tmp_path / "x.zip").exists()
+    with pytest.raises(BadParameter, match="model must be one of Stable-Baselines3's"):
+        save_player("ppo", single("battle_royale"), tmp_path / "x.zip")
     with pytest.raises(BadParameter, match="no environment of a game"):
         save_player(model, DummyVecEnv([lambda: __import__("gymnasium").make("CartPole-v1")]), "x")
 

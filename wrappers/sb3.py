@@ -154,6 +154,8 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
         BadParameter: the model sees or does something else than `env` has.
     """
     path = Path(path) if Path(path).suffix else Path(path).with_suffix(".zip")
+    if not isinstance(model, BaseAlgorithm):
+        raise BadParameter(f"model must be one of Stable-Baselines3's, such as PPO, got {model!r}")
     game = _of(env, "game")
     trained = Trained(
         game.name,

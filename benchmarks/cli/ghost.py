@@ -33,7 +33,7 @@ def fit(name: Name, out: Out = None, as_json: AsJson = False) -> None:
     from llm_games.benchmarks.ghosts.policy import Named
 
     named = Named.read(name)
-    out = out or named.path.with_suffix(".ghost")
+    out = out or named.file
     check_out(out)
     _written(named.ghost(judge=True), out, as_json)
 
@@ -70,7 +70,7 @@ def refit(
     from llm_games.benchmarks.runs.run import RunStopped, fresh
 
     named = Named.read(name)
-    path, out = db or fresh(f"{named.path.stem}-refit"), out or named.path.with_suffix(".ghost")
+    path, out = db or fresh(f"{named.path.stem}-refit"), out or named.file
     check_out(out)
     kept = f"all that happened is in {path}; the same command with --db {path} goes on"
     try:

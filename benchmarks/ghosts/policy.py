@@ -39,6 +39,13 @@ class Named(NamedTuple):
         is_fitted(found.path)
         return found
 
+    @property
+    def file(self) -> Path:
+        """Where its ghost is kept if no file is named: one for each player of a run."""
+        named = (self.label, "" if self.seat is None else str(self.seat))
+        own = "" if is_fitted(self.path) else "".join(f"-{part}" for part in named if part)
+        return self.path.with_name(f"{self.path.stem}{own}.ghost".replace("/", "-"))
+
     def ghost(self, game: Rulebook | None = None, judge: bool = False) -> Ghost:
         """Return the ghost that it is in a game, fitted now if it was not; raises as `fit`."""
         if not is_fitted(self.path):
