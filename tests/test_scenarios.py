@@ -215,7 +215,7 @@ def test_scores_are_on_the_scale(tmp_path):
     assert game.judged.mean == pytest.approx(1)
     assert game.measure.name == "focal score"
     assert game.scores == []  # the table has no score by a paper
-    kind = planned(scale.scale.config_of(tomllib.loads(TWO), "")["games"][0])
+    kind = planned(scale.config_of(tomllib.loads(TWO), "")["games"][0])
     ends = scale.scale(kind)
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
     assert scale._scale.cache_info().misses == 1  # whoever takes the focal seats
