@@ -183,7 +183,8 @@ def test_help_and_version(llm_games):
 
 
 HELP = """
-import contextlib, io, sys
+import contextlib, io, sys, typer
+own = set(sys.modules)  # typer's: 0.15 imports rich itself
 from llm_games.benchmarks import cli
 names = [command.name for command in cli.app.registered_commands]
 for arguments in ([], *([name] for name in names), ["cache"], ["cache", "prune"]):
@@ -192,7 +193,8 @@ for arguments in ([], *([name] for name in names), ["cache"], ["cache", "prune"]
         cli.main()
     assert out.getvalue().startswith("Usage: llm-games"), arguments
 heavy = {"numpy", "gymnasium", "pettingzoo", "pydantic", "jinja2", "rich", "sqlite3", "openai"}
-print(len(names), sorted((heavy | {"torch", "transformers", "matplotlib"}) & set(sys.modules)))
+heavy |= {"torch", "transformers", "matplotlib"}
+print(len(names), sorted(heavy & set(sys.modules) - own))
 """
 
 
