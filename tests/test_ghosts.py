@@ -540,14 +540,14 @@ def test_a_refit_that_is_stopped_goes_on_where_it_was(command, tmp_path, monkeyp
     again = ["ghost", "refit", "a.db#1", "--seat", "fixed:0", "--episodes", "2", "--db", "b.db"]
     code, _, err = command(*again, "--budget-calls", "5")
     assert (code, "--db b.db goes on" in err) == (1, True)
-    assert not Path("a.ghost").exists()
+    assert not Path("a-1.ghost").exists()
     with Records.open_readonly("b.db") as records:
         asked = records.usage()["calls"]
     code, _, err = command(*again, "--budget-calls", "100")
-    assert (code, err) == (0, "ghost: a.ghost, seat it as ghost:a.ghost\n")
+    assert (code, err) == (0, "ghost: a-1.ghost, seat it as ghost:a-1.ghost\n")
     with Records.open_readonly("b.db") as records:
         assert 0 < asked <= 5 < 16 <= records.usage()["calls"]
-    assert [source.decisions for source in Ghost.load(Path("a.ghost")).sources] == [24, 16]
+    assert [source.decisions for source in Ghost.load(Path("a-1.ghost")).sources] == [24, 16]
 
 
 def test_plans_at_a_learners_table_go_by_what_they_are(tmp_path):
