@@ -3,8 +3,8 @@
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and as far as they are
 defined in the game ``interim``, ``exploitability``, ``welfare`` and ``response_gap``; the functions
 of these names here are the doors to them. `Steps` are the records of a whole play, each array with
-the steps on a last axis, ``(players, *batch, steps)``; what is not summed over steps takes a single
-``Outcome.record`` as well.
+the steps on a last axis, ``(players, *batch, steps)``, without those of talk; what is not summed
+over steps takes a single ``Outcome.record`` as well.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def has_deviation(game: str) -> bool:
 
 def deviation(game: Rulebook, record: Steps) -> Deviation:
     """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
-    regret, distance = _of(game, "deviation")(game, record)
+    regret, distance = _of(game, "deviation")(game.core, record)
     return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))
 
 
@@ -116,7 +116,7 @@ def regret(game: Rulebook, record: Steps) -> PerPlayer:
 
 def rational(game: Rulebook) -> Claim:
     """Return what the player ``rational`` is in a game, or raise `UnknownName`."""
-    return Claim(*_of(game, "rational")(game))
+    return Claim(*_of(game, "rational")(game.core))
 
 
 def claimed(game: Rulebook) -> str:
@@ -132,7 +132,7 @@ def claimed(game: Rulebook) -> str:
 
 def replies(game: Rulebook) -> tuple[str, ...]:
     """Return the names of rule players among which a best reply is looked for."""
-    return tuple(_of(game, "replies")(game))
+    return tuple(_of(game, "replies")(game.core))
 
 
 def interim(game: Rulebook, record: Steps) -> PerPlayer:
@@ -142,7 +142,7 @@ def interim(game: Rulebook, record: Steps) -> PerPlayer:
     hindsight it holds no luck. In the game's payoffs, at least 0, ``(players, *batch)``; NaN where
     it is not defined. Raises `UnknownName` for a game without private information or chance.
     """
-    return np.asarray(_of(game, "interim")(game, record), np.float64)
+    return np.asarray(_of(game, "interim")(game.core, record), np.float64)
 
 
 def exploitability(game: Rulebook, steps: Steps) -> PerPlayer:
@@ -152,12 +152,12 @@ def exploitability(game: Rulebook, steps: Steps) -> PerPlayer:
     these frequencies are a symmetric equilibrium. Few steps flatter the reply, so that it is biased
     upwards. Raises `UnknownName` where it is not defined.
     """
-    return np.asarray(_of(game, "exploitability")(game, steps), np.float64)
+    return np.asarray(_of(game, "exploitability")(game.core, steps), np.float64)
 
 
 def welfare(game: Rulebook, steps: Steps) -> Welfare:
     """Return the welfare of a whole play; `UnknownName` where the sum of payoffs is constant."""
-    parts = _of(game, "welfare")(game, steps)
+    parts = _of(game, "welfare")(game.core, steps)
     return Welfare(*np.broadcast_arrays(*(np.asarray(part, np.float64) for part in parts)))
 
 
@@ -168,7 +168,22 @@ def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:
     the mean is below 0 by chance alone; NaN for a single play. Raises `UnknownName` where it is not
     defined: where actions do not outlive their step, `deviation` says as much.
     """
-    return np.asarray(_of(game, "response_gap")(game, plays), np.float64)
+    return np.asarray(_of(game, "response_gap")(game.core, plays), np.float64)
+
+
+def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:
+    """Put the records of a whole play together, steps on a last axis.
+
+    What has another shape in each step, such as a list of what came in between, is left out.
+    """
+    found = {}
+    for name in records[0]:
+        try:
+            whole = np.asarray([record[name] for record in records])
+        except ValueError:  # of different shapes
+            continue
+        found[name] = np.ascontiguousarray(np.moveaxis(whole, 0, -1))
+    return found
 
 
 # -- for the rooms ---------------------------------------------------------------------------------

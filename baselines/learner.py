@@ -11,6 +11,7 @@ from llm_games.baselines.players import make_player
 from llm_games.baselines.scenarios import Scenario, seated_in
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.wrappers.grpo import GameRollout
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.vector_env import GameVectorEnv
@@ -49,6 +50,22 @@ def learners(
     """Make a `GameVectorEnv` whose opponents may be named; otherwise as `learner`."""
     rules, more = _ready(GameVectorEnv, game, opponents, scenario, regret, settings)
     return GameVectorEnv(rules, num_envs, **more)
+
+
+def rollouts(
+    game: str | Rulebook,
+    *,
+    opponents: Named = None,
+    scenario: str | Scenario | None = None,
+    regret: bool = False,
+    **settings: Any,
+) -> GameRollout:
+    """Make a `GameRollout` whose opponents may be named; otherwise as `learner`.
+
+    With `regret`, the language model learns from minus its regret, instead of from its payoff.
+    """
+    rules, more = _ready(GameRollout, game, opponents, scenario, regret, settings)
+    return GameRollout(rules, **more)
 
 
 def _ready(

@@ -32,7 +32,7 @@ from llm_games.baselines.rules import (
     count_from,
     seat_by_seat,
 )
-from llm_games.errors import BadParameter, UnknownName, WrongSeat, unknown
+from llm_games.errors import BadParameter, UnknownName, WrongSeat, install, unknown
 from llm_games.facts import ratio_of
 from llm_games.named import OWN, is_named, named
 from llm_games.noise import Noise
@@ -176,10 +176,57 @@ def mind_of(game: str) -> type[Mind]:
 
 def _trained(path: str, deterministic: bool = True) -> Policy:
     if find_spec("stable_baselines3") is None:
-        raise BadParameter(f"player sb3:{path} needs packages: pip install 'llm-games[sb3]'")
+        raise BadParameter(f"player sb3:{path} needs packages: {install('sb3')}")
     from llm_games.wrappers.sb3 import load_player
 
     return load_player(path, deterministic=deterministic)
+
+
+def _tabular(path: str, deterministic: bool = False) -> Policy:
+    from llm_games.wrappers.tabular import load_table
+
+    return load_table(path, deterministic=deterministic)
+
+
+def _network(path: str, deterministic: bool | None = None) -> Policy:
+    if find_spec("torch") is None:
+        raise BadParameter(f"player torch:{path} needs packages: pip install 'llm-games[training]'")
+    from llm_games.wrappers.torch_player import load_network
+
+    return load_network(path, deterministic=deterministic)
+
+
+def _talker(kind: str, value: str) -> Policy:
+    from llm_games.baselines import talkers
+
+    found: Policy = getattr(talkers, kind)(value)
+    return found
+
+
+def _mixed(value: str) -> Policy:
+    """Return a player that is one of those named, each perhaps after a weight and a star."""
+    from llm_games.wrappers.mixture import Mixture
+
+    name, names, weights = f"mix:{value}", [], []
+    for part in value.split("|"):
+        weight, star, own = part.partition("*")
+        names.append(own if star else part)
+        try:
+            weights.append(Fraction(weight) if star else 1)
+        except (ValueError, ZeroDivisionError):
+            raise BadParameter(f"{name}: the weight before * is a number, got {weight!r}") from None
+    for own in names:
+        if not own or own.startswith("mix:"):
+            raise BadParameter(
+                f"{name}: name each player once, as in mix:level_k:0|level_k:1 or "
+                f"mix:3*level_k:0|level_k:1, got {own!r}"
+            )
+        if asks_model(own):
+            raise BadParameter(
+                f"{name}: {own!r} asks a model, whose client and budget a name cannot give; "
+                "make it by llm_games.player and mix it by llm_games.wrappers.mixture.Mixture"
+            )
+    return Mixture([make_player(own) for own in names], [float(w) for w in weights], name)
 
 
 SERVER: dict[str, Any] = {"max_wait": 600, "max_in_flight": 64}
@@ -207,9 +254,28 @@ PLAYERS: dict[str, Kind] = {
         needs_value=True,
         meaning=meaning,
     ),
+    "announcer": Kind(
+        "says what it will do, and does what a player by rule does",
+        value="<player>",
+        needs_value=True,
+        made=partial(_talker, "announcer"),
+    ),
+    "liar": Kind(
+        "promises its part of what is best for all, or another move than a player by rule's",
+        value="<player>",
+        needs_value=True,
+        made=partial(_talker, "liar"),
+    ),
+    "proposer": Kind(
+        "proposes what is best for all, and does its part",
+        value="<player>",
+        valued="or does what a player by rule does",
+        made=partial(_talker, "proposer"),
+    ),
     "tiny": Kind(
         "the embedded language model",
         value="constrained",
+        valued="legal replies only",
         read=_constrained,
         model=partial(_asking, "llm_games.baselines.tiny.client:TinyClient"),
     ),
@@ -225,11 +291,29 @@ PLAYERS: dict[str, Kind] = {
         needs_value=True,
         model=partial(_asking, "llm_games.wrappers.clients.transformers:TransformersClient"),
     ),
+    "mix": Kind(
+        "is another of these players each episode, drawn by its own chance",
+        value="<player|player>",
+        needs_value=True,
+        made=_mixed,
+    ),
     "sb3": Kind(
         "a learner trained with Stable-Baselines3, see save_player",
         value="<path>",
         needs_value=True,
         made=_trained,
+    ),
+    "tabular": Kind(
+        "a table of moves, solved or learned, see save_table",
+        value="<path>",
+        needs_value=True,
+        made=_tabular,
+    ),
+    "torch": Kind(
+        "a learner of torch alone, see save_network",
+        value="<path>",
+        needs_value=True,
+        made=_network,
     ),
     "client": Kind(
         "a language model behind a client of your own",
@@ -436,7 +520,7 @@ def make_player(
         return policy
     policy = RulePolicy(name, partial(_rule_in, name))
     if rules is not None:
-        policy.rule_in(rules)
+        policy.rule_in(rules.core)
     return policy
 
 
@@ -463,5 +547,5 @@ def players_for(game: str) -> dict[str, str]:
         if about.model or about.made or rule_of(kind, game):
             names[f"{kind}:{about.value}" if about.needs_value else kind] = about.summary
             if about.value and not about.needs_value:
-                names[f"{kind}:{about.value}"] = f"{about.summary}, legal replies only"
+                names[f"{kind}:{about.value}"] = f"{about.summary}, {about.valued}"
     return names

@@ -49,6 +49,7 @@ class Kind:
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
     model: Model | None = None
     made: Callable[..., Policy] | None = None
+    valued: str = ""  # what a value that may be left out changes
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Players:
     broadcasts: bool = False  # rules of the room take a view of several seats, see `Sight.view`
     reply_to: Callable[[View, Array], Any] | None = None
     script: Script | None = None  # what the embedded model learns to do
+    asides: Mapping[str, Script] = field(default_factory=dict)
+    """and to answer, by kind of aside; as ``speech``, to say where it has no move to name"""
 
 
 class Found:
@@ -91,15 +94,38 @@ class Memory(NamedTuple):
     decided: int = 0
 
 
+class Cells:
+    """The seats and tables of a batch that a rule decides for, bool ``(players, tables)``."""
+
+    def __init__(self, where: Array) -> None:
+        self.where = where
+        tables: Any = np.flatnonzero(where.any(axis=0))
+        rows, many, cells = np.flatnonzero(where.any(axis=1)), len(tables), np.count_nonzero(where)
+        self.some, self.alone = many > 0, cells == many and len(rows) > 1
+        if nearly_all(many, where.shape[1]):  # others are passed over
+            tables = slice(None)
+        self.tables, self.own = tables, where[:, tables]
+        self.seats: Array = rows[:, None]
+        self.place: Any = None
+        count = self.own.shape[1]
+        if self.alone:  # another seat at each table
+            self.seats = self.own.argmax(axis=0)
+            self.place = self.seats, np.arange(count)
+        elif self.some:
+            self.place = sliced(rows)
+        self.full = cells == (count if self.alone else count * len(rows))
+
+
 class Memories(NamedTuple):
     """The same of a batch: keys of its seats' noise, and how often they have decided.
 
-    Both are ``(players, tables)``.
+    Both are ``(players, tables)``. `cells` are those that it decided for last.
     """
 
     rule: Rule
     keys: Array
     decided: Array
+    cells: Cells | None = None
 
 
 class RulePolicy(Policy):
@@ -131,49 +157,44 @@ class RulePolicy(Policy):
         if memory is None:
             counts = np.zeros(where.shape, np.int64)
             memory = Memories(Found(self.rule_in, game), counts.astype(np.uint64), counts)
-        rule, keys, decided = memory
-        keys = keys.copy()
+        keys = memory.keys.copy()
         keys[where] = Noise(seeds[where].astype(np.uint64)).key
-        return Memories(rule, keys, np.where(where, 0, decided))
+        return memory._replace(keys=keys, decided=np.where(where, 0, memory.decided))
 
     async def decide_batch(
         self, sight: Sight, where: Array, memory: Memories
     ) -> tuple[Decided, Memories]:
         """Follow the rule in all these seats at once, at the tables where there are any."""
-        after = memory._replace(decided=memory.decided + where)
-        tables: Any = np.flatnonzero(where.any(axis=0))
-        if len(tables) and nearly_all(len(tables), where.shape[1]):  # others are passed over
-            return Decided(_followed(memory, sight, where, slice(None))), after
+        cells = memory.cells
+        if cells is None or cells.where is not where:
+            cells = Cells(where)
+        after = memory._replace(decided=memory.decided + where, cells=cells)
+        if isinstance(cells.tables, slice):
+            return Decided(_followed(memory, sight, cells)), after
         actions = np.zeros(where.shape, np.int64)
-        if len(tables):
-            some = _followed(memory, sight.table(tables), where[:, tables], tables)
-            actions[:, tables] = some
+        if cells.some:
+            actions[:, cells.tables] = _followed(memory, sight.table(cells.tables), cells)
         return Decided(actions), after
 
 
-def _followed(memory: Memories, sight: Sight, where: Array, tables: Any) -> Array:
-    """Return what a rule does in these seats at these tables of a batch, `where` and `sight`."""
-    rule, keys, decided = memory
-    rows, cells, count = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where), where.shape[1]
-    seats, place = rows[:, None], sliced(rows)
-    alone = cells == np.count_nonzero(where.any(axis=0)) and len(rows) > 1
-    if alone:  # another seat at each table
-        seats = where.argmax(axis=0)
-        place = seats, np.arange(count)
+def _followed(memory: Memories, sight: Sight, cells: Cells) -> Array:
+    """Return what a rule does in these seats at their tables of a batch, of which `sight` is."""
+    rule, keys, decided, _ = memory
+    where, place = cells.own, cells.place
 
     def key() -> Array:
-        base, counts = keys[:, tables][place], decided[:, tables][place]
+        base, counts = keys[:, cells.tables][place], decided[:, cells.tables][place]
         alike = not any_true(counts != (first := int(counts.flat[0])))
         noise = Noise.due(base.shape, lambda: base)
         return noise.of(first if alike else counts).key
 
-    view = sight.view(seats)
+    view = sight.view(cells.seats)
     found = legal(view, rule(view, Noise.due(view.batch, key)))
     if found.ndim > len(view.batch):  # plans, or votes among zeros
-        return found * where.any(axis=0) if alone else (found * where[place]).sum(axis=1)
+        return found * where.any(axis=0) if cells.alone else (found * where[place]).sum(axis=1)
     actions = np.zeros(where.shape, np.int64)
     actions[place] = found
-    return actions if cells == seats.size * (1 if alone else count) else actions * where
+    return actions if cells.full else actions * where
 
 
 def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
@@ -204,7 +225,7 @@ def legal(view: View, action: Any) -> Array:
     values = np.asarray(action)
     if values.ndim <= len(view.batch):
         low, high = view.game.bounds() if view.game.same_limits else (view.low, view.high)
-        values = np.minimum(np.maximum(values, low), high)
+        values = values.clip(low, high)
     return values.astype(np.int64, copy=False)
 
 

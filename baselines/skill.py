@@ -40,6 +40,10 @@ class NoReplay(LLMGamesError):
     """Recorded moves do not say what others would have done after another move, or for too long."""
 
 
+class TooManyTurns(BadParameter):
+    """Rule players take more turns than are played, `LONGEST`."""
+
+
 # -- the gap to the best of some replies -----------------------------------------------------------
 
 
@@ -133,8 +137,9 @@ def play_rules(
     """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no player of the game, or asks a model; there is not one for each seat;
-            or they take more than `LONGEST` turns.
+        BadParameter: one is no player of the game, or asks a model, or there is not one for each
+            seat.
+        TooManyTurns: they take more than `LONGEST` turns.
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
@@ -156,15 +161,17 @@ def play_batch(
     seeds: Sequence[int],
     given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
+    models: bool = False,
 ) -> Iterator[tuple[PerTable, Outcome]]:
     """Play an episode of each seed as `play_rules` does, and yield what happens in each step.
 
     `sits`, integers ``(players, tables)``, says which of the players sits where. Yielded are which
-    tables were over before the step, ``(tables,)``, and its outcome. It raises as `play_rules`.
+    tables were over before the step, ``(tables,)``, and its outcome. It raises as `play_rules`, but
+    with `models` players may ask one.
     """
     policies = [make_player(name, game) for name in names]
     for name, policy in zip(names, policies, strict=True):
-        if policy.waits:
+        if policy.waits and not models:
             raise BadParameter(f"this needs players that ask no model, got {name!r}")
     tables = Tables(game, len(seeds))
     seats = BatchSeats(tables, policies, sits)
@@ -176,7 +183,7 @@ def play_batch(
             return
         if step == LONGEST and game.turns and game.length():
             who = ", ".join(dict.fromkeys(policy.name for policy in policies))
-            raise BadParameter(f"{who} take more than {LONGEST} turns")
+            raise TooManyTurns(f"{who} take more than {LONGEST} turns")
         outcome = tables.step(seats.ask_now(tables.ready().turn))
         seats.hear(~over)
         yield over, outcome
@@ -231,6 +238,7 @@ def counterfactual(
             makes it last more than `LONGEST` steps.
         BadParameter: a reply is no rule player of the game.
     """
+    game = game.core
     if not can_replay(game):
         raise NoReplay(
             f"what others would do after another move in {game.name} is not recorded; its regret "

@@ -23,7 +23,7 @@ from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
 from llm_games.named import is_named, named
 from llm_games.noise import Noise
-from llm_games.questions import Action, BadReply
+from llm_games.questions import Action, BadReply, Question
 from llm_games.view import View
 from llm_games.wrappers.tools import BadCall, Parameter, Tool
 
@@ -45,9 +45,9 @@ def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
         raise BadCall(
             f"others must be {others} actions, one for each other player, got {len(given)}"
         )
-    assert view.question is not None
+    question = _question(view)
     try:
-        actions = np.array([view.question.read(value) for value in given], np.int64)
+        actions = np.array([question.read(value) for value in given], np.int64)
     except BadReply as bad:
         raise BadCall(f"others: {bad}") from None
     reply = int(np.clip(room.reply_to(view, actions), view.low, view.high))
@@ -75,9 +75,15 @@ def _said(view: View, kind: str) -> str:
 
 def _written(view: View, action: Action) -> str:
     """Write an action as in an answer, without the quotes and braces."""
-    assert view.question is not None, "tools are for seats that are asked"
-    written = json.dumps(view.question.value_of(action))
-    return f"{view.question.key} {written}".replace('"', "")
+    question = _question(view)
+    return f"{question.key} {json.dumps(question.value_of(action))}".replace('"', "")
+
+
+def _question(view: View) -> Question:
+    """Return what is asked now, or will be once all have talked."""
+    if view.question is None:
+        raise BadCall("it is about a move of your own, and you are not to move next")
+    return view.question
 
 
 # -- arithmetic -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from llm_games.registry import rulebook as rules
 from llm_games.version import __version__
 
 if TYPE_CHECKING:
-    from llm_games.baselines.learner import learner, learners
+    from llm_games.baselines.learner import learner, learners, rollouts
     from llm_games.baselines.players import make_player as player
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.seats import play
@@ -37,6 +37,7 @@ _LATER = {
     "play": "llm_games.wrappers.seats:play",
     "player": "llm_games.baselines.players:make_player",
     "resume": "llm_games.benchmarks.runs.api:resume",
+    "rollouts": "llm_games.baselines.learner:rollouts",
     "run": "llm_games.benchmarks.runs.api:run",
 }
 """What is imported when it is asked for."""
@@ -59,6 +60,7 @@ __all__ = [
     "player",
     "register",
     "resume",
+    "rollouts",
     "rules",
     "run",
 ]

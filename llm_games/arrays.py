@@ -16,6 +16,11 @@ def any_true(array: Array) -> bool:
     return bool(np.count_nonzero(array))
 
 
+def all_true(array: Array) -> bool:
+    """Return whether no entry of truths is false; as `any_true`."""
+    return bool(np.count_nonzero(array) == array.size)
+
+
 def array_of(given: Any) -> Array:
     """Return what a caller gave as an array; rows of different lengths are none, as None is."""
     try:
@@ -57,6 +62,6 @@ def of_seats(values: Array, seats: Any, axis: int = 0) -> Array:
 
     The seats of `values` lie along `axis`, its batch axes are last.
     """
-    if isinstance(seats, slice) or np.ndim(seats) == 1:
+    if isinstance(seats, slice) or seats.ndim == 1:
         return values[(slice(None),) * axis + (seats,)]
     return np.take_along_axis(values, seats[(None,) * axis], axis)

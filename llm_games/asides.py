@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Question
+from llm_games.schemas import object_of
 
 LONGEST_TEXT = 4000  # characters of a text that are kept
 MOST_LESSONS = 20
@@ -15,20 +17,56 @@ MOST_LESSONS = 20
 
 @dataclass(frozen=True)
 class Aside:
-    """A question beside the moves, of a kind such as ``belief``, with values for its words."""
+    """A question beside the moves, of a kind such as ``belief``, with values for its words.
+
+    A game's own (`Rulebook.asides`) has its words in the block of the game's wording that is named
+    as its kind. The answers, as the question reads them, are handed to the words of all later
+    asides and requests as ``notes.<kind>``, the latest last.
+    """
 
     kind: str
     question: Question
     values: Mapping[str, Any] = field(default_factory=dict)
+    hears: bool = False
+    """what was said in the talk before it stands above it"""
+    shown_again: int = 1
+    """how many of its latest answers are handed on"""
+
+    def content(self, answer: Any) -> dict[str, Any]:
+        """Return an answer as it is noted down: by name."""
+        return answer if isinstance(answer, dict) else {self.question.key: answer}
 
 
 @dataclass(frozen=True)
 class Text(Question):
-    """Some sentences, such as a plan in words."""
+    """Some sentences, such as a plan in words.
+
+    With `flags` the answer is by name: the text under its key, and true or false for each of them
+    (None where a reply does not say).
+    """
 
     about: str
     """what they are to say, in a few words"""
+    flags: tuple[str, ...] = ()
     bare: ClassVar[bool] = False
+
+    def schema(self, reasoning: bool = False) -> dict[str, Any]:
+        schema = super().schema(reasoning)
+        more = {flag: {"type": "boolean"} for flag in self.flags}
+        return object_of(schema["properties"] | more) if more else schema
+
+    def answer(self, whole: Mapping[str, Any]) -> Any:
+        text = self.read(whole[self.key])
+        said = {flag: whole.get(flag) for flag in self.flags}
+        said = {flag: value if type(value) is bool else None for flag, value in said.items()}
+        return {self.key: text} | said if said else text
+
+    def form(self, reasoning: bool = False) -> str:
+        flags = "".join(f', "{flag}": <true or false>' for flag in self.flags)
+        return f"{super().form(reasoning)[:-1]}{flags}}}"
+
+    def reply(self, action: Any) -> str:
+        return json.dumps(action) if self.flags else super().reply(action)
 
     def value_schema(self) -> dict[str, Any]:
         return {"type": "string", "minLength": 1}
@@ -39,7 +77,9 @@ class Text(Question):
         return value.strip()[:LONGEST_TEXT]
 
     def sample(self, noise: Noise) -> Any:
-        return str(noise.integers(100))
+        text = str(noise.of("text").integers(100) if self.flags else noise.integers(100))
+        flags = {flag: bool(noise.of(flag).integers(2)) for flag in self.flags}
+        return {self.key: text} | flags if flags else text
 
     def wanted(self) -> str:
         return self.about

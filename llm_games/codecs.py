@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import string
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from llm_games.facts import check_choice
 from llm_games.questions import MISSING, Action, Shares
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook, actions_of
+from llm_games.talk import Talking
 from llm_games.view import View
 
-ACTIONS = ("index", "unit", "rules", "text")
+ACTIONS = ("index", "least", "unit", "rules", "text")
 MOST_INDEXES = 256
 """Amounts of a fixed range up to this many are indexes themselves; of more, shares of it are."""
 FINE = 2**20  # parts of a share that ``unit`` tells apart
@@ -41,6 +43,13 @@ def text_space() -> spaces.Text:
     return spaces.Text(LONGEST_TEXT, min_length=0, charset=CHARACTERS)
 
 
+def in_text_space(text: str) -> str:
+    """Return a text as one of the space: others' speeches may be long, or not in ASCII."""
+    text = text if text.isascii() else text.encode("ascii", "backslashreplace").decode()
+    half = LONGEST_TEXT // 2 - 10
+    return text if len(text) <= LONGEST_TEXT else f"{text[:half]} [...] {text[-half:]}"
+
+
 class Codec(ABC):
     """One seat's actions, of a Gymnasium `space`; of `masked` ones a learner sees which are legal.
 
@@ -50,6 +59,7 @@ class Codec(ABC):
 
     space: Any
     masked = False
+    speaks = False  # it can say something where there is talk
 
     def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
         self.game, self.seat, self.batch = game, seat, batch
@@ -205,23 +215,42 @@ class Index(Codec):
 class Steps(Codec):
     """A number from 0 on for each share of what is legal now, smallest first.
 
-    Where a seat may decline, index 0 does. What lies between two shares cannot be said.
+    Where a seat may decline, index 0 does. What lies between two shares cannot be said. Of one
+    share there is the smallest alone.
     """
 
-    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, game: Rulebook, seat: int, batch: tuple[int, ...] = (), steps: int | None = None
+    ) -> None:
         super().__init__(game, seat, batch)
-        self.space = spaces.Discrete(game.steps + self.declines)
+        self.parts = (steps or game.steps) - 1
+        self.space = spaces.Discrete(self.parts + 1 + self.declines)
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
             return MISSING
         index = _index(self, action) - self.declines
-        return _share(view, index, self.game.steps - 1) if index >= 0 else self.game.decline
+        return _share(view, index, self.parts) if index >= 0 else self.game.decline
 
     def taken(self, view: View, actions: Any, where: Array) -> Taken:
         index = self._indexes(view, actions, where) - self.declines
-        amounts = _shares(view, np.maximum(index, 0), self.game.steps - 1)
+        amounts = _shares(view, np.maximum(index, 0), self.parts)
         return _declined(self.game, amounts, index < 0) * where, where
+
+
+class Grid(Codec):
+    """A number from 0 on for each of some actions that a game names, see `Rulebook.grid`."""
+
+    def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
+        super().__init__(game, seat, batch)
+        self.actions = np.array(game.grid, np.int64)
+        self.space = spaces.Discrete(len(self.actions))
+
+    def take(self, view: View, action: Any) -> Action:
+        return MISSING if action is None else int(self.actions[_index(self, action)])
+
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        return self.actions[self._indexes(view, actions, where)] * where, where
 
 
 class Unit(Codec):
@@ -374,8 +403,123 @@ class UnitDivision(Division):
         return _part(0, left, said, FINE)
 
 
+class Beside(Codec):
+    """A seat's moves in a game with talk, and beside them `symbols` to say, if there are any.
+
+    Of indexes, those behind the moves' are symbols, 0 (silence) first; a mask shows what is legal
+    now. Of several numbers, one more is the symbol. A symbol in place of a move is no answer, and a
+    move in place of a symbol is silence.
+    """
+
+    def __init__(self, game: Rulebook, moves: Codec, symbols: int = 0) -> None:
+        super().__init__(game, moves.seat, moves.batch)
+        self.moves, self.symbols, self.space = moves, symbols, moves.space
+        self.speaks, self.masked = symbols > 0, moves.masked
+        if symbols:
+            self.space = self._with_symbols(moves.space)
+            self.masked |= isinstance(self.space, spaces.Discrete)
+
+    def _with_symbols(self, space: Any) -> spaces.Space[Any]:
+        if isinstance(space, spaces.Discrete):
+            return spaces.Discrete(int(space.n) + self.symbols, start=int(space.start))
+        if isinstance(space, spaces.MultiDiscrete):
+            return spaces.MultiDiscrete([*space.nvec, self.symbols])
+        low, high = (-1, 1) if self._shares(space) else (0, self.symbols - 1)
+        lows, highs = np.append(space.low, low), np.append(space.high, high)
+        kind = space.dtype
+        return spaces.Box(lows.astype(kind), highs.astype(kind), dtype=kind)
+
+    def _shares(self, space: Any) -> bool:
+        """Return whether numbers are shares from -1 to 1, not the rules' own."""
+        return bool(space.dtype == np.float32)
+
+    def __copy__(self) -> Beside:
+        other = object.__new__(Beside)
+        other.__dict__.update(self.__dict__, moves=copy(self.moves))
+        return other
+
+    def begin(self, where: Any = None) -> None:
+        super().begin(where)
+        self.moves.begin(where)
+
+    def shown(self, numbers: Array) -> Array:
+        return self.moves.shown(numbers)
+
+    def _parted(self, array: Array) -> tuple[Array, Array]:
+        """Part actions into moves and symbols, -1 where there is none."""
+        if isinstance(self.space, spaces.Discrete):
+            symbol = array - self.space.start - self.moves.space.n
+            return np.where(symbol < 0, array, self.space.start), symbol
+        last = array[..., -1]
+        if isinstance(self.space, spaces.Box) and self._shares(self.space):
+            last = np.minimum((last + 1) / 2 * self.symbols, self.symbols - 1)
+        return array[..., :-1], np.asarray(last).astype(np.int64)
+
+    def take(self, view: View, action: Any) -> Action | None:
+        talks = bool(view.sight.talking)
+        if action is None or not self.symbols:
+            return 0 if talks else self.moves.take(view.core, action)
+        array = array_of(action)
+        array = array.reshape(()) if array.size == 1 and not self.space.shape else array
+        if not self._fits(array, self.space.shape) or self._outside(array):
+            raise self.refuse(action)
+        move, symbol = self._parted(array)
+        if talks:
+            return max(int(symbol), 0)
+        foreign = isinstance(self.space, spaces.Discrete) and symbol >= 0
+        return MISSING if foreign else self.moves.take(view.core, move)
+
+    def _fits(self, array: Array, shape: tuple[int, ...]) -> bool:
+        kinds = "iuf" if isinstance(self.space, spaces.Box) else "iu"
+        return array.shape == shape and array.dtype.kind in kinds
+
+    def _outside(self, array: Array) -> Array:
+        """Return which actions are not in the space."""
+        space = self.space
+        if isinstance(space, spaces.Discrete):
+            return np.asarray((array < space.start) | (array >= space.start + space.n))
+        several = isinstance(space, spaces.MultiDiscrete)
+        low, high = (0, space.nvec - 1) if several else (space.low, space.high)
+        return np.asarray(~((array >= low) & (array <= high)).all(axis=-1))
+
+    def taken(self, view: View, actions: Any, where: Array) -> Taken:
+        talks = np.broadcast_to(view.sight.talking, where.shape)
+        if not self.symbols:
+            return self.moves.taken(view.core, actions, where & ~talks)
+        array, shape = array_of(actions), (*where.shape, *self.space.shape)
+        if not self._fits(array, shape):
+            raise self._shape(array, f"of {self.space}", shape)
+        if any_true(wrong := where & self._outside(array)):
+            raise self._refused(view, array, wrong)
+        own, symbol = self._parted(array)
+        discrete = isinstance(self.space, spaces.Discrete)
+        foreign = where & ~talks & (symbol >= 0) & discrete
+        moves, whole = self.moves.taken(view.core, own, where & ~talks & ~foreign)
+        said = np.where(where & talks, np.maximum(symbol, 0), 0) + np.where(foreign, MISSING, 0)
+        if moves.ndim > where.ndim:  # plans
+            said = said * (tall(np.arange(self.game.players), where.shape) == view.seat)
+        return moves + said, whole | foreign | (where & talks)
+
+    def mask(self, view: View) -> Array:
+        talks, count = bool(view.sight.talking), int(self.moves.space.n)
+        if not talks or view.question is None:
+            own = np.arange(count) < 1 if talks else self.moves.mask(view.core)
+            return np.append(own, np.zeros(self.symbols, np.bool_))
+        return np.arange(self.space.n) >= count
+
+    def masks(self, view: View) -> Array:
+        moves, asked = self.moves.masks(view.core), view.asked[..., None]
+        count, places = moves.shape[-1], np.arange(self.space.n)
+        more = np.zeros((*moves.shape[:-1], self.symbols), np.bool_)
+        talks = np.broadcast_to(view.sight.talking, view.asked.shape)[..., None]
+        said = np.where(asked, places >= count, places < 1)
+        return np.where(talks, said, np.concatenate([moves, more], axis=-1))
+
+
 class FreeText(Codec):
     """A reply in words, read as a language model's is; up to `reask` bad ones are asked again."""
+
+    speaks = True
 
     def __init__(
         self, game: Rulebook, seat: int, reask: int = 0, batch: tuple[int, ...] = ()
@@ -403,8 +547,10 @@ class FreeText(Codec):
     def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
         """Return what a reply came to, and the move, None if it is asked for again."""
         assert view.question is not None
-        reply = read_reply(text, view.question)
-        again = reply.outcome != "valid" and self.left[table] > 0
+        reply, left = read_reply(text, view.question), self.left[table]
+        if view.sight.talking:  # the talk says how often, of which some were used already
+            left -= self.reask - view.game.talk.reasks
+        again = reply.outcome != "valid" and left > 0
         if again:
             self.left[table] -= 1
         return {"outcome": reply.outcome, "why": reply.why}, None if again else reply.action
@@ -445,15 +591,22 @@ def codec(
     It is of one table, or of a `batch` of them.
     """
     check_choice("actions", actions, ACTIONS)
-    if actions == "rules":
-        return Rules(game, seat, batch)
     if actions == "text":
         return FreeText(game, seat, reask, batch)
+    if isinstance(game, Talking):
+        return Beside(game, codec(game.core, seat, actions, batch=batch), game.symbols)
+    if actions == "rules":
+        return Rules(game, seat, batch)
     if game.division is not None:
-        return (Division if actions == "index" else UnitDivision)(game, seat, batch)
+        return (UnitDivision if actions == "unit" else Division)(game, seat, batch)
     if actions == "unit":
         return Unit(game, seat, batch)
-    return (Index if indexed(game) else Steps)(game, seat, batch)
+    if game.grid is not None:
+        return Grid(game, seat, batch)
+    if indexed(game):
+        return Index(game, seat, batch)
+    least = actions == "least" and game.decline is not None
+    return Steps(game, seat, batch, steps=1 if least else None)
 
 
 def indexed(game: Rulebook) -> bool:

@@ -13,13 +13,15 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
-from llm_games.codecs import ACTIONS, Codec, codec, text_space
+from llm_games.codecs import ACTIONS, Codec, codec, in_text_space, text_space
 from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.facts import check_choice, check_integer
+from llm_games.pictures import RENDER_MODES, need_pillow
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook
 from llm_games.scale import Scale
 from llm_games.table import Table
+from llm_games.talk import Talking
 from llm_games.view import Sight, View
 from llm_games.words import Prompts
 
@@ -47,6 +49,7 @@ class Windows:
         kinds = self._each("actions", actions, ACTIONS, "index")
         self.codecs = [codec(game, self.seats[a], kind, reask) for a, kind in kinds.items()]
         self.holding = [own for own in self.codecs if type(own).begin is not Codec.begin]
+        self.mute = [] if game.core is game else [c.seat for c in self.codecs if not c.speaks]
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
         free = not any(own.masked for own in self.codecs)  # short ways for most environments
@@ -107,9 +110,10 @@ class Windows:
             self._seen = view.sight, {}
         texts, words, seat = self._seen[1], self.words(), view.seat
         if seat not in texts:
-            rules = self._rules[seat] = self._rules[seat] or words.rules(self.game, seat)
-            text = words.text(view, rules)
-            texts[seat] = text if text.isascii() else text.encode("ascii", "replace").decode()
+            if isinstance(view.game, Talking) and view.sight.state.mute.all():
+                view = view.core  # nobody has words: nothing tells of talk
+            rules = self._rules[seat] = self._rules[seat] or words.rules(view.game, seat)
+            texts[seat] = in_text_space(words.text(view, rules))
         return texts[seat]
 
     def observations(self, sight: Sight, agents: Sequence[str]) -> dict[str, Any]:
@@ -163,7 +167,9 @@ class TableEnv:
         on_illegal: str = "fallback",
         **windows: Any,
     ) -> None:
-        check_choice("render_mode", render_mode, (None, "ansi", "human"))
+        if render_mode == "rgb_array":
+            need_pillow()
+        check_choice("render_mode", render_mode, (None, *RENDER_MODES))
         check_choice("on_illegal", on_illegal, ("fallback", "raise"))
         if max_cycles is not None:
             check_integer("max_cycles", max_cycles, 1)
@@ -176,15 +182,20 @@ class TableEnv:
         self.state_space = spaces.Box(np.tile(low, n), np.tile(high, n), dtype=np.float32)
         self.metadata = {
             "name": f"{game.name}_v0",
-            "render_modes": ["ansi", "human"],
+            "render_modes": list(RENDER_MODES),
             "render_fps": 1,
             "is_parallelizable": not game.turns,
         }
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         self.table.reset(seed, options_of(options).get("chance"))
+        self._hush()
         self.agents, self._heard = list(self.possible_agents), {}
         self._next()
+
+    def _hush(self) -> None:
+        """Let no talk wait for seats without words."""
+        self.table.hush(self.windows.mute)
 
     def _next(self) -> None:
         """Begin a step of the rules: nobody has moved yet."""
@@ -210,10 +221,10 @@ class TableEnv:
         self._heard = {}
         for seat, move in self._moves.items() if self.windows.wordy else ():
             if words := self.windows.codecs[seat].heard:
-                if outcome.broke[seat]:  # the rules put something else in its place
-                    actions = outcome.record["actions"].tolist()
-                    move = tuple(actions) if isinstance(move, tuple) else actions[seat]
-                self._heard[seat] = {**words, "played": move}
+                # What broke a rule, or was no speech, has something else in its place.
+                actions = outcome.record["actions"].tolist()
+                played = tuple(actions) if isinstance(move, tuple) else actions[seat]
+                self._heard[seat] = {**words, "played": played}
         self._next()
         return outcome
 
@@ -238,10 +249,16 @@ class TableEnv:
         """Return all seats' numbers in a row."""
         return self.windows.numbers(self.table.ready()).ravel()
 
-    def render(self) -> str | None:
-        """Return the table as text (``ansi``) or print it (``human``)."""
+    def render(self) -> Any:
+        """Return the table as text (``ansi``) or pixels (``rgb_array``), or print it (``human``).
+
+        Pixels are uint8 ``(height, width, 3)``.
+        """
         if self.render_mode is None:
-            raise BadParameter('render_mode is None: make the environment with "ansi" or "human"')
+            modes = ", ".join(map(repr, RENDER_MODES))
+            raise BadParameter(f"render_mode is None: make the environment with one of {modes}")
+        if self.render_mode == "rgb_array":
+            return self.table.image()
         picture = self.table.picture()
         if self.render_mode == "ansi":
             return picture
@@ -252,7 +269,11 @@ class TableEnv:
         """Do nothing: there is nothing to let go of."""
 
     def _limit_reached(self) -> bool:
-        return self.max_cycles is not None and int(self.table.state.round) >= self.max_cycles
+        return self.max_cycles is not None and self._rounds() >= self.max_cycles
+
+    def _rounds(self) -> int:
+        """Return how many rounds were played."""
+        return int(self.table.state.round) - self.game.core.begun
 
 
 class _AgentsEnv(TableEnv):

@@ -33,9 +33,25 @@ class NotReady(LLMGamesError, RuntimeError):
     """Something was asked of a game that was never reset or is over."""
 
 
+class DiskFull(LLMGamesError, OSError):
+    """No room is left to write in a folder. What was written there before is whole."""
+
+
+class TrainingBroke(LLMGamesError, ArithmeticError):
+    """A learner came to what is no number; names the step, and where it was last sound."""
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:
     """Build the error for a name that does not exist, with the nearest ones that do."""
     names = sorted(known)
     near = get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UnknownName(f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}")
+
+
+def install(extra: str) -> str:
+    """Return the command that adds an extra to what is installed, be that a release or a checkout.
+
+    pip keeps the llm-games that is there, and adds the packages that its extra names.
+    """
+    return f"pip install 'llm-games[{extra}]'"

@@ -79,6 +79,11 @@ class Noise:
         self.batch: tuple[int, ...] = np.shape(base) if type(base) is not int else ()
 
     @classmethod
+    def keyed(cls, key: Array) -> Noise:
+        """Return the noise of which this is the `key`."""
+        return _keyed(key if np.ndim(key) else int(key))
+
+    @classmethod
     def due(cls, batch: tuple[int, ...], key: Callable[[], Any]) -> Noise:
         """Return the noise of a batch whose `key` is worked out once something is drawn."""
         other = object.__new__(cls)

@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from llm_games import announced
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 
@@ -27,13 +30,16 @@ if TYPE_CHECKING:
 MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
 NO_BID = -1  # the action of a seat that declines to bid, null in a reply
 
-Action = int | tuple[int, ...]
+Action = int | tuple[int, ...] | str
+"""A move of the rules; words are a str, "" is silence."""
+LONGEST_SPEECH = 4000  # characters; whatever a talk allows, one that is longer is cut
 _LONGEST = 400  # digits before the point; a larger number is as far out of range as any
 _NUMBER = re.compile(rf"[+-]?\d{{1,{_LONGEST}}}(\.\d{{1,{_LONGEST}}})?")
 _EXACTLY = Context(prec=3 * _LONGEST)
 _COUNTED = re.compile(r"(\$?) ?([+-]?\d[\d,_.]{0,400})(?: ?(\$|[^\W\d_]+(?: [^\W\d_]+)?))?")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
 MONEY = ("$", "dollar", "dollars")
+_UNSAID = ("null", "none")  # which mean too much in a sentence
 _NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
 
 
@@ -101,6 +107,17 @@ class Question(ABC):
         plain = re.sub("[,_]", "", number) if grouped else number
         return plain, {name for name, is_so in found.items() if is_so}
 
+    def remark(self, whole: Mapping[str, Any]) -> str:
+        """Return what is counted of a legal answer, in a word, as `BadReply.detail` of others."""
+        return ""
+
+    def beside(self, whole: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what a legal answer says beside the move, by kind as an aside's; it may say less.
+
+        These are noted down as answers to asides are.
+        """
+        return {}
+
     def value_of(self, action: Any) -> Any:
         """Turn an action into the JSON value that means it."""
         return action
@@ -142,6 +159,30 @@ class Question(ABC):
     def reply(self, action: Any) -> str:
         """Write an action as the canonical reply."""
         return json.dumps({self.key: self.value_of(action)})
+
+    def named(self, text: str, anybody: bool = False) -> Any:
+        """Return the one legal action that a text announces, None for none or several.
+
+        With `anybody`, that it speaks of, whoever is to take it. The rule: `announced`.
+        """
+        return announced.named(text, self.mentioned, anybody)
+
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        """Return the legal actions of which a sentence speaks; by default none are known."""
+        return ()
+
+    def spoken(self, action: Any) -> str:
+        """Write an action as it can stand in a sentence, in which `named` finds it."""
+        value = self.value_of(action)
+        words = (word for word, meant in self.also if meant is None and word not in _UNSAID)
+        return str(value) if value is not None else next(words, "nothing")
+
+    def _amounts(self, sentence: str) -> Iterable[Any]:
+        """Yield the legal actions that numbers and words for none mean in a sentence."""
+        words = (w for w, _ in self.also if w not in _UNSAID and announced.holds(sentence, w))
+        for said in (*announced.numbers(sentence), *words):
+            with suppress(BadReply):
+                yield self.read(self.mended(said)[0])
 
     @cached_property
     def allows(self) -> Callable[[str], bool]:
@@ -187,6 +228,9 @@ class Integer(Question):
 
     def value_of(self, action: Any) -> int:
         return int(action)
+
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        return self._amounts(sentence)
 
     def wanted(self) -> str:
         if self.low is None or self.high is None:
@@ -261,6 +305,9 @@ class Bid(Question):
     def value_of(self, action: Any) -> int | None:
         return int(action) if action >= 0 else None
 
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        return self._amounts(sentence)
+
     def wanted(self) -> str:
         if not self.limits:
             return "a whole number, or null"
@@ -312,6 +359,15 @@ class Real(Question):
     def value_of(self, action: Any) -> Any:
         whole, rest = divmod(int(action), 10**self.decimals)
         return whole if rest == 0 else int(action) / 10**self.decimals
+
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        return self._amounts(sentence)
+
+    def spoken(self, action: Any) -> str:
+        if self.value_of(action) is None:
+            return super().spoken(action)
+        exact = Decimal(int(action)).scaleb(-self.decimals)
+        return f"{exact:f}".rstrip("0").rstrip(".") if self.decimals else str(int(action))
 
     def wanted(self) -> str:
         return f"a number from {self.value_of(self.low)} to {self.value_of(self.high)}"
@@ -402,6 +458,9 @@ class Choice(Question):
     def value_of(self, action: Any) -> str:
         return next(word for word, a in self.words.items() if a == action)
 
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        return (a for word, a in self.words.items() if announced.holds(sentence, word))
+
     def wanted(self) -> str:
         return " or ".join(f'"{word}"' for word in self.words)
 
@@ -490,6 +549,17 @@ class Target(Question):
         everybody = {**self.names, **self.own, **self.others}
         names = {seat: name for name, seat in everybody.items()} | {-1: None}
         return names.get(int(action), f"player_{action}")
+
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        known = {
+            **self.names,
+            **{name.replace("_", " "): seat for name, seat in self.names.items()},
+        }
+        known |= dict.fromkeys(("nobody", "no one"), -1)
+        return (seat for name, seat in known.items() if announced.holds(sentence, name))
+
+    def spoken(self, action: Any) -> str:
+        return self.value_of(action) or "nobody"
 
     def wanted(self) -> str:
         return f"null or one of {', '.join(map(json.dumps, self.names))}"
@@ -581,6 +651,14 @@ class Shares(Question):
     def value_of(self, action: Any) -> dict[str, int]:
         return {str(rank): int(action[rank - 1]) for rank in self.ranks}
 
+    def mentioned(self, sentence: str) -> Iterable[Any]:
+        shares = list(announced.numbers(sentence))
+        with suppress(BadReply):
+            yield self.read(self.mended(shares)[0])
+
+    def spoken(self, action: Any) -> str:
+        return ", ".join(map(str, self.value_of(action).values()))
+
     def _span(self) -> str:
         return f"{self.ranks[0]} to {self.ranks[-1]}"
 
@@ -610,6 +688,52 @@ class Shares(Question):
             return sum(written) <= self.total and after(written)(text)
 
         return allows
+
+
+@dataclass(frozen=True)
+class Speech(Question):
+    """What somebody says to others; the action is a text, "" is silence.
+
+    It is cut behind `most_words`, words being what stands between white space (None: no limit),
+    and behind `LONGEST_SPEECH` characters. Of the answer is counted whether it was ``too_long``, or
+    ``silent``.
+    """
+
+    key: str = "speech"
+    most_words: int | None = None
+    bare: ClassVar[bool] = False
+
+    def value_schema(self) -> dict[str, Any]:
+        return {"type": "string"}
+
+    def read(self, value: Any) -> str:
+        return self._cut(value)[0]
+
+    def remark(self, whole: Mapping[str, Any]) -> str:
+        said, longer = self._cut(whole.get(self.key))
+        return "too_long" if longer else "" if said else "silent"
+
+    def _cut(self, value: Any) -> tuple[str, bool]:
+        """Return what is said, and whether more was."""
+        if not isinstance(value, str | None):
+            raise BadReply("format", f"{_show(value)} is no text")
+        # Halves of characters, which no file and no server takes, do not stay.
+        whole = (value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+        said = whole[:LONGEST_SPEECH].rstrip()
+        if self.most_words is not None:
+            ends = [word.end() for word in islice(re.finditer(r"\S+", said), self.most_words)]
+            said = said[: ends[-1]] if ends else ""
+        return said, said != whole
+
+    def sample(self, noise: Noise) -> str:
+        return ""
+
+    def wanted(self) -> str:
+        most = "" if self.most_words is None else f" of at most {self.most_words} words"
+        return f'a text{most}, or "" to say nothing'
+
+    def _value_form(self) -> str:
+        return '"<what you say>"'
 
 
 def read_integer(value: Any, truncate: bool = False) -> int | None:

@@ -79,34 +79,38 @@ def rulebook(
 ) -> Rulebook:
     """Build the rules of a game from a named set of its parameters and more that come on top.
 
-    Rules that are built already are returned, and take no parameters.
+    With `talk`, such as ``{"turns": 2}``, players may talk, see `llm_games.talk.Talk`;
+    ``talk_turns=2`` is the same. Rules that are built already take nothing but that.
 
     Raises:
         UnknownName: no such game, preset or parameter; names the nearest.
         BadParameter: a value outside its range.
     """
     from llm_games.rulebook import Rulebook
+    from llm_games.talk import split, talking
 
+    parameters, talk = split(parameters)
     if isinstance(name, Rulebook):
-        if parameters or preset:
-            raise BadParameter(
-                f"{sorted(parameters or ['preset'])[0]!r}: parameters go with a game's name only"
-            )
+        if parameters or preset or (talk and name.core is not name):
+            first = sorted(parameters or (["preset"] if preset else ["talk"]))[0]
+            raise BadParameter(f"{first!r}: parameters go with a game's name only")
         if name.name not in ROOMS:  # so that its words are found
-            game_class(type(name))
-        return name
+            game_class(type(name.core))
+        return talking(name, talk) if talk else name
     found = game_class(name)
     if other := found.instead(preset, parameters):
         found = game_class(other)
     if preset is not None:
         if preset not in found.presets:
             raise unknown(f"preset of {found.name}", preset, found.presets)
-        parameters = {**found.presets[preset], **parameters}
+        preset_own, preset_talk = split(found.presets[preset])
+        parameters, talk = preset_own | parameters, preset_talk | talk
     known = [field.name for field in dataclasses.fields(found)]
     for key in parameters:
         if key not in known:
             raise unknown(f"parameter of {found.name}", key, known)
-    return found(**parameters)
+    game = found(**parameters)
+    return talking(game, talk) if talk else game
 
 
 def make(
@@ -133,16 +137,19 @@ def make(
         obs_mode: ``"text"``, ``"numeric"`` or ``"both"``, or one of these for each agent.
         actions: how actions look, or one of these for each agent: ``"index"`` (numbers from 0,
             for learners; shares of what is legal now where amounts are many or their limits
-            change), ``"unit"`` (shares from -1 to 1, float32), ``"rules"`` (the game's own units)
-            or ``"text"`` (a reply in words, read as a language model's).
+            change), ``"least"`` (the same, but where one may decline, that or the smallest amount
+            alone), ``"unit"`` (shares from -1 to 1, float32), ``"rules"`` (the game's own units) or
+            ``"text"`` (a reply in words, read as a language model's).
         reask: of actions in words, how often a reply that cannot be used is asked for again.
         normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
-        render_mode: None, ``"ansi"`` (`render` returns a table) or ``"human"`` (prints it).
-        max_cycles: truncate after so many steps of the rules; None for the game's own length.
+        render_mode: None, ``"ansi"`` (`render` returns a table), ``"human"`` (prints it) or
+            ``"rgb_array"`` (returns pixels; needs Pillow).
+        max_cycles: truncate after so many rounds, in some games shots or bids, see `State.round`;
+            None for the game's own length.
         prompts, prompt_folder: wording of the text observations, see `Prompts`.
         on_illegal: ``"fallback"`` plays the declared move for an action that is in the space but
             against the rules, and says so in ``infos``; ``"raise"`` raises IllegalAction.
-        preset, parameters: see `rulebook`.
+        preset, parameters: see `rulebook`, also for `talk`.
 
     Raises:
         UnknownName, BadParameter: as `rulebook`, or a bad value of the arguments above.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -50,8 +50,10 @@ class Reply:
 
     `action` is the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
     readable but out of range. `why` says what was wrong to the one who answered, `detail` which
-    rule was broken, see `BadReply`; both are empty if there is no such thing. `leniencies` are
-    those of `LENIENCIES` that it took to read the answer.
+    rule was broken, see `BadReply`, or what is counted of a legal answer, see `Question.remark`;
+    both are empty if there is no such thing. `leniencies` are
+    those of `LENIENCIES` that it took to read the answer. `beside` is what it says beside the move,
+    see `Question.beside`.
     """
 
     outcome: ReplyOutcome
@@ -59,6 +61,7 @@ class Reply:
     why: str = ""
     detail: str = ""
     leniencies: tuple[str, ...] = field(default=(), compare=False)
+    beside: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 def read_reply(
@@ -233,7 +236,8 @@ def _read(obj: dict[str, Any], question: Question, names: frozenset[str] | None 
         if names is not None and key in obj:
             value, more = question.mended(obj[key])
             obj, names = obj | {key: value}, names | more
-        reply = Reply("valid", question.answer(obj))
+        said = question.answer(obj), question.remark(obj), question.beside(obj)
+        reply = Reply("valid", said[0], detail=said[1], beside=said[2])
     except BadReply as bad:
         reply = _not_legal(bad)
     return dataclasses.replace(reply, leniencies=tuple(names or ()))

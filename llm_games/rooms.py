@@ -71,6 +71,17 @@ def part(game: str, name: str) -> ModuleType | None:
     return import_module(module)
 
 
+def drawing(game: str) -> ModuleType | None:
+    """Return ``drawing.py`` of a game's room on the first floor, which draws its own picture.
+
+    Its ``draw(rulebook, state, title)`` returns a `llm_games.pictures.Drawing` of one whole table.
+    """
+    room = ROOMS[game].rules if game in ROOMS else ""
+    if not room or ":" in room or find_spec(f"{room}.drawing") is None:
+        return None
+    return import_module(f"{room}.drawing")
+
+
 def file(game: str, name: str) -> Path | None:
     """Return a file of a game's room on the third floor, such as ``scenarios.toml``; or None."""
     room = find_spec(ROOMS[game].players) if game in ROOMS and ROOMS[game].players else None

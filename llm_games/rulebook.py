@@ -19,6 +19,7 @@ import numpy as np
 from gymnasium import spaces
 
 from llm_games.arrays import Array, any_true, array_of, of_seats, sliced, tall
+from llm_games.asides import Aside
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import (
     LARGEST,
@@ -30,6 +31,7 @@ from llm_games.facts import (
     param,
 )
 from llm_games.noise import Noise
+from llm_games.pictures import table_image
 from llm_games.questions import MISSING, Action, Question, within_int64
 
 PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
@@ -263,6 +265,52 @@ class Rulebook(ABC):
         """Return what this seat is paid for."""
         return Goal()
 
+    def asides(self, state: Any, seat: int, phase: str) -> Sequence[Aside]:
+        """Return what a seat that is about to move is asked beside it, in order.
+
+        Those of the `phase` ``"talk"`` come before it first speaks, or before its move if it does
+        not speak; those of ``"move"`` after the talk, just before its move. Each kind is asked once
+        for a move. Answers change nothing in the rules.
+        """
+        return ()
+
+    # -- where players may talk, see `llm_games.talk` ------------------------------------------
+
+    wordless: ClassVar[str] = ""  # why talk cannot be placed in it, if it cannot
+
+    def talks(self, state: Any) -> PerTable:
+        """Return where talk may stand before this move, bool; it does so once a round."""
+        return np.logical_not(state.over)
+
+    def voices(self, state: Any) -> PerPlayer:
+        """Return who can speak at all, of those in the game, bool."""
+        return self.alive(state)
+
+    def speakers(self, state: Any) -> PerPlayer:
+        """Return who takes part in the decision that follows a talk, bool."""
+        return self.asked(state)
+
+    def positions(self, state: Any) -> Array | None:
+        """Return where everybody is, integers ``(players, 2, *batch)``; None if nowhere."""
+        return None
+
+    @property
+    def core(self) -> Rulebook:
+        """The game without talk: itself, or what is inside."""
+        return self
+
+    def inside(self, state: Any) -> Any:
+        """Return the core's part of a state."""
+        return state
+
+    def talking(self, state: Any) -> PerTable:
+        """Return which tables talk now, bool; those who are asked there are asked for a speech."""
+        return np.zeros(state.round.shape, np.bool_)
+
+    def hush(self, state: Any, mute: PerPlayer) -> Any:
+        """Return a first state in which these seats, too, have no words: nobody waits for them."""
+        return state
+
     # -- what follows from them --------------------------------------------------------------
 
     def reset(self, noise: Noise | int = 0, batch: tuple[int, ...] = (), given: Any = None) -> Any:
@@ -349,7 +397,7 @@ class Rulebook(ABC):
         for fact in self.facts:
             value, count = fact.of(state), 1
             if fact.each is False:
-                rows[begin] = of(value, 0) if some and np.ndim(value) == own else value
+                rows[begin] = of(value, 0) if some and value.ndim == own else value
             else:  # of everybody, or the same for all
                 count = len(value)
                 if value.ndim < rows.ndim:
@@ -388,6 +436,8 @@ class Rulebook(ABC):
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
         low, high = self.bounds() if self.same_limits else self.legal(state)
+        if self.same_limits and actions.ndim > 1 and actions.min() >= low and actions.max() <= high:
+            return np.zeros(actions.shape, np.bool_)  # a short way for a batch
         outside = (actions < low) | (actions > high)
         return outside & self.asked(state) if any_true(outside) else outside
 
@@ -454,6 +504,11 @@ class Rulebook(ABC):
         """Whether a seat is shown a mask of its legal actions: if these change, and are few."""
         low, high = self.bounds()
         return self.picks or (self.narrows and self.unit == 1 and high - low < LARGEST_DISCRETE)
+
+    @property
+    def grid(self) -> tuple[int, ...] | None:
+        """What actions the indexes of learners stand for, where a game names some; else None."""
+        return None
 
     @property
     def division(self) -> int | None:
@@ -555,7 +610,9 @@ class Rulebook(ABC):
         """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:  # of one table: a short way
             return self._everybody[int(value)]
-        return value[None].repeat(self.players, axis=0)
+        each = np.empty((self.players, *value.shape), np.bool_)
+        each[:] = value
+        return each
 
     @cached_property
     def _everybody(self) -> Array:
@@ -576,9 +633,19 @@ class Rulebook(ABC):
         """Return how many of a player's `own` attempts at an answer are read, None for no limit."""
         return own if getattr(self, "reasks", True) else 1
 
+    @property
+    def begun(self) -> int:
+        """Rounds that are over when play begins."""
+        return 0
+
     def length(self) -> int | None:
         """Return the largest number of steps an episode can take, or None if there is none."""
         return getattr(self, "rounds", None)
+
+    def lasts(self) -> int | None:
+        """Return the most rounds a game can take, by ``state.round``; None where none are set."""
+        rounds = getattr(self, "rounds", None)
+        return rounds if isinstance(rounds, int) else None
 
     def names(self) -> list[str]:
         """Return the seats' names, as the players hear them."""
@@ -597,6 +664,21 @@ class Rulebook(ABC):
         """Return a caption, headers and rows that show one whole table to a spectator."""
         seats = [[name] for name in self.names()]
         return f"{self.title}, round {int(state.round)}", ["seat"], seats
+
+    def passed(self, before: Any, after: Any, record: Mapping[str, Array]) -> Iterator[Any]:
+        """Yield the states of one table to be shown after a step, the last of them `after`.
+
+        A game says more where a step can be several rounds, which its `record` tells of.
+        """
+        yield after
+
+    def image(self, state: Any, said: Sequence[tuple[int, str]] = ()) -> Array:
+        """Return a picture of one whole table in pixels, uint8 ``(height, width, 3)``.
+
+        `said` are the last messages: which seat, and its words. Raises PicturesExtraMissing.
+        """
+        names = self.names()
+        return table_image(*self.picture(state), [(names[seat], text) for seat, text in said])
 
 
 def actions_of(moves: Any) -> Array:

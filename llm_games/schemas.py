@@ -2,7 +2,7 @@
 
 Only the small part of JSON Schema that questions use: objects whose properties come in order (all
 of them, or those that are required), arrays, strings, integers, numbers with as many decimals as
-their ``multipleOf`` (1, 0.1, 0.01 …), enums, null, and alternatives.
+their ``multipleOf`` (1, 0.1, 0.01 …), true and false, enums, null, and alternatives.
 """
 
 from __future__ import annotations
@@ -191,5 +191,6 @@ _KINDS: dict[Any, Callable[[Schema], Reader]] = {
     "string": _string,
     "integer": partial(_number, decimals=0),
     "number": _number,
+    "boolean": lambda _: _either(partial(_literal, word) for word in ("true", "false")),
     "null": lambda _: partial(_literal, "null"),
 }

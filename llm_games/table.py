@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.errors import IllegalAction, NotReady
 from llm_games.facts import check_integer
 from llm_games.questions import Action
-from llm_games.rulebook import Outcome, Rulebook
+from llm_games.rulebook import Array, Outcome, Rulebook
 from llm_games.view import Sight, Who
 
 NEXT_SEEDS = 2**31  # spawn key of the seeds of the episodes that follow one whose seed was given
@@ -57,6 +57,12 @@ class Table:
         who = self.who or Who(self.game.name, self.seed)
         self.sight = Sight(self.game, state, who._replace(step=self.steps, seed=self.seed))
 
+    def hush(self, seats: Sequence[int]) -> None:
+        """Let no talk of this episode, before it has begun, wait for these seats' words."""
+        if self.game.core is not self.game and len(seats):
+            mute = np.isin(np.arange(self.game.players), seats)
+            self._enter(self.game.hush(self.state, mute))
+
     def ready(self) -> Sight:
         """Return what the seats see; raise NotReady if there is nothing yet."""
         if self.sight is None:
@@ -84,6 +90,11 @@ class Table:
         self.steps += 1
         self._enter(state)
         return outcome
+
+    def image(self) -> Array:
+        """Draw the whole table as a spectator sees it, in pixels, see `Rulebook.image`."""
+        self.ready()
+        return self.game.image(self.state)
 
     def picture(self) -> str:
         """Draw the whole table as a spectator sees it."""

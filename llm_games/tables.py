@@ -92,6 +92,15 @@ class Tables:
         self.steps[tables] = 0
         self._enter(state if every else self.state.placed(tables, state))
 
+    def hush(self, mute: PerPlayer, where: PerTable | None = None) -> None:
+        """Let no talk wait for the words of these seats, bool ``(players, tables)``.
+
+        It is of episodes that were just reset, at the tables `where`, or at all.
+        """
+        if self.game.core is not self.game:
+            mute = mute if where is None else mute & where
+            self._enter(self.game.hush(self.state, mute))
+
     def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
         """Return which tables, started with these seeds, would go on after one given before."""
         given = [False] if seeds is None else [seed is not None for seed in seeds]

@@ -73,6 +73,20 @@ class Sight:
         """Take one table (or several, by an array of integers) out of a batch."""
         return Sight(self.game, self.state.table(index), self.who.table(index))
 
+    @property
+    def core(self) -> Sight:
+        """The same of the game inside, see `Rulebook.core`; it says nothing of talk."""
+        return self if self.game.core is self.game else self._inside
+
+    @_lazy
+    def _inside(self) -> Sight:
+        return Sight(self.game.core, self.game.inside(self.state), self.who)
+
+    @_lazy
+    def talking(self) -> Array:
+        """Where somebody is to speak now, bool ``(*batch)``."""
+        return self.game.talking(self.state)
+
     @_lazy
     def turn(self) -> Array:
         """Who has to move, bool ``(players, *batch)``."""
@@ -146,6 +160,13 @@ class View:
         seats = self.seat  # one of one table is by far the commonest
         several = isinstance(seats, np.ndarray)
         return seats.shape[: seats.ndim - len(shape)] + shape if several else shape
+
+    @property
+    def core(self) -> View:
+        """The same seat's view of the game inside, see `Sight.core`."""
+        return self if self.game.core is self.game else self._inside
+
+    _inside = _lazy(lambda view: view.sight.core.view(view.seat))
 
     @classmethod
     def of(cls, game: Rulebook, state: Any, seat: int) -> View:

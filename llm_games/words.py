@@ -4,12 +4,15 @@ A template ``wordings/<version>.j2`` in a game's room has three blocks: ``rules`
 ``report`` (what happened since this player last decided) and ``request`` (the question, the goal
 and the form of the answer). ``wordings/common.j2`` beside this file has what all games share:
 personas, the cue to reason, the goals, the note with a question asked again, and what is said of
-tools.
+tools. ``wordings/talk.j2`` stands around a game's words where there is talk. A game's own template
+may have more blocks: one for each kind of its asides, and ``talk``, what a speaker is shown (else
+the request, without what is to be answered).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -21,14 +24,16 @@ import jinja2
 from jinja2 import compiler, meta, nodes, runtime, sandbox
 
 from llm_games import rooms
+from llm_games.asides import Aside
 from llm_games.errors import BadParameter, unknown
-from llm_games.questions import Question
+from llm_games.questions import LONGEST_SPEECH, Question
 from llm_games.rulebook import Goal, Rulebook
 from llm_games.view import View
 
 FOLDER = Path(__file__).parent / "wordings"
 BLOCKS = ("rules", "report", "request")
 LONGEST = 2000  # characters of what a tool says that are told
+LONGEST_TALK, LEAST_SHOWN = 20_000, 80  # characters of all speeches that are told, and of each
 PERSONAS = ("cooperative", "selfish", "mathematician")
 THOUGHTS = ("plan", "replan", "status", "belief", "learn")
 _NEEDED: dict[str, tuple[str, ...]] = {"": (), "planning": THOUGHTS}
@@ -80,11 +85,33 @@ def named(values: Mapping[str, Any], none: str = "none") -> str:
 def quoted(text: str, most: int = 500) -> str:
     """Write what another player said as a quotation that cannot pass for rules: one JSON string.
 
-    Quotes, line breaks and whatever else is not plain text are escaped; it is cut at `most`.
+    Quotes, line breaks and whatever else is not plain text are escaped, and so are brackets that
+    could begin a mark of chats, such as ``<|im_start|>`` or ``[INST]``; it is cut at `most`.
     """
     text = text if len(text) <= most else f"{text[:most]}…"
     plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
-    return f'"{"".join(plain)}"'
+    return f'"{_MARKS.sub(_escaped, "".join(plain))}"'
+
+
+_MARKS = re.compile(r"\x7f|<(?=[^\s\d<=>])|\[(?=/?[A-Z][A-Z_]*\])")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
+class Notes(dict[str, tuple[Any, ...]]):
+    """What a seat answered to asides, by kind, the latest last; () of others."""
+
+    def __missing__(self, kind: str) -> tuple[Any, ...]:
+        return ()
+
+    def plus(self, kind: str, answer: Any, most: int) -> Notes:
+        """Return them with one more answer, the latest `most` of its kind."""
+        return Notes({**self, kind: (*self[kind], answer)[-most:] if most else ()})
+
+
+NO_NOTES = Notes()
 
 
 class Prompts:
@@ -102,7 +129,9 @@ class Prompts:
             raise BadParameter(f"there is no folder of prompts {str(folder)!r} in {Path.cwd()}")
         self.game, self.version, self.folder = game, version, folder
         self._template = _template(game, version, str(folder) if folder else None)
-        self._common = _template("", "common", str(folder) if folder else None)
+        self._common, self._talk = (
+            _template("", name, str(folder) if folder else None) for name in ("common", "talk")
+        )
         self._uses = _used_names(self._template)
         self._rendered = lru_cache(4096, typed=True)(self._render_used)
         self._terms_of: Rulebook | None = None
@@ -114,32 +143,91 @@ class Prompts:
 
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
-        rules = self._block("rules", game.terms() | self._own(game, seat, game.names()[seat]))
+        core, me = game.core, game.names()[seat]
+        rules = self._block("rules", core.terms() | self._own(core, seat, me))
+        if core is not game:
+            rules = "\n".join(filter(None, (rules, self._talk_rules(game, seat))))
         if not persona:
             return rules
         if persona in PERSONAS:
             persona = _render(self._common, f"persona_{persona}", {})
         return f"{persona.strip()}\n\n{rules}"
 
-    def report(self, view: View) -> str:
-        """Return what happened since this player last decided; empty at the start."""
-        return self._block("report", self._known(view))
+    def _talk_rules(self, game: Any, seat: int) -> str:
+        """Return the rules of the talk around a game; "" if nobody is told of it."""
+        talk, names = game.talk, game.names()
+        if not talk.announce:
+            return ""
+        reach, seats = talk.reach(game.players), range(game.players)
+        known = vars(talk) | {"me": names[seat], "mute": [names[k] for k in talk.silent]}
+        if isinstance(talk.speakers, tuple):
+            known["speakers"] = [names[k] for k in talk.speakers]
+        if reach is not None:
+            known["hearers"] = [names[k] for k in seats if reach[seat, k]]
+            known["heard"] = [names[k] for k in seats if reach[k, seat]]
+        return _render(self._talk, "rules", known)
 
-    def request(self, view: View, reasoning: bool = False) -> str:
-        """Return the question that is asked now, with the cue to reason if wanted."""
+    def report(self, view: View, notes: Notes = NO_NOTES) -> str:
+        """Return what happened since this player last decided; empty at the start."""
+        return self._block("report", self._known(view, notes))
+
+    def request(self, view: View, reasoning: bool = False, notes: Notes = NO_NOTES) -> str:
+        """Return the question that is asked now, with the cue to reason if wanted.
+
+        Where there is talk, what was heard stands above it. `notes` are answers to asides.
+        """
         question = view.question
         if question is None:
             return ""
-        known = self._known(view)
+        known, heard = self._known(view, notes), self.heard(view)
         known["form"] = question.form(True) if reasoning else question.plain_form
-        request = self._block("request", known)
+        if view.sight.talking:
+            own = "talk" in self._template.blocks
+            scene = self._block("talk", known) if own else self.situation(view.core, notes)
+            more = {name: known[name] for name in ("me", "goal", "form")} | {"scene": scene}
+            more["round"] = int(view.sight.state.round) + 1
+            asked = _render(self._talk, "request", vars(view.game.talk) | more)
+            request = _join(scene, heard, asked)
+        else:
+            request = _join(heard, self._block("request", known))
         return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
 
-    def situation(self, view: View) -> str:
+    def heard(self, view: View) -> str:
+        """Return what this seat heard others say, each in quotation marks; "" if nothing.
+
+        It is not told again before moves that no talk may stand before. Of speeches that have no
+        room together only the beginnings are shown.
+        """
+        core, told = view.core, view.told or {}
+        heard = [] if core is view else told["talk"]["heard"]
+        if not heard or not (view.sight.talking or core.game.talks(core.sight.state)):
+            return ""
+        flooded = sum(len(said["text"]) for said in heard) > LONGEST_TALK
+        longest = max(LEAST_SHOWN, LONGEST_TALK // len(heard)) if flooded else LONGEST_SPEECH
+        known: dict[str, Any] = {"heard": heard, "longest": longest}
+        known |= {"round": int(view.sight.state.round) + 1, "alphabet": view.game.talk.alphabet}
+        return _render(self._talk, "heard", known)
+
+    def aside(
+        self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
+    ) -> str:
+        """Return the words of a game's own question beside the move that is asked now.
+
+        Raises:
+            BadParameter: the template has no block of that kind.
+        """
+        form = aside.question.form(reasoning)
+        said = self._block(
+            aside.kind, self._known(view, notes) | {"form": form} | dict(aside.values)
+        )
+        said = _join(self.heard(view) if aside.hears else "", said)
+        return f"{said}\n{_render(self._common, 'reasoning', {})}" if reasoning else said
+
+    def situation(self, view: View, notes: Notes = NO_NOTES) -> str:
         """Return the request without the form of the answer: what is up now, and the goal."""
         if view.question is None:
             return ""
-        form, lines = view.question.plain_form, self.request(view).splitlines()
+        form, lines = view.question.plain_form, self.request(view, False, notes).splitlines()
         return "\n".join(line for line in lines if form not in line)
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
@@ -172,17 +260,17 @@ class Prompts:
 
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        parts = rules or self.rules(view.game, view.seat), self.report(view), self.request(view)
-        return "\n\n".join(filter(None, parts))
+        asked = self.request(view) or self.heard(view)
+        return _join(rules or self.rules(view.game, view.seat), self.report(view), asked)
 
-    def _known(self, view: View) -> dict[str, Any]:
+    def _known(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
         """Return the values that blocks can use: what is told, before the terms of the game."""
-        told, game = view.told, view.game
+        told, game = view.core.told, view.core.game
         assert told is not None, "a batch of tables has no words"
         if self._terms_of is not game:
             self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
             self._terms = [terms | self._own(game, seat, name) for seat, name in names]
-        return self._terms[view.seat] | told
+        return {**self._terms[view.seat], **told, "notes": notes}
 
     def _own(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
         return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
@@ -214,6 +302,10 @@ class Blocks:
         """Return a block with these values; one that it lacks is that of ``common.j2``."""
         own, common = self._templates
         return _render(own if block in own.blocks else common, block, values)
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 @lru_cache(64)

@@ -10,12 +10,14 @@ import sys
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+import viewing
 from hypothesis import settings
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.runs import references, skill
+from llm_games.rooms import ROOMS
 
 # A machine that is busy with something else is no error. The same examples everywhere, so that what
 # is red is red for all; others come with --hypothesis-profile=explore.
@@ -30,12 +32,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(autouse=True)
+def only_our_games():
+    """Forget the games that a test adds: the next one may look at them all."""
+    known = dict(ROOMS)
+    yield
+    ROOMS.clear()
+    ROOMS.update(known)
+
+
+@pytest.fixture(autouse=True)
 def unprinted_figures(request, monkeypatch):
     """Draw all figures, but print them only for tests that look at them: it takes most of a page's
     time."""
     if request.node.get_closest_marker("figures") is None:
         blank = '<svg width="1" height="1" xmlns="http://www.w3.org/2000/svg"></svg>', b"\x89PNG"
-        monkeypatch.setattr(canvas, "printed", lambda figure: blank)
+        monkeypatch.setattr(canvas, "printed", lambda figure, files: blank)
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +89,15 @@ def llm_games(tmp_path, monkeypatch, capsys):
         return end.value.code, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real Chromium. While it is there, `asyncio.run` belongs into another thread."""
+    if viewing.CHROMIUM is None:
+        pytest.skip(viewing.NO_BROWSER)
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is in the extra dev")
+    with sync.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=viewing.CHROMIUM)
+        yield chromium
+        chromium.close()

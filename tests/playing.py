@@ -18,15 +18,27 @@ MODES = ("text", "numeric", "both")
 BIDDERS = {"players": 3, "assets": (9, 6, 8), "mu": 5, "sigma": 2, "decimals": 0, "rounds": 3}
 
 BROKE = {"budgets": (2500, 1300, 900), "discount": 50, "skip_broke": True, "tie_rule": "authors"}
+ROOM = {"layout": "small", "players": 6, "max_rounds": 5, "p_deliberate": "1/2"}
 LOTS = (("Lamp", 3, 7), ("Chair", 0, 4))
 
+# Games whose defaults are too long to be played again and again.
+SMALL: dict[str, dict] = {
+    "bertrand_competition": {"rounds": 8, "window": 3, "history": True},
+    "emergency_evacuation": {"layout": "small", "players": 4, "max_rounds": 2},
+}
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.
 SETTINGS: list[tuple[str, dict]] = [
-    *((name, {}) for name in NAMES),
+    *((name, SMALL.get(name, {})) for name in NAMES),
+    (
+        "bertrand_competition",
+        {"players": 3, "rounds": 5, "window": 2, "history": True, "first_round": "free"}
+        | {"cost": (1, 2, 3), "tick": "1/4", "price_grid": (2, 5, 8), "personas": "explorer"},
+    ),
     ("beauty_contest", {"players": 3, "domain": "real", "decimals": 2, "max": 1, "rounds": 4}),
     ("beauty_contest", {"prize_rule": "split", "rule_breaker": "include", "foul_fee": 1}),
     ("beauty_contest", {"preset": "econ_arena_L", "players": 3, "rounds": 3}),
     ("beauty_contest", {"players": 3, "rounds": 4, "max_draw": (2, 5), "reveal": ("all_choices",)}),
+    ("beauty_contest", {"players": 4, "rounds": 3, "personas": "mixed"}),
     ("el_farol_bar", {"mode": "explicit", "players": 4, "ratio": "1/2"}),
     ("el_farol_bar", {"implicit_report": "no_count", "players": 5}),
     ("divide_dollar", {"players": 3, "golds": 7, "bid_range": "unbounded"}),
@@ -38,6 +50,8 @@ SETTINGS: list[tuple[str, dict]] = [
     ("budget_auction", {"preset": "econ_arena_L", "players": 3, "rounds": 3, "reveal": "bids"}),
     ("budget_auction", BIDDERS | {"reveal": "bids_and_private", "entrance_fee": 2}),
     ("budget_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
+    ("emergency_evacuation", ROOM | {"moves": "simultaneous", "uncooperative": True}),
+    ("emergency_evacuation", ROOM | {"walker": "wang", "target_choice": "cell", "stages": "one"}),
     ("english_auction", {"players": 3, "items": "items_5", "item_order": "shuffled", **BROKE}),
     ("english_auction", {"preset": "econ_arena_english_L", "players": 3, "first_bidder": "random"}),
     (
@@ -55,7 +69,9 @@ SETTINGS: list[tuple[str, dict]] = [
 # Every setting once, and every kind of actions once a game; the observation modes take turns.
 CASES = [(n, m, MODES[i % 3], "rules" if i % 4 else "index") for i, (n, m) in enumerate(SETTINGS)]
 CASES += [
-    (n, {}, MODES[(i + j) % 3], a) for i, n in enumerate(NAMES) for j, a in enumerate(ACTIONS)
+    (n, SMALL.get(n, {}), MODES[(i + j) % 3], a)
+    for i, n in enumerate(NAMES)
+    for j, a in enumerate(ACTIONS)
 ]
 IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
 CASE_IDS = [" ".join([n, mode, actions, *map(str, m.values())]) for n, m, mode, actions in CASES]

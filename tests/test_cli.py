@@ -1,5 +1,6 @@
 """The command line: what it prints, which files it makes, and how it says no."""
 
+import dataclasses
 import io
 import itertools
 import json
@@ -34,6 +35,7 @@ from llm_games.benchmarks.runs.store import Records
 from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
+from llm_games.talk import Talk
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -151,6 +153,9 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     found = json.loads(llm_games("show", game, "--prompts", "v2", "--json")[1])
     assert all(row["meaning"] for row in found["parameters"])
     assert all(row["name"] in out for row in found["parameters"])
+    talk = [f.name for f in dataclasses.fields(Talk)] * (not rulebook(game).wordless)
+    assert [row["name"] for row in found["talk"]] == talk
+    assert all(row["meaning"] and row["name"] in out for row in found["talk"])
     claim = rational(rulebook(game))
     assert f"{claim.kind}: {claim.sentence}" in found["players"]["rational"]
     json.loads(found["sample"]["a legal reply"])
@@ -202,7 +207,7 @@ def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "13 []\n"
+    assert done.stdout == "19 []\n"
 
 
 def test_any_setting_can_be_set(llm_games):
@@ -264,7 +269,7 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
     calls = [
         *(["list"], ["show", "pirate_game"], ["run", source, "--dry-run"]),
         *(["run", source, "--db", db], ["resume", db, "--json"], ["run", f"{odd}{raw}"]),
-        ["play", "public_goods", "--params", "rounds=1", "--against", "fixed:4"],
+        ["play", "public_goods", "--param", "rounds=1", "--against", "fixed:4"],
     ]
     env = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80", "PYTHONUTF8": "1"}
     done = subprocess.run(
@@ -277,7 +282,7 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
     assert f"{shown}, seed 1" in out
     assert f"{shown}: random in all seats" in out
     name = shown.split()[0] + os.fsencode(raw).decode(encoding, "surrogateescape")
-    assert f"recorded in {name}.db" in out
+    assert f"recorded in {name}.db; every decision: llm-games view {name}.db; a report:" in out
     assert f"there is no file {name}" in err
     assert ("γ-Bench" if encoding == "utf-8" else "gamma-Bench") in out
     assert re.search(r"you +-?\d", out)

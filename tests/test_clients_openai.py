@@ -659,6 +659,14 @@ def test_a_server_that_is_not_there():
     assert found.transient
 
 
+def test_what_was_handled_before_is_not_why_a_server_is_not_reached():
+    try:
+        raise RuntimeError("of something else")
+    except RuntimeError:
+        found = fails(OpenAIClient("m", "http://127.0.0.1:9/v1"))
+    assert "cannot reach http://127.0.0.1:9/v1 ([Errno " in str(found)
+
+
 def test_a_host_that_is_not_there():
     client = OpenAIClient("m", "http://no-such-host.invalid/v1", api_key=KEY)
     assert "cannot reach http://no-such-host.invalid/v1 ([Errno -" in str(fails(client))

@@ -195,7 +195,7 @@ def test_a_schema_is_kept_where_the_server_can(tiny):
 def test_a_schema_that_the_server_refuses_is_left_out(tiny):
     class Odd(Target):
         def value_schema(self):
-            return {"type": "boolean"}
+            return {"type": "array"}
 
     client = OpenAIClient("tiny", tiny)
     odd = Odd("target", {"player_1": 1}, {"player_0": 0}, {}, -2)

@@ -115,6 +115,9 @@ def test_tests_of_a_family_are_corrected_together(tmp_path):
     b = played(tmp_path / "b.db", games, episodes=6, seats=["rational"])
     found = compare(a, b)
     for name, family in found.families.items():
+        if name == "measures":  # their paper judges them by scores
+            assert (family.tests, family.stratified) == (0, None)
+            continue
         made = [game.of(name) for game in found.games]
         assert [one.holm for one in made] == holm([one.p for one in made])
         assert family.tests == sum(one.p is not None for one in made)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llm_games.baselines.seating import rotated, uneven
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.runs.config import PAPERS, ConfigError, load, parse
+from llm_games.benchmarks.runs.config import PAPERS, ConfigError, experiments, load, parse
 from llm_games.benchmarks.runs.estimate import estimate
 from llm_games.benchmarks.runs.plan import (
     Overrides,
@@ -19,7 +20,6 @@ from llm_games.benchmarks.runs.plan import (
     players,
     resolve,
 )
-from llm_games.benchmarks.runs.seating import rotated, uneven
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import rulebook
 
@@ -368,3 +368,31 @@ def test_another_player_takes_the_seats_of_the_default(source):
         assert first == {"divide_dollar, one bids 91": "fixed:91"}.get(
             game.label, "fixed:0" if "gives nothing" in game.label else "random"
         )
+
+
+def planned_with(name, seat):
+    overrides = Overrides(seats=[seat])
+    return resolve(parse(overrides.apply(load(name)), name), name, overrides)
+
+
+def test_a_player_that_asks_no_model_has_none_of_its_seats_settings(llm_games):
+    plan = planned_with("auc-arena", "rational")
+    planning = next(game for game in plan.games if game.label == "more or less planning")
+    assert {seat.name for seat in planning.seats} == {"rational"}
+    assert planning.ignored == "not used by rational, which asks no model: strategy, name"
+    assert [game.ignored for game in plan.games if game is not planning] == ["", ""]
+    assert "ignored" not in planning.model_dump()
+    players(plan)
+    _, out, _ = llm_games("run", "auc-arena", "--seat", "rational", "--dry-run")
+    assert f"more or less planning: {planning.ignored}" in " ".join(out.split())
+    asked = planned_with("auc-arena", "tiny").games[1]
+    assert [seat.settings["strategy"] for seat in asked.seats] == ["none", "static", "adaptive"]
+    assert asked.ignored == ""
+
+
+SOURCES = [f"{group}/{name}" for group, names in experiments().items() for name in names]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_rational_can_be_seated_in_every_experiment(name):
+    players(planned_with(name, "rational"))

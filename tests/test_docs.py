@@ -3,13 +3,20 @@
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tomllib
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import typer
 
+from llm_games.benchmarks import cli
 from llm_games.benchmarks.runs.config import (
     BudgetSettings,
     Config,
@@ -20,9 +27,15 @@ from llm_games.benchmarks.runs.config import (
     parse,
 )
 from llm_games.benchmarks.runs.plan import players, resolve
+from llm_games.benchmarks.view.filter import PHASES, SORTS, Filter
+from llm_games.version import __version__
+from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+MADE = {"_build", "games", "reference"}  # by the site's build, from rooms and docstrings
+PAGES = [p for p in sorted(DOCS.rglob("*.md")) if not MADE & {*p.relative_to(DOCS).parts}]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -115,3 +128,151 @@ def test_experiments_and_commands(tmp_path):
         subprocess.run(run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert (tmp_path / "experiment.db").exists()
     assert (tmp_path / "experiment-report" / "report.html").exists()
+
+
+# What the bash blocks call beside llm-games, Python and pip.
+PROGRAMS = {".", "apt-get", "git", "litellm", "llama-server", "mypy", "ollama", "pytest", "ruff"}
+PROGRAMS |= {"sphinx-build", "vllm"}
+
+
+def lines_of(text):
+    """Return the commands of a block, each on one line."""
+    return text.replace("\\\n", " ").splitlines()
+
+
+LINES = [
+    pytest.param(line, id=f"{path.name}: {line}")
+    for path in DOCUMENTS
+    for block in BLOCK.finditer(path.read_text())
+    if block[1] == "bash"
+    for line in lines_of(block[2])
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_commands_of_the_shell_are_there(line):
+    """Each names what there is: a command with its options, a module, an extra."""
+    for part in line.partition("  #")[0].split(" && "):
+        program, *given = [word for word in shlex.split(part) if not re.match(r"[A-Z_]+=", word)]
+        name = Path(program).name or program
+        if name == "llm-games":
+            understood(given)
+        elif name == "pip":
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+            for extras in re.findall(r"\[(.*?)\]", part):
+                assert {*extras.split(",")} <= {*project["optional-dependencies"]}
+        elif name.startswith("python"):
+            assert given[0] == "-m"
+            assert find_spec(given[1])
+        else:
+            assert name in PROGRAMS
+
+
+def understood(arguments):
+    """Have the command line read what it is given; it raises what it does not know."""
+    command = typer.main.get_command(cli.app)
+    while isinstance(command, typer.core.TyperGroup):
+        context = command.make_context("llm-games", [], resilient_parsing=True)
+        context.resilient_parsing = False  # of what follows: an unknown name is an error
+        name, command, arguments = command.resolve_command(context, arguments)
+    command.make_context(name, [*arguments])
+
+
+@contextmanager
+def process(*arguments, folder):
+    """Start a command at a free port; yield the first line that it prints, and end it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        arguments += ("--port", str(free.getsockname()[1]))
+    running = subprocess.Popen(
+        [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield running.stdout.readline().strip()
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["start", "models", "evaluate"])
+def test_the_commands_of_a_page_run(page, tmp_path):
+    """In order, as they stand; a server of the embedded model takes the place of the reader's."""
+    text = (DOCS / f"{page}.md").read_text().partition("## What all servers have in common")[0]
+    lines = [line for b in BLOCK.finditer(text) if b[1] == "bash" for line in lines_of(b[2])]
+    lines = [line for line in lines if line.startswith("llm-games ")]
+    assert lines
+    with process("serve-tiny", folder=tmp_path) as says:
+        for line in lines:
+            if "NAME" in line:
+                address = re.search(r"http://\S+/v1", says)[0]
+                line = re.sub(r"http://\S+/v1", address, line).replace("NAME", "tiny")
+            arguments = shlex.split(line)[1:]
+            if arguments[0] == "view":
+                with process(*arguments, "--no-open", folder=tmp_path) as address:
+                    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+                    assert browser.open(address).status == 200
+                continue
+            run = [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments]
+            subprocess.run(
+                run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True
+            )
+
+
+def prose(path):
+    """Return a document without its blocks."""
+    return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path):
+    """Return the anchors of a page's headings, as GitHub and MyST make them."""
+    text = prose(path)
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", head).lower() for head in heads)
+    return {re.sub(r"[^\w\- ]", "", head).replace(" ", "-") for head in plain}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_within_the_checkout_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        name, _, anchor = target.partition("#")
+        if "://" in name or MADE & {*Path(name).parts}:
+            continue  # Sphinx checks what it makes, `-b linkcheck` what is elsewhere
+        found = path.parent / name if name else path
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+def test_all_providers_are_in_the_docs():
+    """With their addresses and the variables of their keys."""
+    table = (DOCS / "models.md").read_text().partition("## All providers")[2]
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \| (.+?) \| `(\w+)` \|$", table, re.MULTILINE)
+    known = {"openai": COMPATIBLE, "providers": ADAPTED}
+    assert [(extra, name) for name, _, _, extra in rows] == [
+        (extra, name) for extra, of in known.items() for name in of
+    ]
+    for name, address, keys, extra in rows:
+        about = known[extra][name]
+        assert not about.base_url or address == f"`{about.base_url}`"
+        assert tuple(re.findall(r"`(\w+)`", keys)) == about.keys
+
+
+def test_all_filters_of_the_viewer_are_in_the_docs():
+    table = (DOCS / "viewer.md").read_text().partition("| filter |")[2].partition("\n\n")[0]
+    names = [found for row in table.splitlines() for found in row.split("|")[1:2]]
+    told = re.findall(r"`(\w+)`", " ".join(names))
+    assert {*told} == {field.name for field in fields(Filter)}
+    assert {*SORTS, *PHASES} <= {*re.findall(r"`(\w+)`", table)}
+
+
+def test_what_is_cited_is_this_version_and_every_paper():
+    bib = (DOCS / "papers.bib").read_text()
+    rooms = {path.parent.name for path in (ROOT / "benchmarks" / "papers").glob("*/page.py")}
+    assert {*re.findall(r"^@\w+\{(\w+),$", bib, re.MULTILINE)} == {"llm_games", *rooms}
+    assert f"  version = {{{__version__}}},\n" in bib
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()

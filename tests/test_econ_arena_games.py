@@ -441,7 +441,7 @@ KEYS = {"econ_arena": "answer", "gamma_bench": "chosen_number", "shall_we_talk":
 
 @pytest.mark.parametrize(("preset", "key"), KEYS.items())
 def test_reply_keys(preset, key):
-    game = llm_games.rules("beauty_contest", preset=preset)
+    game = llm_games.rules("beauty_contest", preset=preset).core
     question = game.question(game.reset(), 0)
     assert json.loads(question.reply(0)) == {key: 0}
     reply = json.dumps({"popular answer": 3, key: 7, "reason": "x"})

@@ -15,7 +15,7 @@ import pettingzoo.test as pt
 import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.utils import parallel_to_aec
-from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, sampled
+from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, SMALL, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
@@ -160,7 +160,8 @@ def to_space(env, agent, action):
 @pytest.mark.parametrize("form", ["parallel", "aec"])
 @pytest.mark.parametrize("name", NAMES)
 def test_pickled_in_the_middle_it_goes_on_alike(name, form):
-    env = llm_games.make(name, form=form, obs_mode="both", actions="rules")
+    small = SMALL.get(name, {})
+    env = llm_games.make(name, form=form, obs_mode="both", actions="rules", **small)
     env.reset(seed=3)
     rng = np.random.default_rng(3)
     advance(env, form, rng, 5)

@@ -65,7 +65,7 @@ def test_a_missing_package_is_named(recorded, tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with (
         Records.open_readonly(recorded) as records,
-        pytest.raises(MissingPackage, match=r"pip install \"llm-games\[parquet\]\""),
+        pytest.raises(MissingPackage, match=r"pip install 'llm-games\[parquet\]'"),
     ):
         export(records, tmp_path, "parquet")
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llm_games.errors import BadParameter
 from llm_games.games.beauty_contest.rules import BeautyContest
 from llm_games.questions import MISSING, BadReply
+from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.words import Prompts
 
@@ -310,7 +311,7 @@ def test_bad_parameters(parameters, words):
 
 
 def test_presets():
-    settings = {name: BeautyContest(**more) for name, more in BeautyContest.presets.items()}
+    settings = {n: rulebook("beauty_contest", preset=n).core for n in BeautyContest.presets}
     assert settings["gamma_bench"] == BeautyContest()
     session = settings["econ_arena"]
     assert (session.players, session.domain, session.reveal_last) == (9, "real", 3)

@@ -43,12 +43,14 @@ from llm_games.wrappers.policy import Decision, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 
 SMALL = {
+    "bertrand_competition": {"rounds": 5, "window": 3},
     "battle_royale": {"players": 4, "max_shots": 12},
     "beauty_contest": {"players": 4, "rounds": 4},
     "budget_auction": {"players": 3, "rounds": 4},
     "diners_dilemma": {"players": 3, "rounds": 5},
     "divide_dollar": {"players": 3, "rounds": 4},
     "el_farol_bar": {"players": 4, "rounds": 5},
+    "emergency_evacuation": {"layout": "small", "players": 4, "max_rounds": 3},
     "english_auction": {"items": "items_3", "players": 3},
     "pirate_game": {"players": 4, "gold": 20},
     "public_goods": {"players": 3, "rounds": 5},

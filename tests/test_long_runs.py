@@ -120,7 +120,7 @@ def test_a_page_is_the_same_whether_episodes_are_kept_or_read_again(played, monk
 def test_many_runs_are_thinned_in_a_plot(played, monkeypatch, tmp_path):
     monkeypatch.setattr("llm_games.benchmarks.report.canvas.MOST", 3)
     text = build([played("a", "random", episodes=8)], tmp_path).read_text()
-    assert "thin lines: 3 of the 8 runs, band: 95 % interval of the mean at each point" in text
+    assert "thin lines: some of the 8 runs, band: 95 % interval of the mean at each point" in text
     assert "a dot for 3 of the 8 runs" in text
 
 

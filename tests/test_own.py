@@ -144,7 +144,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with somebody's own modules, in which the test runs; forget them afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before, games = {*sys.modules}, dict(rooms.ROOMS)
+    before = {*sys.modules}
     for place in ("agents", "wordings"):
         (tmp_path / place).mkdir()
     files = {"mygames.py": GAME, "theirs.py": PLAYERS, "agents/mine.py": PLAYERS}
@@ -155,8 +155,6 @@ def folder(tmp_path, monkeypatch):
     for name in {*sys.modules} - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
-    rooms.ROOMS.clear()
-    rooms.ROOMS.update(games)
     words._template.cache_clear()
     editions.editions.cache_clear()
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from llm_games.errors import install
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = {
     "llm_games/": "llm_games/",
@@ -39,3 +41,12 @@ def test_the_wheel_holds_every_tracked_file(tmp_path):
 def is_data(root, name):
     # Links serve the checkout's tools, readme files its readers; neither is installed.
     return not (root / name).is_symlink() and not name.endswith(".md")
+
+
+def test_the_command_for_an_extra_keeps_what_is_installed():
+    pip = pytest.importorskip("pip", reason="pip is not in this environment").__name__
+    wanted = install("report").removeprefix("pip install ").strip("'")
+    options = ["install", "--dry-run", "--no-index", "--no-deps", wanted]
+    command = [sys.executable, "-m", pip, *options]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "Requirement already satisfied: llm-games[report]" in said

@@ -86,10 +86,12 @@ def test_scoring_can_be_chosen():
 
 
 PLANNERS = {"auc-arena/vanilla", "auc-arena/planning", "auc-arena/learning"}  # need models
+LONG = {f"shall-we-talk/{name}" for name in ("bertrand", "evacuation", "options")}
+"""Files of thousands of steps, which their own test plays in short."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*FILES} - PLANNERS))
+@pytest.mark.parametrize("name", sorted({*FILES} - PLANNERS - LONG))
 def test_every_file_runs(name, tmp_path):
     plan = played(name, tmp_path / "run.db", seats=["random"], episodes=1)
     with Records.open_readonly(tmp_path / "run.db") as records:
@@ -117,7 +119,7 @@ def test_players_meet_the_same_chance(tmp_path):
 
 def test_every_room_hands_over_a_paper():
     rooms = [path.parent.name for path in PAPERS.glob("*/__init__.py")]
-    assert len(papers()) == len(rooms) == 5
+    assert len(papers()) == len(rooms) == 6
     assert len({paper.title for paper in papers()}) == len(rooms)
     scored = [paper.scoring for paper in papers() if paper.scoring]
     assert [scoring.games for scoring in scored] == [GAMES]
@@ -125,7 +127,8 @@ def test_every_room_hands_over_a_paper():
 
 
 def test_the_docs_name_every_experiment():
-    text = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    pages = sorted((ROOT / "docs" / "papers").glob("*.md"))
+    text = "\n".join(page.read_text("utf-8") for page in pages)
     groups = {name.partition("/")[0] for name in FILES}
     named = set(re.findall(rf"`((?:{'|'.join(groups)})(?:/\w+)?)`", text))
     whole = {name if "/" in name else f"{name}/vanilla" for name in named}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import SMALL
 
 import llm_games
 from llm_games.benchmarks.cli.human_play import moves, opponents, parameters, payoffs, play_with
@@ -74,7 +75,7 @@ class Terminal:
 
 @pytest.mark.slow
 def test_a_whole_game_in_a_terminal():
-    game = ("--params", "players=3", "--params", "rounds=2", "--params", "tokens=20")
+    game = ("--param", "players=3", "--params", "rounds=2", "--param", "tokens=20")
     table = Terminal("play", "public_goods", *game, "--against", "fixed:4", "--seed", "1")
     assert "Round 1 of 2" in table.wait("\n> ")
     for wrong, why in (("twelve", "is not a whole number"), ("21", "21 is not")):
@@ -97,7 +98,7 @@ def test_a_whole_game_in_a_terminal():
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
 def test_leaving(key):
-    table = Terminal("play", "divide_dollar", "--params", "players=3", "--seat", "2")
+    table = Terminal("play", "divide_dollar", "--param", "players=3", "--seat", "2")
     table.wait("\n> ")
     table.type(key)
     assert table.end() == 0
@@ -194,7 +195,7 @@ def person(lines):
 @pytest.mark.parametrize("game", sorted(llm_games.rooms.ROOMS))
 def test_every_game_can_be_played_and_compared(game):
     """A person who tries everything plausible until something is accepted."""
-    rules = llm_games.rules(game)
+    rules = llm_games.rules(game, **SMALL.get(game, {}))
     said = []
 
     async def read():
@@ -202,7 +203,19 @@ def test_every_game_can_be_played_and_compared(game):
 
     def tries():
         while True:
-            yield from ("null", "0", "1", "5", "accept", "go", "cheap", "costly", "11")
+            yield from (
+                "null",
+                "0",
+                "1",
+                "5",
+                "accept",
+                "go",
+                "cheap",
+                "costly",
+                "11",
+                "left",
+                "stay",
+            )
             yield json.dumps({"1": 100} | dict.fromkeys(map(str, range(2, 11)), 0))
 
     answers = tries()
@@ -231,7 +244,7 @@ def test_the_end_of_the_input():
 
 def test_mistakes():
     rules = llm_games.rules("public_goods", players=3)
-    with pytest.raises(ConfigError, match="KEY=VALUE"):
+    with pytest.raises(ConfigError, match="NAME=VALUE"):
         parameters("public_goods", ["players"])
     assert parameters("public_goods", ["players=3", "ratio=3/2"]) == {"players": 3, "ratio": "3/2"}
     with pytest.raises(ConfigError, match="2 other seats, but --against names 3"):

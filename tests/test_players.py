@@ -19,6 +19,8 @@ from llm_games.wrappers.policy import RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
 SMALL = {
+    "emergency_evacuation": {"layout": "small", "players": 6, "max_rounds": 8},
+    "bertrand_competition": {"rounds": 6},
     "battle_royale": {"players": 5, "max_shots": 12},
     "pirate_game": {"players": 6, "gold": 20},
     "sealed_bid_auction": {"rounds": 4},
@@ -33,6 +35,8 @@ SMALL = {
 }
 KINDS = ("rational", "random", "best_response", "cooperative")
 FIXED = {
+    "emergency_evacuation": "left",
+    "bertrand_competition": "7.5",
     "beauty_contest": "100",
     "el_farol_bar": "go",
     "divide_dollar": "91",

@@ -37,7 +37,7 @@ def check_room(game):
         if near and module.name not in PARTS:
             raise BadParameter(f"{package}/{module.name}.py: did you mean {near[0]}.py?")
     for kind, said in handed(game).rules.items():
-        if isinstance(said, Kind) and not (said.summary and said.rule):
+        if isinstance(said, Kind) and not (said.summary and (said.rule or said.made)):
             raise BadParameter(f"{game}: player {kind!r} needs a summary and a rule")
         if not isinstance(said, Kind) and kind not in SHARED:
             raise unknown("kind of player that games share (others come as a Kind):", kind, SHARED)

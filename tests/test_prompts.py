@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from playing import IDS, NAMES, SETTINGS, legal_actions
+from playing import IDS, NAMES, SETTINGS, SMALL, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -69,6 +69,9 @@ TOLD: dict[str, list[tuple[dict, dict]]] = {
         ({"initial_tokens": "random"}, {"tokens": 33}),
         ({"initial_tokens": "random"}, {"rand_min": 7}),
         ({"initial_tokens": "random", "endowment": "carry"}, {"rand_min": 7}),
+    ],
+    "bertrand_competition": [
+        *(({}, c) for c in ({"players": 7}, {"a": 17}, {"cost": 3}, {"tick": "1/8"})),
     ],
     "diners_dilemma": [
         ({}, {"players": 7}),
@@ -255,7 +258,7 @@ def test_everything_a_player_knows_is_said(name, more):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_wordings_differ(name):
-    view = next(view for view in moments(name, {}) if view.question is not None)
+    view = next(view for view in moments(name, SMALL.get(name, {})) if view.question is not None)
     for block in ("rules", "request"):
         texts = {
             prompts.rules(view.game, view.seat) if block == "rules" else prompts.request(view)
@@ -269,7 +272,9 @@ def test_texts_are_short(name):
     """A tiny model must be able to read them."""
     for version in VERSIONS:
         prompts = Prompts(name, version)
-        view = next(view for view in moments(name, {}) if view.question is not None)
+        view = next(
+            view for view in moments(name, SMALL.get(name, {})) if view.question is not None
+        )
         assert len(prompts.rules(view.game, view.seat).split()) <= 200
         assert len(prompts.request(view).split()) <= 100
 

@@ -2,24 +2,37 @@ import csv
 import re
 import subprocess
 import sys
+import warnings
+from contextlib import ExitStack
 from decimal import Decimal
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
 from playing import legal_actions
 
+import llm_games as lg
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report import build, canvas
+from llm_games.benchmarks.report import body, build, canvas, drawer, figures, headline
+from llm_games.benchmarks.report import page as report_page
 from llm_games.benchmarks.report.export import Files
+from llm_games.benchmarks.runs import stats
+from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.database import NotARun
+from llm_games.benchmarks.runs.paper import THIRD, Sketch, edition_of
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
+from llm_games.benchmarks.runs.reader import read
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.references import references
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Store
 from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.view.filter import Filter
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
@@ -95,7 +108,7 @@ class Text(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
-        self.skip = tag == "style"
+        self.skip = tag in ("style", "title", "desc")  # captions say the same
         wanted = ("src", "href", "xlink:href", "data", "action")
         self.loads += [v for k, v in attrs if k in wanted and not v.startswith("#")]
         if tag in ("script", "link", "iframe", "img", "object"):
@@ -120,7 +133,7 @@ def test_a_whole_run_is_one_page_that_loads_nothing(tmp_path):
     html = page(write_run(tmp_path / "run.db", title="Eight games"))
     shown = Text(html)
     assert all(re.fullmatch(r"(figures|tables)/[^/:]+", link) for link in shown.loads)
-    assert html.count("<svg") == 8 * 3 + 2 + 1
+    assert html.count("<svg") == 1 + 8 * 3 + 2 + 1
     assert "Rational here is an equilibrium: gives nothing" in shown.text
     assert "the law of valuations, though the prompt does not tell it" in shown.text
     for word in ("Eight games", "Gemini-1.5-Pro", "16 of 16 done", "Overall", "(14)", *GAMES):
@@ -250,6 +263,41 @@ def test_several_runs_share_a_page(tmp_path):
     assert html.count('class="own"') == 2
 
 
+def test_references_are_those_of_the_run_that_they_stand_beside(tmp_path):
+    """Also where runs share a label, but neither the parameters nor the edition of the scores."""
+    few = write_run(tmp_path / "few.db", ["el_farol_bar"], episodes=2, asks=False)
+    params = {"home": 3}
+    other = write_run(tmp_path / "other.db", ["el_farol_bar"], params=params, asks=False)
+    printed = {"scoring": "published"}
+    old = write_run(tmp_path / "old.db", ["el_farol_bar"], asks=False, config=printed)
+    with ExitStack() as opened:
+        files = [opened.enter_context(Records.open_readonly(path)) for path in (few, other, old)]
+        runs = [read(file, edition_of(file.config)) for file in files]
+        beside = [{game.label: references(game, run.edition) for game in run.games} for run in runs]
+        found = headline.sketches(runs, beside)
+        assert [sketch.title for sketch in found] == ["Score, corrected", "Score, published"]
+        for sketch, many in zip(found, ([0, 1], [2]), strict=True):
+            drawn = sketch.draw.keywords["series"].items()
+            offline = {cells[0] for name, cells in drawn if name.endswith("offline")}
+            at = "el_farol_bar"
+            assert offline == {
+                stats.mean_of(r.scores, (0, 100)) for n in many for r in beside[n][at]
+            }
+
+
+def test_results_are_open_and_have_no_dash_where_nothing_belongs(tmp_path, monkeypatch):
+    """Reference rows fold no table away, and a game has no dash for another one's measure."""
+    monkeypatch.setattr(report_page, "ROWS", 2)
+    games = ["beauty_contest", "water_allocation"]
+    html = page(write_run(tmp_path / "run.db", games, asks=False))
+    [part] = re.findall(r'<section id="scores">.*?</section>', html, re.DOTALL)
+    assert "<details>" not in part
+    assert "offline" in part
+    own = [row for row in re.findall(r"<tr>.*?</tr>", part, re.DOTALL) if "beauty_contest" in row]
+    assert len(own) == 4
+    assert not any(">–<" in row for row in own)
+
+
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
     path = write_run(tmp_path / "run.db", ["public_goods"], "rational", 1, asks=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -296,7 +344,7 @@ def test_figures_and_tables_lie_beside_the_page(tmp_path):
         content = (tmp_path / link).read_bytes()
         head = {".png": b"\x89PNG", ".svg": b"<?xml", ".csv": b"run,"}[Path(link).suffix]
         assert content.startswith(head)
-    assert len(list((tmp_path / "figures").iterdir())) == 2 * 3
+    assert len(list((tmp_path / "figures").iterdir())) == 2 * (1 + 3)
     scores = rows_of(tmp_path / "tables/scores.csv")
     assert [row["episode"] for row in scores] == ["0", "1"]
     assert 0 <= float(scores[0]["corrected"]) <= 100
@@ -394,8 +442,32 @@ def test_two_runs_compared(tmp_path):
     ]
     text = Text(build(paths, tmp_path, comparing=True).read_text("utf-8")).text
     assert re.search(r"Comparison A is A run \(rational\).* public_goods score 2 ", text)
-    with pytest.raises(BadParameter, match="takes two runs, got 1"):
+    with pytest.raises(BadParameter, match="takes 2 to 26 runs, got 1"):
         build(paths[:1], tmp_path, comparing=True)
+
+
+def test_runs_are_each_compared_with_the_first(tmp_path):
+    params = {"players": 3, "rounds": 3}
+    paths = []
+    for seats in (["rational", "random"], ["random", "random"], ["random", "rational"]):
+        game = {"game": "public_goods", "params": params, "seats": [*seats, "random"]}
+        paths.append(tmp_path / f"{len(paths)}.db")
+        lg.run({"title": "A run", "episodes": 4, "games": [game]}, db=str(paths[-1]))
+    path = build(paths, tmp_path, comparing=True, baselines=False)
+    text = Text(path.read_text("utf-8")).text
+    assert "A is A run (0), B is A run (1), C is A run (2); scores are" in text
+    for name, path in zip("BC", paths[1:], strict=True):
+        found = compare(paths[0], path, name=name, among=2)
+        [game] = found.games
+        said = " ".join(found._written(game.payoffs, 2)[:7])
+        assert f"{name} − A interval" in text
+        assert said in text
+        alone = compare(paths[0], path)
+        assert found.level == alone.level / 2
+        assert game.payoffs.interval.high > alone.games[0].payoffs.interval.high
+    assert text.count("2 runs are compared with A, each at 0.05 / 2 (Bonferroni).") == 2
+    assert "public_goods, A, B and C by round" in text
+    assert "with the 97.5 % interval" in text
 
 
 def test_players_are_followed_to_their_seats(tmp_path):
@@ -411,3 +483,139 @@ def test_players_are_followed_to_their_seats(tmp_path):
     assert re.search(r"moved fixed:3 mean contribution( \d+\.\d [\d.]+ to [\d.]+){5}", text)
     payoffs = {row["player"]: row for row in rows_of(tmp_path / "tables/payoffs.csv")}
     assert [payoffs[name]["payoff n"] for name in ("random", "fixed:3")] == ["4", "4"]
+
+
+# -- links, sizes, what a figure says of itself ----------------------------------------------------
+
+
+@pytest.mark.figures
+def test_numbers_and_points_lead_to_their_decisions(tmp_path):
+    seats = [*["rational"] * 9, "openai:m & co"]
+    path = write_run(tmp_path / "run.db", ["public_goods"], seats, 1, label="a & b")
+    with Records.open_readonly(path) as file:
+        html = str(body(file, "/run/ab12/", baselines=False))
+    assert "<script" not in html
+    assert "style=" not in html  # a strict policy refuses it
+    addresses = {unescape(one) for one in re.findall(r'<a href="(/[^"]*)"', html)}
+    assert not re.findall(r"<a [^>]*></a>", html)
+    filters = [Filter.of(parse_qsl(urlsplit(one).query)) for one in addresses]
+    assert {urlsplit(one).path for one in addresses} == {"/run/ab12/decisions"}
+    assert {game for one in filters for game in one.game} == {"a & b"}
+    assert {player for one in filters for player in one.player} == {"rational", "openai:m & co"}
+    assert Filter(game=("a & b",), player=("openai:m & co",)) in filters  # a payoff
+    assert Filter(player=("openai:m & co",), outcome=("truncated",)) in filters  # a count
+    assert Filter(game=("a & b",), sort="-regret") in filters
+    svg = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    drawn = {unescape(one) for one in re.findall(r'<a href="(/[^"]*)"', svg)}
+    places = [Filter.of(parse_qsl(urlsplit(one).query)) for one in drawn]
+    assert {(1,), (2,), (3,)} <= {one.round for one in places}
+    assert {(seat,) for seat in range(10)} <= {one.seat for one in places}
+    assert re.search(r"<svg role=\"group\"[^>]*>", svg)  # a picture cannot hold links
+    assert all('pointer-events="all"' in one for one in re.findall(r"<a [^>]*>", svg))
+
+
+@pytest.mark.figures
+def test_figures_and_tables_say_what_they_are(tmp_path):
+    html = page(write_run(tmp_path / "run.db", ["divide_dollar"], "random", asks=False))
+    for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL):
+        title, about = re.search(r'aria-labelledby="(\S+) (\S+)"', svg).groups()
+        assert re.search(rf'<title id="{title}">[^<]+</title><desc id="{about}">[^<]+</desc>', svg)
+    assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", html))
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([\w-]+)"', html.split("</nav>")[0])) <= set(ids)
+    assert "decisions?" not in html
+
+
+def test_twelve_players_have_twelve_looks():
+    looks = canvas.looks(12)
+    assert len({(look.colour, str(look.dash)) for look in looks}) == 12
+    assert len({look.mark for look in looks}) == 12
+
+
+@pytest.mark.figures
+def test_names_that_begin_with_a_line_stand_in_a_legend():
+    def draw(axes):
+        axes.plot([1, 2], [1, 2], label="_bob")
+        axes.bar([1, 2], [1, 2], label="__x")
+        axes.scatter([1, 2], [1, 2])
+        axes.plot([1, 2], [2, 1], label="eve")
+        return "Lines."
+
+    found = []
+    drawn = canvas.picture("f", "F", draw, THIRD, linked=found.append)
+    [axes] = found
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"_bob", "__x", "eve"}
+    assert "_bob" in drawn.svg
+    assert [line.get_label() for line in axes.get_lines()] == ["_bob", "eve"]
+
+
+@pytest.mark.figures
+def test_long_names_in_a_legend_leave_room_for_the_plot():
+    names = [f"{number} {'long name ' * 4}"[:40] for number in range(3)]
+
+    def draw(axes):
+        for name in names:
+            axes.plot([1, 2], [1, 2], label=name)
+        return "Lines."
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert canvas.picture("f", "F", draw, THIRD, files=False).inline
+
+
+def test_a_figure_without_anything_is_left_out_and_said_so(tmp_path, monkeypatch):
+    path = write_run(tmp_path / "run.db", ["el_farol_bar"], "random", asks=False)
+    blank = Sketch("Nothing at all", lambda axes: str(axes.axhline(1) and "Nothing."))
+    found = figures.moves
+    monkeypatch.setattr(figures, "moves", lambda *about: [*found(*about), blank])
+    shown = Text(page(path))
+    assert "Left out, since there is nothing to draw: Nothing at all." in shown.text
+    assert not [link for link in shown.loads if "nothing" in link]
+
+
+def test_a_run_of_many_settings_has_a_page_of_its_results(tmp_path):
+    games = [{"game": "el_farol_bar", "label": f"bar {i}"} for i in range(17)]
+    raw = {"episodes": 1, "seats": ["random"], "games": games}
+    plan = resolve(parse(raw, "test"), "test", Overrides())
+    path = tmp_path / "run.db"
+    play_run(lambda: start(plan, path), plan, players(plan))
+    build([path], tmp_path, baselines=False)
+    text = Text((tmp_path / "report.html").read_text("utf-8")).text
+    assert "The figures of 17 single settings are too many for a page" in text
+    assert "bar 16 1 of 1" in text
+    build([path], tmp_path, baselines=False, only=["bar 3", "bar 9"])
+    text = Text((tmp_path / "report.html").read_text("utf-8")).text
+    assert "too many" not in text
+    assert "bar 9 1 of 1" in text
+    assert "bar 16" not in text
+    with pytest.raises(UnknownName, match="bar 99"):
+        build([path], tmp_path, only=["bar 99"])
+
+
+@pytest.mark.figures
+def test_a_page_has_room_for_so_many_figures(tmp_path, monkeypatch):
+    path = write_run(tmp_path / "run.db", ["el_farol_bar"], "random", asks=False)
+    monkeypatch.setattr(drawer, "ROOM", 30_000)
+    html = page(path)
+    assert len(html) < 80_000
+    text = Text(html).text
+    assert "In its file, for want of room." in text
+    assert len(list((tmp_path / "figures").iterdir())) == 2 * html.count("<figure")
+
+
+def test_a_sample_of_conversations_is_shown_as_it_was(tmp_path):
+    evil = "<img src=x onerror=alert(1)>\u202e" + "x" * 5000
+    path = write_run(tmp_path / "run.db", ["public_goods"], episodes=1, steps=2)
+    with Store.open(path) as store:
+        [episode] = store.episodes()
+        tries = AttemptRow(0, 0, 1, [], evil, "stop", "", "valid", "", 1, 1, 0.1, 7, "m")
+        store.add(tries, episode.id)
+    html = build([path], tmp_path, baselines=False, conversations=40).read_text("utf-8")
+    assert "<img" not in html
+    assert "onerror=alert(1)&gt;" in html
+    assert "(1,029 characters more)" in html
+    assert html.count("openai:some-model: public_goods, episode 0, step") == 20
+    html = build([path], tmp_path, baselines=False).read_text("utf-8")
+    assert "onerror" not in html
+    assert "llm-games view run.db" in html

@@ -49,7 +49,7 @@ def test_alympics_stands_beside_its_table(tmp_path):
     assert "γ-Bench scores" not in shown.text
     assert "leaderboard" not in shown.text
     assert not re.search(r"\bnan\b", shown.text)
-    assert len(check_figures(tmp_path, shown)) == 2 + 7
+    assert len(check_figures(tmp_path, shown)) == 1 + 2 + 7
 
 
 def test_files_of_alympics(tmp_path):
@@ -98,7 +98,7 @@ def test_econ_arena_stands_beside_its_tables(tmp_path):
     assert "γ-Bench scores" not in shown.text
     assert "leaderboard" not in shown.text
     assert "GPT-3.5" not in shown.text
-    assert len(check_figures(tmp_path, shown)) == 4 + 1 + 2 + 1
+    assert len(check_figures(tmp_path, shown)) == 1 + 4 + 1 + 2 + 1
 
 
 @pytest.mark.figures
@@ -182,7 +182,7 @@ def test_auc_arena_stands_beside_its_table(tmp_path):
     titles = ("Failure rates", "Profit", "Plans and acts", "Money left", "Winning prices")
     assert all(title in shown.text for title in titles)
     pictures = check_figures(tmp_path, shown)
-    assert len(pictures) == 3 + 2 + 2 + 1  # over all, of the game, priorities, latency
+    assert len(pictures) == 1 + 3 + 2 + 2 + 1  # over all, of the game, priorities, latency
 
 
 def test_files_of_auc_arena(tmp_path):
@@ -248,4 +248,6 @@ def test_runs_of_several_papers_share_files(tmp_path):
     assert shown.text.count("Alympics The water") == 0
     rows = table(tmp_path, "alympics_table2")
     assert [row["run"] for row in rows] == ["one", "", "two"]
-    assert len({link for link in shown.loads if link.endswith(".png")}) == 2 * (2 + 7 + 3 + 1 + 1)
+    assert len({link for link in shown.loads if link.endswith(".png")}) == 2 * (
+        1 + 2 + 7 + 3 + 1 + 1
+    )

@@ -124,8 +124,10 @@ def _coarse(name, more):
         if "carry" in more.values()
         else {"players": 3, "tokens": 3, "rand_min": 0},
         "el_farol_bar": {"players": 4},
+        "emergency_evacuation": {"players": 3, "max_rounds": 3},
         "diners_dilemma": {"players": 4},
         "battle_royale": {"players": 3},
+        "bertrand_competition": {"a": 3, "cost": 1, "tick": 1, "window": 6, "price_grid": None},
         "pirate_game": {"players": 3, "gold": 2},
         "sealed_bid_auction": {"players": 3},
         "budget_auction": {"players": 3, "decimals": 0},

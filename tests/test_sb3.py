@@ -56,6 +56,19 @@ LEARNERS = {
 }
 
 
+@pytest.mark.parametrize("alphabet", [None, 2])
+@pytest.mark.parametrize("actions", ["index", "unit"])
+def test_learners_train_where_players_talk(actions, alphabet):
+    """At one table and at many, with symbols to say or without words."""
+    game = lg.rules("beauty_contest", players=3, rounds=2, talk={"turns": 1, "alphabet": alphabet})
+    masked = bool(alphabet) and actions == "index"
+    algorithm, policy = (MaskablePPO, "MultiInputPolicy") if masked else (PPO, "MlpPolicy")
+    vector = SB3VecEnv(GameVectorEnv(game, 2, actions=actions))
+    for env in (single(game, actions=actions), vector):
+        untrained(algorithm, env, policy).learn(16)
+        assert masked == hasattr(env.observation_space, "spaces")
+
+
 @pytest.mark.parametrize(
     ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
 )

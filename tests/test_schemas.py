@@ -78,7 +78,8 @@ def either(draw, parts):
 
 
 NULL = st.just(({"type": "null"}, st.none()))
-LEAVES = numbers(1) | numbers(100) | strings() | choices() | NULL
+TRUTH = st.just(({"type": "boolean"}, st.booleans()))
+LEAVES = numbers(1) | numbers(100) | strings() | choices() | NULL | TRUTH
 SCHEMAS = st.recursive(LEAVES, lambda p: arrays(p) | objects(p) | either(p), max_leaves=6)
 
 
@@ -161,7 +162,7 @@ def test_text_that_grows_letter_by_letter_is_a_value_in_the_end(data):
     "schema",
     [
         {},
-        {"type": "boolean"},
+        {"type": "truth"},
         {"type": ["integer", "date"]},
         {"type": []},
         {"type": "array"},

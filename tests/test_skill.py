@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playing import SMALL
 
 import llm_games as lg
 from llm_games.baselines import skill
@@ -9,7 +10,7 @@ from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 
-REPLAYED = [game for game in ROOMS if skill.can_replay(rulebook(game))]
+REPLAYED = [game for game in ROOMS if skill.can_replay(rulebook(game, **SMALL.get(game, {})))]
 
 
 def recorded(game, players, seeds):
@@ -75,7 +76,7 @@ def test_interval_covers(means, n):
 
 @pytest.mark.parametrize("name", REPLAYED)
 def test_the_recorded_payoff_comes_back(name):
-    game = rulebook(name)
+    game = rulebook(name, **SMALL.get(name, {}))
     seeds, moves, payoffs = recorded(game, ["random", "rational", "cooperative"], range(3))
     seats = [0, 1, game.players - 1]
     own, paid = skill.counterfactual(game, seeds, moves, seats, [])
@@ -86,7 +87,7 @@ def test_the_recorded_payoff_comes_back(name):
 @pytest.mark.parametrize("name", REPLAYED)
 @pytest.mark.parametrize("player", ["rational", "best_response", "cooperative"])
 def test_a_rule_player_replays_itself(name, player):
-    game = rulebook(name)
+    game = rulebook(name, **SMALL.get(name, {}))
     seeds, moves, payoffs = recorded(game, [player, "random"], range(2))
     own, paid = skill.counterfactual(game, seeds, moves, [0, 0], ["random", player])
     assert paid[1].tolist() == own.tolist() == payoffs[:, 0].tolist()
@@ -166,7 +167,7 @@ def test_bidders_go_as_far_as_they_were_seen_to_go():
 
 @pytest.mark.parametrize("name", ROOMS)
 def test_many_tables_are_played_as_one_is(name):
-    game = rulebook(name)
+    game = rulebook(name, **SMALL.get(name, {}))
     names = [["random", "rational", "cooperative"][seat % 3] for seat in range(game.players)]
     played = skill.play_rules(game, names, [3, 5])
     for table, seed in enumerate([3, 5]):
@@ -177,7 +178,7 @@ def test_many_tables_are_played_as_one_is(name):
 
 @pytest.mark.parametrize("name", sorted(set(ROOMS) - set(REPLAYED)))
 def test_games_whose_others_would_react_are_refused(name):
-    game = rulebook(name)
+    game = rulebook(name, **SMALL.get(name, {}))
     with pytest.raises(skill.NoReplay, match="by decision"):
         skill.counterfactual(game, [1], [[[0] * game.players]], [0], ["rational"])
 

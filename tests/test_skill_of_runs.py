@@ -15,6 +15,14 @@ from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 
 SMALL = {
+    "bertrand_competition": {"rounds": 6},
+    "emergency_evacuation": {
+        "layout": "small",
+        "players": 12,
+        "max_rounds": 20,
+        "walker": "greedy",
+        "injury": "off",
+    },
     "english_auction": {"items": "items_1", "players": 3},
     "battle_royale": {"players": 4},
     "beauty_contest": {"players": 4, "max": 20},

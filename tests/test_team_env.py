@@ -37,8 +37,14 @@ def at(observation, copy):
     return observation[copy]
 
 
+SPOKEN = {"players": 3, "talk": {"turns": 1, "alphabet": 2, "speakers": "deciders"}}
+WITH_TALK = [("battle_royale", SPOKEN), ("pirate_game", SPOKEN)]
+
+
 @pytest.mark.parametrize("actions", ["index", "unit"])
-@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+@pytest.mark.parametrize(
+    ("name", "more"), [*SETTINGS, *WITH_TALK], ids=[*IDS, "talk in turns", "talk of plans"]
+)
 def test_a_batch_is_a_loop_of_parallel_environments(name, more, actions):
     """Step by step, each copy is what PettingZoo's form of the same seeds is, over episodes."""
     copies, limit = 3, 4

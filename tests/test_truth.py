@@ -44,13 +44,17 @@ QUICK, WHOLE = Size(2, 1, 2, 2), Size(6, 10, 8, 6)
 size = QUICK
 # Where a parameter matters, beside the settings of all tests.
 PRIVATE = {"players": 2, "items": "items_2", "values": "private", "budgets": 100}
+ROOM = {"layout": "small", "players": 8, "p_deliberate": 1}
 MORE = [
     ("battle_royale", {"announce_cap": True, "players": 3}),
     ("battle_royale", {"players": 3, "hit_rates": (10, 20, 30)}),
     ("beauty_contest", {"domain": "real", "decimals": 2, "players": 3}),
+    ("bertrand_competition", {"rounds": 6, "window": 2, "history": True, "switch_round": 2}),
     ("beauty_contest", {"max": 200, "players": 3}),
     ("budget_auction", {"players": 3, "tell_prior": True, "rounds": 2}),
     ("el_farol_bar", {"ratio": "2/3", "players": 3, "home": 1, "max": 2, "min": -1}),
+    ("emergency_evacuation", ROOM | {"max_rounds": 3, "shares": (0, 1, 0, 0)}),
+    ("emergency_evacuation", ROOM | {"walker": "greedy", "personas": "none"}),
     ("english_auction", {"players": 2, "items": "items_2", "discount": 35}),
     ("english_auction", PRIVATE | {"tell_prior": True}),
     ("public_goods", {"players": 3, "initial_tokens": "random", "endowment": "carry"}),
@@ -59,7 +63,16 @@ MORE = [
 ]
 # Other values of parameters of which the declaration alone names none.
 OTHER = {
+    "cost": [3],
+    "window": [2],
+    "personas": ["ruthless", "agreeable"],
+    "switch_round": [2],
+    "switch_persona": ["aggressive"],
+    "tick": ["1/10"],
+    "initial_price": [5],
+    "price_grid": [(1, 2)],
     "valuation_min": [50],
+    "layout": ["hall"],
     "interval": [5],
     "hit_rates": [(10, 20, 40)],
     "items": ["items_3", (("Lamp", 3, 7), ("Chair", 0, 4))],
@@ -76,6 +89,8 @@ OTHER = {
     "valuations": [((4, 3, 2),), ((40, 30, 20),) * 2],
     "supplies": [lambda game: (game.supply_low,) * game.days],
 }
+NUMBERS = {"history"}  # parameters of what is told in numbers alone
+DRAWN = {("beauty_contest", "personas")}  # what came of them is told, see test_shall_we_talk
 WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
@@ -192,6 +207,9 @@ def parameters(name):
 
     for f, change, more, game, changed, states in changes(name, enough):
         key = f.name, change
+        if f.name in NUMBERS or (name, f.name) in DRAWN:
+            tried[*key, None] += 1
+            continue
         if not told(f, game):
             tried[*key, None] += 1
             for wording in prompts(name):
@@ -216,6 +234,7 @@ def parameters(name):
     )
     missed = {f.name for f in dataclasses.fields(game)} - {at[0][0] for at in tried if len(at) == 2}
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
+    missed -= {drawn for room, drawn in DRAWN if room == name}
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
 
 
@@ -247,12 +266,41 @@ def auctioned(game, state):
     )
 
 
+def evacuated(game, state):
+    """Tell whether people can be in these cells, with these targets."""
+    inside = state.cell != 0
+    return (
+        state.cell.min() >= 0
+        and state.cell.max() < game.room.cells
+        and game.room.free[state.cell[inside]].all()
+        and len({*state.cell[inside].tolist()}) == inside.sum()
+        and ((state.status < 2) == inside).all()
+        and (state.target < len(game.room.exits)).all()
+        and (state.target >= -1).all()
+        and (state.target[inside] >= state.phase - 1).all()
+        and state.came.min() >= 0
+        and (game.room.free[state.came] | (state.came == 0)).all()
+        and ((state.group >= 1) & (state.group <= 4)).all()
+        and (state.chosen >= 0).all()
+        and state.phase in (0, 1)
+    )
+
+
 # What fits together in a state; other states are none that could be told of.
+def priced(game, state):
+    """Tell whether a firm's windows hold nothing from before the first round or block."""
+    rounds, blocks = (max(game.window - n, 0) for n in (state.round, state.round // game.window))
+    begun = {"past": rounds, "mean": blocks}
+    return not any(a[: begun[k[:4]]].any() for k, a in state.arrays().items() if k[:4] in begun)
+
+
 POSSIBLE = {
+    "bertrand_competition": priced,
     "battle_royale": lambda game, state: not (state.hit & (state.target < 0)).any(),
     "beauty_contest": lambda game, state: (
         state.limit % game.unit == 0 if game.max_draw else state.limit == game.bounds()[1]
     ),
+    "emergency_evacuation": evacuated,
     "english_auction": auctioned,
     "water_allocation": lambda game, state: (state.living == (state.hp > 0)).all(),
 }
@@ -339,7 +387,7 @@ def written(value):
         return set().union(*map(written, value.values()))
     if isinstance(value, tuple | list):
         return set().union(*map(written, value))
-    forms = [exact(value), *(number(value, decimals) for decimals in (2, 6))]
+    forms = [exact(value), *(number(value, decimals) for decimals in (2, 6)), f"{float(value):.2f}"]
     if isinstance(value, Fraction):
         forms += [percent(value), str(value)]
     return {n for form in forms for n in digits(form)}
@@ -437,7 +485,8 @@ def secrets(name):
                 continue
             low, *_ = f.metadata["each"]
             values = list(game.of_each(f.name))
-            other = "items" if isinstance(low, str) else values[-1] * 2 or 20
+            words = [word for word in f.metadata["each"] if word != values[-1]]
+            other = words[0] if isinstance(low, str) else values[-1] * 2 or 20
             changed = rules(name, **(more | {f.name: (*values[:-1], other)}))
             one, two = (g.reset(3) for g in (game, changed))
             before, after = heard(game, one), heard(changed, two)
@@ -536,6 +585,13 @@ def prizes(game, steps):
         yield [(prize if i in won else 0) - game.foul_fee * (not ok) for i, ok in enumerate(legal)]
 
 
+def markets(game, steps):
+    for step in steps:
+        prices, sold = step.record["prices"].tolist(), step.record["demands"].tolist()
+        margins = [Fraction(p, game.unit) - c for p, c in zip(prices, game.costs, strict=True)]
+        yield [margin * Fraction(units) for margin, units in zip(margins, sold, strict=True)]
+
+
 def sealed(game, steps):
     for step in steps:
         bids, values = step.record["actions"].tolist(), step.record["valuations"].tolist()
@@ -599,6 +655,12 @@ def chests(game, steps):
     return out, plan
 
 
+def early(game, steps):
+    """Return how many of all rounds were left when each had got out, as shares."""
+    rounds = steps[-1].after.escape_round.tolist()
+    return [Fraction(game.max_rounds + 1 - t, game.max_rounds) if t else 0 for t in rounds]
+
+
 def points(game, steps):
     out, plan = chests(game, steps)
 
@@ -620,10 +682,12 @@ NAMED = {
         TOTAL.format("prizes", "rounds"): summed(prizes),
         TOTAL.format("prizes minus fees", "rounds"): summed(prizes),
     },
+    "bertrand_competition": {TOTAL.format("profits", "rounds"): summed(markets)},
     "budget_auction": {TOTAL.format("gains in assets", "rounds"): summed(assets)},
     "diners_dilemma": {TOTAL.format("points", "rounds"): summed(dinners)},
     "divide_dollar": {TOTAL.format("coins", "rounds"): summed(coins)},
     "el_farol_bar": {TOTAL.format("points", "rounds"): summed(nights)},
+    "emergency_evacuation": {"Your goal is to be out of the room as early as possible.": early},
     "english_auction": {
         TOTAL.format("profits", "items"): auction(lambda value, price: value - price),
         "Your goal is to win as many items as possible.": auction(lambda value, price: 1),
@@ -699,10 +763,12 @@ def goals(name):
 ONES = [  # settings in which one of a thing comes up
     ("battle_royale", {"players": 2, "max_shots": 1, "announce_cap": True, "cap_outcome": "share"}),
     ("beauty_contest", {"players": 2, "rounds": 1, "max": 1, "domain": "real", "decimals": 1}),
+    ("bertrand_competition", {"a": 1, "cost": 0, "window": 1, "rounds": 4}),
     ("budget_auction", {"players": 2, "assets": 1, "mu": 1, "sigma": 1, "decimals": 1}),
     ("diners_dilemma", {"players": 2, "cheap_price": 1, "cheap_utility": 1, "costly_utility": 2}),
     ("divide_dollar", {"players": 2, "rounds": 1, "golds": 1}),
     ("el_farol_bar", {"players": 2, "rounds": 1, "home": 1, "max": 1, "mode": "explicit"}),
+    ("emergency_evacuation", {"layout": "small", "players": 9, "max_rounds": 1}),
     ("english_auction", {"players": 1, "items": (("A", 1, 1),), "budgets": 3, "discount": 1}),
     ("english_auction", {"players": 2, "items": (("A", 1, 1), ("B", 1, 1)), "budgets": 3}),
     ("pirate_game", {"players": 2, "gold": 1}),

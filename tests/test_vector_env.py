@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from playing import IDS, NAMES, SETTINGS
+from playing import IDS, NAMES, SETTINGS, SMALL
 
 import llm_games
 from llm_games.baselines.deviation import regret
@@ -99,7 +99,7 @@ def test_a_vector_is_a_loop(name, more, number):
 @pytest.mark.parametrize("actions", ACTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_kinds_of_actions(name, actions):
-    game = llm_games.rules(name)
+    game = llm_games.rules(name, **SMALL.get(name, {}))
     more = {"obs_mode": "both", "reask": 1} if actions == "text" else {"normalize": True}
     vector, loop = pair(game, seat="random", actions=actions, max_cycles=3, **more)
     play_both(vector, loop, 7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Question
 from llm_games.replies import Reply, split_thoughts
+from llm_games.words import Notes
 from llm_games.wrappers.chat import Chat, Grown, Message
 from llm_games.wrappers.policy import Attempt
 
@@ -138,6 +139,14 @@ class ChatMemory:
     """how many it has made"""
     rate: float = GUESS
     """tokens of each byte of its last prompt that the server has counted"""
+    notes: Notes = field(default_factory=Notes, hash=False)
+    """what it answered to asides of the game, as far as it is shown again"""
+    thought: tuple[str, ...] = ()
+    """kinds of the asides that it was asked before the coming move"""
+    asides: int = 0
+    """how many it was asked"""
+    speeches: int = 0
+    """how often it was to speak"""
 
     @property
     def system(self) -> str:

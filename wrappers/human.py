@@ -14,9 +14,10 @@ from contextlib import suppress
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Question
 from llm_games.replies import Reply, read_reply
-from llm_games.view import Who
+from llm_games.view import View, Who
 from llm_games.wrappers.clients.base import Completion, Request
-from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.dialogue import ChatMemory
+from llm_games.wrappers.llm_policy import Cut, LLMPolicy
 
 MEANT = dict.fromkeys(("none", "nothing", "nobody", "pass", "withdraw", "miss"), "null")
 """What a person may say, in JSON, besides the words that a question offers."""
@@ -94,6 +95,10 @@ class HumanPolicy(LLMPolicy):
             max_attempts=1,  # the client asks until the answer is legal
         )
 
+    async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
+        """Ask a person for moves and speeches alone."""
+        return Cut(memory)
+
 
 def read_answer(line: str, question: Question) -> Reply:
     """Read a person's line: a JSON object as a model would write it, or the bare value.
@@ -109,7 +114,7 @@ def read_answer(line: str, question: Question) -> Reply:
         json.loads(bare)
     except (ValueError, RecursionError):
         bare = json.dumps(bare)
-    ways = [bare, MEANT.get(line.strip(" .!").lower(), bare)]
+    ways = [bare, MEANT.get(line.strip(" .!").lower(), bare), json.dumps(line)]
     names, numbers = question.value_schema().get("properties", ()), re.findall(r"[^\s,;]+", line)
     if len(names) == len(numbers := [number.strip("[]()") for number in numbers]):
         ways.append(json.dumps(dict(zip(names, numbers, strict=True))))

@@ -25,7 +25,7 @@ class Trained:
 
     `edition` is that of the game's rules, `columns` are the names of `Rulebook.columns`, `spread`
     has the mean and the deviation that observations were normalised by, for each part of them (""
-    if they have none), and the most that is left then.
+    if they have none), and the most that is left then. One that `speaks` learned to say symbols.
     """
 
     game: str
@@ -36,6 +36,32 @@ class Trained:
     normalize: bool = False
     spread: Mapping[str, tuple[Array, Array, float]] | None = None
     package: str = __version__
+    speaks: bool = False
+
+    @classmethod
+    def of(
+        cls, game: Rulebook, actions: str = "index", normalize: bool = False, spread: Any = None
+    ) -> Trained:
+        """Return what a learner is trained for at tables of this game."""
+        speaks = codec(game, 0, actions).speaks
+        game = game if speaks else game.core
+        seen = tuple(game.column_index)
+        return cls(
+            game.name, game.players, game.edition, seen, actions, normalize, spread, speaks=speaks
+        )
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Trained:
+        """Return what a file says, the dict that `dataclasses.asdict` makes of one.
+
+        Raises:
+            AttributeError, LookupError, TypeError, ValueError: it is nothing of the kind.
+        """
+        parts = said["spread"] and {
+            part: (np.array(mean, float), np.array(deviation, float), most)
+            for part, (mean, deviation, most) in said["spread"].items()
+        }
+        return cls(**{**said, "columns": tuple(said["columns"]), "spread": parts})
 
     def check(self, name: str, game: Rulebook) -> None:
         """Raise BadParameter if a table of this game is nothing that it was trained for."""
@@ -105,8 +131,9 @@ class LearnedPolicy(Policy):
         deterministic: take the likeliest action; else one is drawn by the seat's own chance, where
             the model's policy has a distribution (PPO and the like), or by `predict` itself.
         actions, normalize: what it was trained with, see `llm_games.make`.
+        speaks: it was trained to say symbols where there is talk; else it plays the game inside.
         trained: what else it was trained for and is checked against, as `save_player` notes it; its
-            `actions` and `normalize` come first.
+            `actions`, `normalize` and `speaks` come first.
         name: the player's name in logs.
 
     Raises:
@@ -120,6 +147,7 @@ class LearnedPolicy(Policy):
         deterministic: bool = True,
         actions: str = "index",
         normalize: bool = False,
+        speaks: bool = False,
         trained: Trained | None = None,
         name: str = "ppo",
     ) -> None:
@@ -127,6 +155,7 @@ class LearnedPolicy(Policy):
         self.trained = trained
         self.actions = actions if trained is None else trained.actions
         self.normalize = normalize if trained is None else trained.normalize
+        self.speaks = speaks if trained is None else trained.speaks
         self.spread = {} if trained is None else trained.spread or {}
         self.masks = "action_masks" in signature(model.predict).parameters
         space = getattr(model, "observation_space", None)

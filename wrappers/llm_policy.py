@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.asides import Text
+from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
@@ -42,6 +42,8 @@ EDITION = 2
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
 MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
+SPEECHES, ASIDES = 3, 4
+"""Streams of sampling seeds beside those of moves, see `seeds`."""
 MOST_GAMES = 16
 """Games of which is kept what was met in them."""
 
@@ -56,8 +58,8 @@ class Answer(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-class _Cut(NamedTuple):
-    """A memory with a shorter dialogue, and what was asked and noted down on it."""
+class Cut(NamedTuple):
+    """A memory after questions beside a move, and what was asked and noted down on it."""
 
     memory: Any
     attempts: tuple[Attempt, ...] = ()
@@ -108,6 +110,8 @@ class LLMPolicy(Policy):
     Raises:
         BadParameter, UnknownName: an argument is not one of these.
     """
+
+    speaks = True
 
     def __init__(
         self,
@@ -205,6 +209,8 @@ class LLMPolicy(Policy):
             return None
         if self.tools or self.remembering.limited:
             return None
+        if game.core is not game or type(game).asides is not Rulebook.asides:
+            return None  # what is known of a situation has neither what was said nor notes
         for met in self._met:
             if met.game is game or met.game == game:  # copies may have one each
                 return met
@@ -219,10 +225,23 @@ class LLMPolicy(Policy):
     async def _move(
         self, view: View, memory: ChatMemory, calls: int = 0
     ) -> tuple[Decision, ChatMemory]:
-        """Decide, after some calls of this decision."""
-        question = view.question
-        if question is None:
+        """Decide what to do or to say, after some calls of this decision."""
+        if view.question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
+        memory, attempts, notes = await self._asides(view, memory, calls)
+        own = self._speak if view.sight.talking else self._play
+        decision, memory = await own(view, memory, calls + len(attempts))
+        if attempts:
+            both = (*attempts, *decision.attempts), (*notes, *decision.notes)
+            decision = Decision(decision.action, *both)
+        return decision, memory
+
+    async def _play(
+        self, view: View, memory: ChatMemory, calls: int
+    ) -> tuple[Decision, ChatMemory]:
+        """Make a move of the game."""
+        question = view.question
+        assert question is not None
         bench, now = self._told(view, memory)
         found = await self.ask(
             view,
@@ -231,27 +250,89 @@ class LLMPolicy(Policy):
             question,
             calls=calls,
             seeds=seeds(memory),
-            max_attempts=self.attempts_in(view.game),
+            max_attempts=self.attempts_in(view.core.game),
             bench=bench,
         )
         told = joined(*now) if self.remembering.notices else now[0]
         answer = self.remembering.answer(question, found.reply, found.attempts)
         dialogue = found.memory.dialogue.plus(Exchange(told, answer))
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
-        shown: Any = view.game.shown_last
+        shown: Any = view.core.game.shown_last
         most = ALL if shown == "all" else max(0, shown - 1)
         if not self._sums_up(view.game):
             most = min(most, self.remembering.moves)
         dialogue = dialogue.without(dialogue.over(most))
         made = memory.decisions + 1
-        after = dataclasses.replace(found.memory, decisions=made, dialogue=dialogue)
-        return Decision(found.reply.action, found.attempts, found.notes), after
+        after = dataclasses.replace(found.memory, decisions=made, dialogue=dialogue, thought=())
+        notes = *found.notes, *(Note(k, said) for k, said in found.reply.beside.items())
+        return Decision(found.reply.action, found.attempts, notes), after
+
+    async def _speak(
+        self, view: View, memory: ChatMemory, calls: int
+    ) -> tuple[Decision, ChatMemory]:
+        """Say something: what cannot be read is silence.
+
+        No tool is called, and no dialogue remembers it as an answer.
+        """
+        question = view.question
+        assert question is not None
+        found = await self.ask(
+            view,
+            memory,
+            self.words(view, memory),
+            question,
+            calls=calls,
+            seeds=seeds(memory, SPEECHES, memory.speeches),
+            max_attempts=view.game.talk.reasks + 1,
+            kind="speech",
+        )
+        readable = found.reply.outcome == "valid"
+        said = found.reply.action if readable else view.game.talk.silence
+        after = dataclasses.replace(found.memory, speeches=memory.speeches + 1)
+        return Decision(said, found.attempts, found.notes), after
+
+    async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
+        """Ask what the game asks beside this move and was not asked before it yet."""
+        attempts, notes = list[Attempt](), list[Note]()
+        game, state = view.core.game, view.core.sight.state
+        if type(game).asides is Rulebook.asides or view.core.question is None:
+            return Cut(memory)
+        for phase in ("talk",) if view.sight.talking else ("talk", "move"):
+            for aside in game.asides(state, view.seat, phase):
+                if aside.kind not in memory.thought:
+                    made = calls + len(attempts)
+                    memory, more, noted = await self._aside(view, memory, aside, made)
+                    attempts, notes = [*attempts, *more], [*notes, *noted]
+        return Cut(memory, tuple(attempts), tuple(notes))
+
+    async def _aside(self, view: View, memory: ChatMemory, aside: Aside, calls: int) -> Cut:
+        """Ask one of these; an answer that cannot be read leaves the notes as they are."""
+        report = self.words(view, memory)[0]
+        asked = self._prompts(view.game).aside(view, aside, self.reasoning, memory.notes)
+        found = await self.ask(
+            view,
+            memory,
+            (report, asked),
+            aside.question,
+            calls=calls,
+            seeds=seeds(memory, ASIDES, memory.asides),
+            max_attempts=self.attempts_in(view.core.game),
+            kind=aside.kind,
+        )
+        kept, notes = memory.notes, found.notes
+        if found.reply.outcome == "valid":
+            answer = found.reply.action
+            notes += (Note(aside.kind, aside.content(answer)),)
+            kept = kept.plus(aside.kind, answer, aside.shown_again)
+        changes = {"notes": kept, "thought": (*memory.thought, aside.kind)}
+        memory = dataclasses.replace(found.memory, asides=memory.asides + 1, **changes)
+        return Cut(memory, found.attempts, notes)
 
     def _told(self, view: View, memory: ChatMemory) -> tuple[Bench, tuple[str, ...]]:
         """Return the tools at a decision, and what is told before it."""
         report, request = self.words(view, memory)
         prompts = self._prompts(view.game)
-        bench = Bench(self.tools, self.max_tool_calls, view, prompts, self.reasoning)
+        bench = Bench(self.tools, self.max_tool_calls, view.core, prompts, self.reasoning)
         return bench, (report, bench.advice, request, bench.offer)
 
     def request(self, view: View, memory: ChatMemory) -> Request:
@@ -262,7 +343,8 @@ class LLMPolicy(Policy):
     def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
         """Return what is told before a decision: what happened, and what is asked now."""
         prompts = self._prompts(view.game)
-        return prompts.report(view), prompts.request(view, self.reasoning)
+        report = prompts.report(view, memory.notes)
+        return report, prompts.request(view, self.reasoning, memory.notes)
 
     def attempts_in(self, game: Rulebook) -> int:
         """Return how many replies one decision may take: as the rules say, else `max_attempts`."""
@@ -378,11 +460,11 @@ class LLMPolicy(Policy):
         """Return whether what falls out is summed up; not in a game that shows its last rounds."""
         return self.remembering.overflow == "summarise" and game.shown_last == "all"
 
-    async def _in_window(self, view: View, memory: Any, now: Sequence[str], calls: int) -> _Cut:
+    async def _in_window(self, view: View, memory: Any, now: Sequence[str], calls: int) -> Cut:
         """Let fall out of the dialogue what has no room in its window."""
         sums_up = self._sums_up(view.game)
         if self.remembering.memory_tokens is None and not sums_up:
-            return _Cut(memory)
+            return Cut(memory)
         while many := self.remembering.excess(memory, memory.dialogue.now(*now), sums_up):
             if sums_up:
                 return await self._cut(view, memory, many, calls, "the window is full")
@@ -390,7 +472,7 @@ class LLMPolicy(Policy):
             if shorter is memory.dialogue:
                 break
             memory = dataclasses.replace(memory, dialogue=shorter)
-        return _Cut(memory)
+        return Cut(memory)
 
     def _check_fits(self, memory: ChatMemory, request: Request) -> None:
         """Raise ContextOverflow before a call that would not fit into what the model takes."""
@@ -400,7 +482,7 @@ class LLMPolicy(Policy):
             fault = f"a prompt of about {tokens} tokens does not fit into context = {context}"
             raise ContextOverflow(f"{fault}{beside}")
 
-    async def _shorter(self, view: View, memory: Any, fault: ContextOverflow, calls: int) -> _Cut:
+    async def _shorter(self, view: View, memory: Any, fault: ContextOverflow, calls: int) -> Cut:
         """Forget the older half; raise the fault if that is not wanted, or none is left."""
         dialogue = memory.dialogue
         many = dialogue.over(ALL, dialogue.size / 2)
@@ -411,7 +493,7 @@ class LLMPolicy(Policy):
             raise ContextOverflow(f"{self.name}: {fault}; {ways}", status=fault.status) from None
         return await self._cut(view, memory, many, calls, str(fault))
 
-    async def _cut(self, view: View, memory: Any, many: int, calls: int, why: str) -> _Cut:
+    async def _cut(self, view: View, memory: Any, many: int, calls: int, why: str) -> Cut:
         """Let the oldest exchanges fall out, summed up if they shall be, and note it down."""
         old, left = memory.dialogue, memory.dialogue.without(many)
         attempts: tuple[Attempt, ...] = ()
@@ -439,7 +521,7 @@ class LLMPolicy(Policy):
                 if summed_up.size < old.size:
                     left, noted["summary"] = summed_up, reply.action
         after = dataclasses.replace(memory, dialogue=left)
-        return _Cut(after, attempts, (Note("memory", noted),))
+        return Cut(after, attempts, (Note("memory", noted),))
 
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:

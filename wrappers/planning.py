@@ -34,6 +34,7 @@ class _Thoughts:
     """The calls and notes of one decision, as they come."""
 
     view: View
+    """of the game inside: what is said in a talk is heard before moves and speeches alone"""
     seeds: Iterator[int]
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -77,7 +78,7 @@ class PlanningPolicy(LLMPolicy):
     def start(self, game: Rulebook, seat: int, seed: int) -> PlanningMemory:
         """Return the memory of a seat that has just heard the rules."""
         chat = super().start(game, seat, seed)
-        log, belief = self._mind(game).begin(game, seat)
+        log, belief = self._mind(game).begin(game.core, seat)
         return PlanningMemory(chat.seed, chat.dialogue, log=log, belief=belief)
 
     def recall(self, memory: PlanningMemory, notes: Sequence[Note]) -> PlanningMemory:
@@ -90,41 +91,44 @@ class PlanningPolicy(LLMPolicy):
 
     def hear(self, view: View, memory: PlanningMemory) -> PlanningMemory:
         """Write down what was said."""
-        return dataclasses.replace(memory, log=self._mind(view.game).hear(view, memory.log))
+        return dataclasses.replace(memory, log=self._mind(view.game).hear(view.core, memory.log))
 
     async def decide(self, view: View, memory: Any) -> tuple[Decision, ChatMemory]:
         """Think of what is due, then move."""
-        mind, thoughts = self._mind(view.game), _Thoughts(view, seeds(memory, 1))
+        mind, thoughts = self._mind(view.game), _Thoughts(view.core, seeds(memory, 1))
         if memory.log is None:  # nobody lets it hear: it knows what it is told when it moves
             memory = self.hear(view, memory)
         if memory.plan is None and self.planning.strategy != "none":
             memory = await self._plan(memory, thoughts)
         memory = await self._review(memory, thoughts)
-        if memory.scene != mind.scene(view):
+        if memory.scene != mind.scene(view.core):
             dialogue = memory.dialogue.without(len(memory.dialogue))
-            memory = dataclasses.replace(memory, dialogue=dialogue, scene=mind.scene(view))
+            memory = dataclasses.replace(memory, dialogue=dialogue, scene=mind.scene(view.core))
         decision, after = await self._move(view, memory, len(thoughts.attempts))
         attempts = (*thoughts.attempts, *decision.attempts)
         return Decision(decision.action, attempts, (*thoughts.notes, *decision.notes)), after
 
     async def finish(self, view: View, memory: PlanningMemory) -> Decision:
         """Update the belief a last time, and learn."""
-        thoughts = _Thoughts(view, seeds(memory, 1))
+        thoughts = _Thoughts(view.core, seeds(memory, 1))
         memory = await self._review(memory, thoughts, last=True)
         if self.planning.learning:
-            aside = self._mind(view.game).look_back(view, memory)
+            aside = self._mind(view.game).look_back(view.core, memory)
             reply = (await self._think(memory, thoughts, aside)).reply
             kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
             thoughts.note("lessons", lessons=kept)
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
-        """Return what is told before a move, in the words of the game's mind."""
-        said = self._mind(view.game).move(view, memory, self.reasoning)
+        """Return what is told before a move, in the words of the game's mind, or a speech."""
+        said = None
+        if not view.sight.talking:
+            said = self._mind(view.game).move(view.core, memory, self.reasoning)
         if said is None:
             report, request = super().words(view, memory)
             return ("" if memory.told == memory.decisions else report), request
-        return said[0], self._with_cue(said[1])
+        heard = self._prompts(view.game).heard(view)
+        return said[0], self._with_cue(joined(heard, said[1]))
 
     async def _plan(self, memory: PlanningMemory, thoughts: _Thoughts) -> PlanningMemory:
         view, mind = thoughts.view, self._mind(thoughts.view.game)

@@ -13,7 +13,7 @@ import numpy as np
 
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
-from llm_games.questions import MISSING, Action, Shares
+from llm_games.questions import MISSING, Action, Shares, Speech
 from llm_games.replies import ReplyOutcome
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import Sight, View
@@ -75,8 +75,9 @@ class Decided(NamedTuple):
     """What a policy decided in the seats and tables of a batch that it was asked for.
 
     `actions` are int64 ``(players, *batch)`` as `Rulebook.assemble` gives them, 0 where it decided
-    nothing; a plan fills its table's column. `replies` has the decisions of players whose decision
-    is more than its action.
+    nothing; a plan fills its table's column. If somebody said something in words, they are objects,
+    of which words are texts. `replies` has the decisions of players whose decision is more than its
+    action.
     """
 
     actions: Array
@@ -92,6 +93,9 @@ class Policy(ABC):
     """
 
     name: str
+    speaks: bool = False
+    """whether it can say something where there is talk; if not, it is never stopped for, and plays
+    the game inside (`Rulebook.core`)"""
 
     @abstractmethod
     def start(self, game: Rulebook, seat: int, seed: int) -> Any:
@@ -106,7 +110,10 @@ class Policy(ABC):
         return self.act(view, memory)
 
     def hear(self, view: View, memory: Any) -> Any:
-        """Return the memory after hearing what is told at the start and after every step."""
+        """Return the memory after hearing what is told at the start and after every step.
+
+        Steps are those of the game, without speeches.
+        """
         return memory
 
     async def finish(self, view: View, memory: Any) -> Decision | None:
@@ -123,6 +130,15 @@ class Policy(ABC):
     def waits(self) -> bool:
         """Whether it waits for something when it decides: it then has its own `decide`."""
         return type(self).decide is not Policy.decide
+
+    def does(self, name: str) -> bool:
+        """Return whether it does something of its own there, alone or in a batch.
+
+        `name` is ``hear``, ``finish`` or ``recall``: nobody is called for what nobody does.
+        """
+        kind = type(self)
+        forms = (name, f"{name}_batch")
+        return any(getattr(kind, form) is not getattr(Policy, form) for form in forms)
 
     def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
         """Return the memory of a batch in which these cells begin an episode.
@@ -207,7 +223,10 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
     try:
         decision, memory = answer
         move = decision.action
-        if _plans(view) and move != MISSING:
+        if isinstance(view.question, Speech):
+            if not isinstance(move, str):
+                raise TypeError
+        elif _plans(view) and move != MISSING:
             if not isinstance(move, tuple) or len(move) != view.game.players:
                 raise TypeError
             [*map(operator.index, move)]
@@ -215,6 +234,7 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
             operator.index(move)
     except (AttributeError, TypeError, ValueError):
         kind = f"a tuple of {view.game.players} ints" if _plans(view) else "an int"
+        kind = "a str" if isinstance(view.question, Speech) else kind
         fault = f"which must return its Decision, about {kind}, and its memory"
         seat = view.game.names()[view.seat]
         odd = BadParameter(f"{seat} is {called(policy)!r}, {fault}: got {answer!r}")
@@ -256,7 +276,8 @@ def assembled(where: Array, views: Mapping[Cell, View], moves: Mapping[Cell, Act
     tables: dict[int, dict[int, Action]] = {}
     for (seat, table), move in moves.items():
         tables.setdefault(table, {})[seat] = move
-    actions = np.zeros(where.shape, np.int64)
+    words = any(isinstance(move, str) for move in moves.values())
+    actions = np.zeros(where.shape, object if words else np.int64)
     for table, own in tables.items():
         view = views[next(iter(own)), table]
         column = view.sight.game.assemble(view.sight.state, own)
@@ -266,6 +287,22 @@ def assembled(where: Array, views: Mapping[Cell, View], moves: Mapping[Cell, Act
             seats = list(own)
             actions[seats, table] = column[seats]
     return actions
+
+
+def added(moves: Array, others: Array) -> Array:
+    """Return the moves of both, of which each cell has at most one; texts stay as they are."""
+    if not (moves.dtype.hasobject or others.dtype.hasobject):
+        return moves + others
+    texts = [np.vectorize(_is_text, otypes=[bool])(array) for array in (moves, others)]
+    numbers = [np.where(text, 0, own) for text, own in zip(texts, (moves, others), strict=True)]
+    found = numbers[0] + numbers[1]
+    for text, own in zip(texts, (moves, others), strict=True):
+        found = np.where(text, own, found)
+    return found
+
+
+def _is_text(move: Any) -> bool:
+    return isinstance(move, str)
 
 
 class RandomPolicy(Policy):

@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import BytesIO
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from llm_games.errors import BadParameter
+from llm_games.files import write_whole
 from llm_games.named import name_of, named
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
@@ -152,33 +154,26 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
 
     Raises:
         BadParameter: the model sees or does something else than `env` has.
+        DiskFull: there is no room; a player that was saved there before stays.
     """
     path = Path(path) if Path(path).suffix else Path(path).with_suffix(".zip")
     if not isinstance(model, BaseAlgorithm):
         raise BadParameter(f"model must be one of Stable-Baselines3's, such as PPO, got {model!r}")
     game = _of(env, "game")
-    trained = Trained(
-        game.name,
-        game.players,
-        game.edition,
-        tuple(game.column_index),
-        _of(env, "actions"),
-        _of(env, "normalize"),
-        _spread(env),
-    )
+    trained = Trained.of(game, _of(env, "actions"), _of(env, "normalize"), _spread(env))
+    game = game if trained.speaks else game.core
     LearnedPolicy(model, trained=trained).start(game, 0, 0)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")  # a player that was saved before stays till the end
-    model.save(part)
+    content = BytesIO()
+    model.save(content)
     about = {
         "format": FORMAT,
         "algorithm": name_of(type(model)),
         "trained": asdict(trained),
-        "parameters": game.__getstate__(),
+        "parameters": game.core.__getstate__(),
     }
-    with zipfile.ZipFile(part, "a") as file:
+    with zipfile.ZipFile(content, "a") as file:
         file.writestr(PLAYER, json.dumps(about, default=_plain, indent=1))
-    return part.replace(path)
+    return write_whole(path, content.getvalue())
 
 
 def _plain(value: Any) -> Any:
@@ -229,7 +224,7 @@ def load_player(path: str | Path, *, deterministic: bool = True) -> LearnedPolic
     try:
         algorithm, said = about["algorithm"], about["trained"]
         package, later = said["package"], about["format"] > FORMAT
-        trained = None if later else _trained(**said)
+        trained = None if later else Trained.read(said)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         fault = f"its {PLAYER} cannot be read: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}; save it again") from None
@@ -243,12 +238,3 @@ def load_player(path: str | Path, *, deterministic: bool = True) -> LearnedPolic
         fault = f"its model cannot be loaded: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}") from error
     return LearnedPolicy(model, trained=trained, deterministic=deterministic, name=name)
-
-
-def _trained(columns: list[str], spread: Mapping[str, Any] | None, **more: Any) -> Trained:
-    """Return what was said in a file."""
-    parts = spread and {
-        part: (np.array(mean, float), np.array(deviation, float), most)
-        for part, (mean, deviation, most) in spread.items()
-    }
-    return Trained(columns=tuple(columns), spread=parts, **more)

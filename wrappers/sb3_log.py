@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,8 +14,10 @@ from weakref import WeakKeyDictionary
 from stable_baselines3.common.callbacks import BaseCallback
 
 from llm_games.errors import BadParameter
-from llm_games.wrappers.clients.budget import Ledger, Usage
-from llm_games.wrappers.clients.stack import books_of, tally
+from llm_games.files import write_whole
+from llm_games.wrappers.clients.budget import Ledger
+from llm_games.wrappers.clients.stack import booked, books_of, spent, tally
+from llm_games.wrappers.mixture import Mixture
 from llm_games.wrappers.policy import Policy
 
 _booked: WeakKeyDictionary[Ledger, set[Path]] = WeakKeyDictionary()
@@ -32,7 +35,8 @@ def _players(given: Any) -> Iterable[Policy]:
     found = [*found] if isinstance(found, Iterable) else [found]
     if not all(isinstance(player, Policy) for player in found):
         raise BadParameter(f"opponents must be an environment with some, or policies: got {given}")
-    return found
+    mixed = [player.players if isinstance(player, Mixture) else [player] for player in found]
+    return [player for players in mixed for player in players]
 
 
 class OpponentLog(BaseCallback):
@@ -73,35 +77,27 @@ class OpponentLog(BaseCallback):
 
     def save(self) -> None:
         """Save what training goes on from."""
-        self.model_file.parent.mkdir(parents=True, exist_ok=True)
-        folder = self.model_file.parent
-        model: Any = self.model  # only some have a replay buffer
-        model.save(self.model_file)
-        if getattr(model, "replay_buffer", None) is not None:
-            model.save_replay_buffer(folder / "replay_buffer.pkl")
+        folder, model, content = self.model_file.parent, self.model, BytesIO()
+        model.save(content)
+        write_whole(self.model_file, content.getvalue())
+        if (buffer := getattr(model, "replay_buffer", None)) is not None:  # only some have one
+            write_whole(folder / "replay_buffer.pkl", pickle.dumps(buffer))
         if (normalizer := model.get_vec_normalize_env()) is not None:
-            normalizer.save(str(folder / "normalizer.pkl"))
-        spent = []
+            write_whole(folder / "normalizer.pkl", pickle.dumps(normalizer))
         for ledger in books_of(self.clients):
-            spent.append([(*pair, usage.plain()) for pair, usage in ledger.pairs.items()])
             _booked.setdefault(ledger, set()).add(folder.absolute())
-        (folder / "spent.json").write_text(json.dumps(spent), "utf-8")
+        write_whole(folder / "spent.json", json.dumps(spent(self.clients)).encode())
 
     def _on_training_start(self) -> None:
         """Book what was spent before the training was broken off."""
         file = self.folder and self.folder / "spent.json"
         if not file or not file.is_file() or not self.num_timesteps:
             return
-        books, before = books_of(self.clients), json.loads(file.read_text("utf-8"))
-        if len(books) != len(before):
-            fault = f"has the books of {len(before)} budgets, and the opponents have {len(books)}"
-            raise BadParameter(f"{file} {fault}: go on with those of before, or another folder")
-        for ledger, spent in zip(books, before, strict=True):
-            of = _booked.setdefault(ledger, set())
-            new = self.model_file.parent.absolute() not in of
-            of.add(self.model_file.parent.absolute())
-            for model, seat, usage in spent if new else []:
-                ledger.book(model, seat, Usage(**usage | {"money": Decimal(usage["money"])}))
+        here = self.model_file.parent.absolute()
+        known = [ledger for ledger, folders in _booked.items() if here in folders]
+        booked(self.clients, json.loads(file.read_text("utf-8")), known)
+        for ledger in books_of(self.clients):
+            _booked.setdefault(ledger, set()).add(here)
 
     def _on_rollout_end(self) -> None:
         for name, value in tally(self.clients).items():

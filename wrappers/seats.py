@@ -15,7 +15,7 @@ from llm_games.questions import Action
 from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
-from llm_games.view import Who
+from llm_games.view import View, Who
 from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
 from llm_games.wrappers.own import player_of
 from llm_games.wrappers.policy import Decision, Note, Policy, act, decide_in, finish_in
@@ -36,6 +36,11 @@ class Step:
     number: int
     decisions: dict[int, Decision]
     outcome: Outcome
+
+    @property
+    def talk(self) -> bool:
+        """Whether something was said, and no move made in the game."""
+        return bool(self.outcome.record.get("phase") == "talk")
 
 
 @dataclass
@@ -78,8 +83,8 @@ class Episode:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """Return what happened in each step as plain values, as scores read it."""
-        return [plain(step.outcome) for step in self.steps]
+        """Return what happened in each step of the game, talk left out, as scores read it."""
+        return [plain(step.outcome) for step in self.steps if not step.talk]
 
 
 def plain(outcome: Outcome) -> dict[str, Any]:
@@ -88,31 +93,54 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 
 
 class Seats:
-    """Policies in seats of a table, with their memories. Seats without one are played by others."""
+    """Policies in seats of a table, with their memories. Seats without one are played by others.
+
+    Those that do not speak see and play the game inside, and no talk waits for them.
+    """
 
     def __init__(self, table: Table, policies: Mapping[int, Policy]) -> None:
         self.table, self.policies = table, dict(policies)
         self._memories: dict[int, Any] = {}
-        self._wait, self._listen, self.look_back = (
-            [s for s, p in policies.items() if getattr(type(p), name) is not getattr(Policy, name)]
-            for name in ("decide", "hear", "finish")
+        self._heard: Any = None  # the state of the game that was heard last
+        talks = table.game.core is not table.game
+        self._mute = {seat for seat, p in policies.items() if talks and not p.speaks}
+        self._wait = [seat for seat, policy in policies.items() if policy.waits]
+        self._listen, self.look_back = (
+            [s for s, policy in policies.items() if policy.does(name)]
+            for name in ("hear", "finish")
         )
 
     def start(self, recalled: Mapping[int, Sequence[Note]] | None = None) -> None:
         """Begin the episode that the table was reset to, with notes of the one before by seat."""
         game, noise = self.table.game, Noise(self.table.seed)
+        self.table.hush([*self._mute])
+        self._heard = None
         self._memories = {
-            seat: policy.start(game, seat, noise.of("seat", seat).seed())
+            seat: policy.start(
+                game.core if seat in self._mute else game, seat, noise.of("seat", seat).seed()
+            )
             for seat, policy in self.policies.items()
         }
         for seat, notes in (recalled or {}).items():
             self._memories[seat] = self.policies[seat].recall(self._memories[seat], notes)
         self.hear()
 
+    def _view(self, seat: int) -> View:
+        """Return what the player of a seat sees."""
+        sight = self.table.ready()
+        return (sight.core if seat in self._mute else sight).view(seat)
+
     def hear(self) -> None:
-        """Let players hear what the state tells them, whether they are asked or not."""
+        """Let players hear what the game tells them, whether they are asked or not.
+
+        A speech tells nothing new of the game: what was said, one is told when one is asked.
+        """
+        inside = self.table.ready().core.state
+        if inside is self._heard:
+            return
+        self._heard = inside
         for seat in self._listen:
-            view = self.table.ready().view(seat)
+            view = self._view(seat)
             self._memories[seat] = self.policies[seat].hear(view, self._memories[seat])
 
     async def ask(self) -> dict[int, Decision]:
@@ -125,7 +153,7 @@ class Seats:
         # Only those who wait for something are worth a task each.
         waiting = [seat for seat in asked if seat in self._wait]
         decide = (
-            decide_in(self.policies[seat], sight.view(seat), self._memories[seat])
+            decide_in(self.policies[seat], self._view(seat), self._memories[seat])
             for seat in waiting
         )
         answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
@@ -140,19 +168,19 @@ class Seats:
     def _decided(
         self, asked: Sequence[int], answers: dict[int, tuple[Decision, Any]]
     ) -> dict[int, Decision]:
-        sight = self.table.ready()
         for seat in asked:
             if seat not in answers:
-                answers[seat] = act(self.policies[seat], sight.view(seat), self._memories[seat])
+                answers[seat] = act(self.policies[seat], self._view(seat), self._memories[seat])
         self._memories |= {seat: answers[seat][1] for seat in asked}
         return {seat: answers[seat][0] for seat in asked}
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""
-        sight, found = self.table.ready(), {}
+        found = {}
 
         async def look_back(seat: int) -> None:
-            decision = await finish_in(self.policies[seat], sight.view(seat), self._memories[seat])
+            view = self._view(seat)
+            decision = await finish_in(self.policies[seat], view, self._memories[seat])
             if decision is not None:
                 found[seat] = decision
 
@@ -196,8 +224,9 @@ async def play_table(
     _check(game, policies, max_steps)
     table = Table(game, who)
     table.reset(seed, given)
-    seats, episode = Seats(table, dict(enumerate(policies))), Episode(game, table.seed, table.state)
+    seats = Seats(table, dict(enumerate(policies)))
     seats.start(recalled)
+    episode = Episode(game, table.seed, table.state)
     while not episode.over and (max_steps is None or table.steps < max_steps):
         decisions = await seats.ask()
         outcome = table.step(moves_of(decisions))

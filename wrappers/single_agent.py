@@ -14,6 +14,7 @@ from llm_games.env import TableEnv
 from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.noise import Noise
+from llm_games.pictures import RENDER_MODES
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 from llm_games.wrappers.llm_policy import run_sync
@@ -142,11 +143,12 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
         regret: what each seat could have gained in a step, ``regret(game, record)``, such as
             `llm_games.baselines.deviation.regret`; None: infos have none.
-        actions, reask, normalize, prompts, prompt_folder, render_mode, max_cycles, on_illegal,
-            parameters: see `llm_games.make`, also for what is raised.
+        actions, reask, normalize, prompts, prompt_folder, render_mode: see `llm_games.make`, also
+            for what is raised.
+        max_cycles, on_illegal, parameters: the same.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -218,6 +220,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._deal(seed, options)
         self._move(-1 if first else self.seat)
         self.seats.start(self._notes)
+        if self.game.core is not self.game:  # others may be asked first, since some have no words
+            self._next()
         self._broke, self._reward, self._payoff = False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
         self._played: dict[str, Any] = {}
@@ -228,6 +232,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._done = False
         return self._observation(), self._said()
 
+    def _hush(self) -> None:
+        """The others' words are their own; whose seat is the learner's is known later."""
+
     def _move(self, before: int) -> None:
         """Take the seat of this episode; notes are for who sits where it made them."""
         seat = int(self.seating.seats(self.table.seed, before))
@@ -236,6 +243,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._take_seat(seat)
             here = self.opponents
             self._notes = {s: n for s, n in self._notes.items() if here.get(s) is made[s]}
+        if seat in self.windows.mute:
+            self.table.hush([seat])
 
     @property
     def _ended(self) -> bool:
@@ -270,7 +279,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         return self.codec.mask(self.view(self.agent))
 
     def render(self) -> Any:
-        """Return the table as text, or print it (``human``)."""
+        """Return the table as text or pixels (``rgb_array``), or print it (``human``)."""
         return super().render() if self.render_mode else self.table.picture()
 
     def _observation(self) -> Any:
@@ -325,6 +334,6 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         told: dict[str, Any] = {"action": actions[self.seat]}
         if self.game.division is not None and any_true(self.game.sharers(before)):
             told["plan"] = np.array(actions, np.int64)
-        if self.regret is not None:
-            told["regret"] = float(self.regret(self.game, record)[self.seat])
+        if self.regret is not None and not any_true(self.game.talking(before)):
+            told["regret"] = float(self.regret(self.game.core, record)[self.seat])
         return told

@@ -171,7 +171,7 @@ def knowledge(sight: Sight, where: Array) -> list[bytes]:
         return np.broadcast_to(values, (*values.shape[:-2], *where.shape))[..., seats, tables]
 
     parts = []
-    for place, fact in enumerate(game.facts):
+    for place, fact in enumerate((*game.facts, *game.recalled())):
         values = sight.fact(place)
         alike = values.ndim == 1 + (fact.each is not False)
         parts.append(np.atleast_2d(values[..., tables] if alike else own(values)))

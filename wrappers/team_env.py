@@ -42,7 +42,7 @@ class TeamVectorEnv:
     Args:
         game: a rulebook, or a game's name with its `parameters`.
         num_envs: how many copies.
-        actions: ``"index"`` or ``"unit"``, see `llm_games.make`.
+        actions: ``"index"``, ``"least"`` or ``"unit"``, see `llm_games.make`.
         normalize, max_cycles, parameters: see `llm_games.make`, also for what is raised.
     """
 
@@ -60,7 +60,7 @@ class TeamVectorEnv:
     ) -> None:
         self.game = rulebook(game, **parameters)
         check_integer("num_envs", num_envs, 1)
-        check_choice("actions", actions, ("index", "unit"))
+        check_choice("actions", actions, ("index", "least", "unit"))
         if max_cycles is not None:
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles = num_envs, max_cycles
@@ -108,7 +108,7 @@ class TeamVectorEnv:
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
         given, n = options_of(options).get("chance"), self.num_envs
-        self.tables.reset(seeds_of(seed, n), given=given)
+        self._start(seeds_of(seed, n), given=given)
         shape = self.game.players, n
         self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
@@ -116,6 +116,12 @@ class TeamVectorEnv:
         self._next(np.ones(n, np.bool_))
         none = {"payoff": self._payoff.copy(), "action": self._action.copy()}
         return self._by_agent(self._seen()), self._infos(none)
+
+    def _start(self, seeds: Any = None, where: Any = None, given: Any = None) -> None:
+        """Start an episode in these copies; no talk waits for seats without words."""
+        self.tables.reset(seeds, where, given)
+        if self.windows.mute:
+            self.tables.hush(np.ones((self.game.players, self.num_envs), np.bool_), where)
 
     def _next(self, where: Array) -> None:
         """Begin a step of the rules in these copies: nobody has moved yet."""
@@ -145,12 +151,12 @@ class TeamVectorEnv:
             self._played(self.tables.step(self._moves, part), ready, rewards)
         most = np.inf if self.max_cycles is None else self.max_cycles
         finished = self._finished
-        cut = (self.tables.state.round >= most) & ~finished
+        cut = (self.tables.state.round - self.game.core.begun >= most) & ~finished
         done: Any = (finished | cut).all(axis=0)
         said: dict[str, Any] = {"payoff": self._payoff.copy(), "action": self._action.copy()}
         if done.any():
             said |= {"final_obs": self._seen(), "_final_obs": self.game.everybody(done)}
-            self.tables.reset(where=done)
+            self._start(where=done)
             self._payoff[:, done], self._action[:, done] = 0, 0
             self._finished = finished & ~done
         self._next(ready | done)

@@ -81,8 +81,9 @@ class Tool:
     summary: str
     """what it does, in one line; stands in the prompt as it is"""
     run: Callable[[View, Mapping[str, Any]], str]
-    """gets the view and the arguments by name, all of them checked. It must depend on nothing else,
-    so that runs can be resumed and replayed. It raises `BadCall` if it cannot help"""
+    """gets the view, of the game inside where there is talk, and the arguments by name, all of them
+    checked. It must depend on nothing else, so that runs can be resumed and replayed. It raises
+    `BadCall` if it cannot help"""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     """the arguments by name"""
     always: bool = False
@@ -218,7 +219,7 @@ class Bench:
         advice = []
         for tool in (tool for tool in tools if tool.always):
             try:
-                advice.append(prompts.advice(tool.name, tool.text(view, {}), False))
+                advice.append(prompts.advice(tool.name, tool.text(view.core, {}), False))
             except BadCall as bad:
                 advice.append(prompts.advice(tool.name, str(bad), True))
         self.advice = "\n".join(advice)
@@ -252,7 +253,7 @@ class Bench:
             if name not in self._tools:
                 known = f"{quoted(name, 40)}; there are: {', '.join(self._tools)}"
                 raise BadCall(f"there is no tool {known}", "unknown_tool")
-            said = self._tools[name].text(self._view, call.arguments)
+            said = self._tools[name].text(self._view.core, call.arguments)
         except BadCall as bad:
             said, why, kind = str(bad), str(bad), bad.kind
         question = self._view.question

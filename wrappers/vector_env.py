@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from llm_games.arrays import any_true
+from llm_games.arrays import all_true, any_true
 from llm_games.codecs import codec
 from llm_games.env import Windows, options_of
 from llm_games.errors import BadParameter, NotReady, unknown
@@ -17,9 +17,10 @@ from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
 from llm_games.tables import Tables, seeds_of
+from llm_games.talk import Talking
 from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats
-from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.policy import Policy, added
 from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
 
 Result = tuple[Any, Array, PerTable, PerTable, dict[str, Any]]
@@ -37,8 +38,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     Args:
         game: a rulebook, or a game's name with its `parameters`.
         num_envs: how many copies.
-        seat, opponents, obs_mode, actions, normalize, max_cycles, regret, reask, prompts,
-            prompt_folder, parameters: as of `SingleAgentEnv`, also for what is raised.
+        seat, opponents, obs_mode, actions, normalize, max_cycles, regret: as of `SingleAgentEnv`,
+            also for what is raised.
+        reask, prompts, prompt_folder, parameters: the same.
         autoreset_mode: when copies that ended start again, see `gymnasium.vector.AutoresetMode`.
     """
 
@@ -64,6 +66,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     ) -> None:
         self.game = rulebook(game, **parameters)
         check_integer("num_envs", num_envs, 1)
+        if actions == "text" and isinstance(self.game, Talking) and not self.game.symbols:
+            raise BadParameter(
+                f"{self.game.name}: learners of a batch say nothing in words: talk in symbols, "
+                'talk={"alphabet": 5}, or take llm_games.learner for one table'
+            )
         if max_cycles is not None:
             check_integer("max_cycles", max_cycles, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
@@ -103,9 +110,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._result: Result | None = None  # of a step, until it was returned
         self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
         self._taken = False  # whether actions were taken of which no result was made yet
-        flags = (np.zeros(n, np.bool_) for _ in range(9))
+        flags = (np.zeros(n, np.bool_) for _ in range(10))
         self._moved, self._waits, self._fresh, self._looked, self._planned, *more = flags
-        self._acted, self._broke, self._finished, self._done = more
+        self._acted, self._broke, self._finished, self._done, self._spoke = more
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._action = np.zeros(n, np.int64)
         self._plan = np.zeros((n, self.game.players), np.int64)
@@ -126,7 +133,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         options, seeds = options_of(options), seeds_of(seed, self.num_envs)
         where = self._mask(options.get("reset_mask"))
         super().reset(seed=seeds[0])
-        if where.all():
+        if all_true(where):
             self._clear()
         elif self._taken or self._result is not None:
             way = "call step() to go on, or reset all copies"
@@ -194,6 +201,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.tables.reset(seeds, where, given)
         if isinstance(self.seating.seat, str) or not self._ready:  # else all stay where they sit
             self._sit(where, follows)
+        if not self.codec.speaks:
+            row = self._learner if isinstance(self.seating.seat, str) else self.seating.seat
+            seats = np.arange(self.game.players)[:, None]
+            self.tables.hush(np.broadcast_to(seats == row, self._moves.shape), where)
         for flags in (self._moved, self._waits, self._acted, self._broke, self._planned):
             np.copyto(flags, False, where=where)
         for flags in (self._finished, self._done, self._looked):
@@ -240,7 +251,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return whose learner has nothing more to do."""
         if self.max_cycles is None:
             return self._finished
-        over: PerTable = self._finished | (self.tables.state.round >= self.max_cycles)
+        played = self.tables.state.round - self.game.core.begun
+        over: PerTable = self._finished | (played >= self.max_cycles)
         return over
 
     def _play_on(self, where: PerTable) -> None:
@@ -254,8 +266,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             due = where > (waits | self._over())
             if not any_true(due):
                 break
-            actions, before = self.seats.ask_now(turn & due) + self._moves, self.tables.state
-            part: Any = slice(None) if due.all() else due.nonzero()[0]
+            every = all_true(due)
+            actions = added(self.seats.ask_now(turn if every else turn & due), self._moves)
+            before = self.tables.state
+            part: Any = slice(None) if every else due.nonzero()[0]
             outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
             self._note(before, outcome, part)
             self.codec.begin(due)
@@ -283,7 +297,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._finished[part] = outcome.finished[row]
         if not any_true(moved):
             return
-        if moved.all():
+        if all_true(moved):
             acted, moved = part, slice(None)
         else:
             acted = self._at[part][moved]
@@ -296,7 +310,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._planned[acted] = planned[acted]
             self._plan[acted] = actions[:, moved].T
         if self.regret is not None:
-            self._lost[acted] = self.regret(self.game, outcome.record)[row][moved]
+            talking: Array = self.game.talking(before)[part]
+            self._spoke[acted] = talking[moved]
+            if not all_true(talking):
+                lost = regret_of(self.game, self.regret, outcome, talking)
+                self._lost[acted] = lost[row][moved]
         if self.codec.heard:
             took = set(self._at[acted].tolist())
             self._heard |= {t: said for t, said in self.codec.heard.items() if t in took}
@@ -356,7 +374,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         acted = where & self._acted
 
         def tell(mask: PerTable, **told: Array) -> None:
-            every = mask.all()
+            every = all_true(mask)
             for name, values in told.items():
                 of_them = mask if values.ndim == 1 else mask[:, None]
                 infos[name] = values.copy() if every else values * of_them
@@ -366,8 +384,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
         if any_true(acted):
             tell(acted, action=self._action)
-            if self.regret is not None:
-                tell(acted, regret=self._lost)
+        if self.regret is not None and any_true(played := acted & ~self._spoke):
+            tell(played, regret=self._lost)
         if any_true(planned := acted & self._planned):
             tell(planned, plan=self._plan)
         for copy in [copy for copy in self.seats.met if where[copy]]:
@@ -377,6 +395,19 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             if where[copy]:
                 infos = self._add_info(infos, said, copy)
         return infos
+
+
+def regret_of(game: Rulebook, regret: Regret, outcome: Outcome, talking: PerTable) -> Array:
+    """Return each seat's regret in a step, ``(players, tables)``, 0 where it was one of a talk."""
+    if not any_true(talking):
+        return regret(game.core, outcome.record)
+    lost, moves = np.zeros(outcome.rewards.shape), np.flatnonzero(~talking)
+    if not len(moves):
+        return lost
+    record = dict(outcome.table(moves).record)
+    actions = record["actions"].astype(np.int64)  # among words they were objects
+    lost[:, moves] = regret(game.core, record | {"actions": actions})
+    return lost
 
 
 def final(observation: Any, ended: PerTable) -> Array:

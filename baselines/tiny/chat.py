@@ -1,7 +1,8 @@
 """How a chat becomes the text that the tiny model reads: the same as its Jinja chat template.
 
 The model was trained on single turns, so only the system text and the last user message are
-kept; earlier rounds of a dialogue are dropped here and not by the callers.
+kept; earlier rounds of a dialogue are dropped here and not by the callers. The template also writes
+a reply that ends a chat, which is how training libraries show the model what to say.
 """
 
 from __future__ import annotations
@@ -16,8 +17,16 @@ TEMPLATE = (
     "{%- set users = messages | selectattr('role', 'equalto', 'user')"
     " | map(attribute='content') | list -%}"
     "<|system|>{{ system | trim }}<|end|><|user|>{{ (users | last | default('')) | trim }}<|end|>"
+    "{%- if messages and messages[-1]['role'] == 'assistant' -%}"  # what training is on
+    "<|assistant|>{{ messages[-1]['content'] | trim }}<|end|>{%- endif -%}"
     "{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
 )
+
+GROWING = (
+    "{%- for message in messages -%}<|{{ message.role }}|>{{ message.content | trim }}<|end|>"
+    "{%- endfor -%}{%- if add_generation_prompt -%}<|assistant|>{%- endif -%}"
+)
+"""Another template, which keeps all that was said: it has to be learned."""
 
 
 def render(messages: Sequence[Mapping[str, str]]) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook, State
 from llm_games.view import View
-from llm_games.words import PERSONAS, Prompts, versions
+from llm_games.words import FOLDER, PERSONAS, Prompts, versions
 
 
 class Sample(NamedTuple):
@@ -38,9 +38,9 @@ def prompts_hashes() -> dict[str, str]:
     """Return a SHA-256 of what players of each game read, which the weights are bound to.
 
     It is of rendered prompts, because the templates also have words for options that the model
-    never sees; but of the template of words for planning.
+    never sees; but of the template of words for planning, and as ``talk`` of that of talk.
     """
-    hashes = {}
+    hashes = {"talk": hashlib.sha256((FOLDER / "talk.j2").read_bytes()).hexdigest()}
     for name in VARIANTS:
         digest = hashlib.sha256()
         for version in versions(name):
@@ -56,8 +56,20 @@ def prompts_hashes() -> dict[str, str]:
 
 _AUCTION = {"preset": "econ_arena_M", "players": 9, "rounds": 3, "reveal": "bids_and_private"}
 FIXED: dict[str, list[dict[str, Any]]] = {
+    "bertrand_competition": [
+        {"first_round": "free", "window": 2},
+        {"players": 4, "personas": ("explorer", "aggressive", "ruthless", "uncooperative")},
+    ],
+    "emergency_evacuation": [
+        {"players": 4, "max_rounds": 3},
+        {"players": 3, "walker": "greedy", "uncooperative": True},
+    ],
     "battle_royale": [{"hit_rates": (0, 100) * 5}],
-    "beauty_contest": [{}, {"preset": "econ_arena", "rounds": 3, "told_rational": True}],
+    "beauty_contest": [
+        {},
+        {"preset": "econ_arena", "rounds": 3, "told_rational": True},
+        {"players": 3, "personas": ("agreeable", "disagreeable", "none")},
+    ],
     "budget_auction": [{**_AUCTION, "valuations": [[500, 410, 620, 333, 480, 555, 701, 290, 450]]}],
     "water_allocation": [
         {"supplies": (20, 11, 15, 18) * 5, "persona": who} for who in ("none", "default")
@@ -83,6 +95,8 @@ def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
             yield prompts.report(view)
             yield from (prompts.request(view, reasoning) for reasoning in (False, True))
             yield prompts.again("so", view.question)
+            asides = (game.asides(state, view.seat, phase) for phase in ("talk", "move"))
+            yield from (prompts.aside(view, aside) for some in asides for aside in some)
         state, _ = game.step(state, game.assemble(state, moves))
 
 
@@ -103,7 +117,8 @@ def _in_turn(question: Question, turn: int) -> Action:
     if isinstance(question, Target):
         return [-1, *question.names.values()][turn % (len(question.names) + 1)]
     assert isinstance(question, Choice)
-    return list(question.words.values())[turn // 2 % 2]
+    words = list(question.words.values())
+    return words[turn // 2 % min(2, len(words))]
 
 
 _MEALS = ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
@@ -113,6 +128,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"preset": f"econ_arena{group}", "players": players, "rounds": 6, "told_rational": rational}
         for group in ("", "_L", "_M", "_H") * 2
         for players, rational in ((9, False), (5, True))
+    ]
+    + [
+        {"preset": preset, "personas": who, "talk": {"turns": 0}}
+        for preset in ("shall_we_talk", "shall_we_talk_rounds")
+        for who in ("none", "agreeable", "disagreeable", "mixed")
     ],
     "el_farol_bar": [
         *({"ratio": r} for r in ("0", "1/5", "2/5", "4/5", "1")),
@@ -134,6 +154,22 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "battle_royale": [{"base_hit_rate": 51, "interval": 1}, {"base_hit_rate": 10, "interval": 10}],
     "pirate_game": [{"gold": g} for g in (4, 5, 400)],
     "water_allocation": [{"preset": f"setting_{number}"} for number in range(1, 7)],
+    "bertrand_competition": [
+        *({"preset": "shall_we_talk_bc_talk"} for _ in range(3)),
+        {"preset": "shall_we_talk_bc_uncooperative", "switch_round": 21},
+        {"personas": "uncooperative", "talk": {"turns": 3}, "initial_price": 9},
+        {"initial_price": 7},
+        {"personas": "explorer"},
+        {"players": 3},
+    ],
+    "emergency_evacuation": [
+        *({"preset": "shall_we_talk_ee_talk"} for _ in range(3)),
+        {"preset": "shall_we_talk_ee_uncooperative"},
+        {"walker": "greedy"},
+        {"walker": "greedy", "preset": "shall_we_talk_ee_talk"},
+        {"moves": "simultaneous"},
+        {"target_choice": "cell", "personas": "none"},
+    ],
     "english_auction": [
         *({"preset": f"econ_arena_english_{group}"} for group in ("L", "M", "H") * 5),
         {"preset": "auc_arena_20"},
@@ -152,26 +188,32 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         ),
     ],
 }
-"""Settings beside the default ones: of γ-Bench (arXiv 2403.11807), Table 8, of EconArena, Alympics
-and AucArena."""
+"""Settings beside the default ones: of γ-Bench (arXiv 2403.11807), Table 8, of EconArena, Alympics,
+AucArena and Shall We Talk."""
 
 ALWAYS: dict[str, dict[str, Any]] = {
     "sealed_bid_auction": {"valuation_draw": "random"},
     "battle_royale": {"max_shots": 60},
+    "bertrand_competition": {"rounds": 45},
+    "emergency_evacuation": {"players": 20},
 }
 """Parameters of every training game that the players are not told: more states occur."""
 
 PRACTICE = {
-    "beauty_contest": (3.0, 0.5),
-    "public_goods": (2.5, 0.8),
-    "sealed_bid_auction": (2.0, 0.75),
-    "budget_auction": (3.0, 0.0),
+    "beauty_contest": (4.0, 0.5),
+    "public_goods": (3.0, 0.8),
+    "sealed_bid_auction": (4.0, 0.75),
+    "budget_auction": (4.0, 0.0),
     "battle_royale": (4.0, 0.8),
     "pirate_game": (3.0, 0.8),
-    "water_allocation": (2.0, 0.2),
-    "english_auction": (8.0, 0.3),
-    "planning": (8.0, 0.8),
-    "drills": (6.0, 0.8),
+    "water_allocation": (3.0, 0.2),
+    "english_auction": (7.0, 0.3),
+    "bertrand_competition": (10.0, 0.4),
+    "emergency_evacuation": (10.0, 0.4),
+    "sessions": (10.0, 0.0),
+    "planning": (9.0, 0.8),
+    "talks": (14.0, 0.7),
+    "drills": (7.0, 0.8),
 }
 """Share of the samples, more for games that take more practice or have more settings, and share
 of games with default settings."""
@@ -190,7 +232,10 @@ def samples(
 
     `more` are further sources: each gives the samples of one game.
     """
-    sources = {name: partial(_game, name) for name in VARIANTS} | more
+    from llm_games.baselines.tiny import talks
+
+    sources = {name: partial(_game, name) for name in VARIANTS} | {"sessions": _session}
+    sources |= talks.sources() | more
     shares = {name: PRACTICE.get(name, USUAL)[0] * (3 if name == focus else 1) for name in sources}
     drawn = dict.fromkeys(sources, 0)
     while sum(drawn.values()) < count:
@@ -203,11 +248,24 @@ def samples(
 def _game(name: str, rng: np.random.Generator) -> Iterator[Sample]:
     chosen = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
     varied = {} if rng.random() < PRACTICE.get(name, USUAL)[1] else chosen
-    return episode(rulebook(name, **ALWAYS.get(name, {}) | varied), rng)
+    game = rulebook(name, **ALWAYS.get(name, {}) | varied)
+    return episode(game, rng, STEPS.get(name, 1.0))
 
 
-def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
-    """Play one game; yield the prompts and answers of some seats of every step."""
+def _session(rng: np.random.Generator) -> Iterator[Sample]:
+    """Play a session of EconArena, which is short, so that all of its steps are asked for."""
+    sessions = [
+        (name, settings)
+        for name, variants in VARIANTS.items()
+        for settings in variants
+        if str(settings.get("preset")).startswith("econ_arena")
+    ]
+    name, settings = sessions[rng.integers(len(sessions))]
+    return episode(rulebook(name, **settings), rng)
+
+
+def episode(game: Rulebook, rng: np.random.Generator, steps: float = 1.0) -> Iterator[Sample]:
+    """Play one game; yield the prompts and answers of some seats of a share of its steps."""
     state = game.reset(int(rng.integers(2**63)))
     known = versions(game.name)
     prompts = Prompts(game.name, known[rng.integers(len(known))])
@@ -216,7 +274,7 @@ def episode(game: Rulebook, rng: np.random.Generator) -> Iterator[Sample]:
     lean, noise = persona_of(rng), rng.choice([0.05, 0.2, 0.6])
     while not state.over:
         views = _views(game, state)
-        if rng.random() < STEPS.get(game.name, 1.0):
+        if rng.random() < steps:
             for i in rng.permutation(len(views))[:SEATS]:
                 yield sample(prompts, views[i], persona, reasoning, rng)
         moves = {view.seat: _move(view, lean, noise, rng) for view in views}

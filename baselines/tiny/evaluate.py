@@ -29,11 +29,27 @@ _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("english_auction", "auc_arena_20", {}),
     *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
 )
-SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in VARIANTS},
-    **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
+_SHORT: dict[str, dict[str, Any]] = {
+    "bertrand_competition": {"rounds": 22},
+    "emergency_evacuation": {"players": 3},
 }
-"""Game and parameters by label: the default ones by the game's name, and those of presets."""
+"""What the players are not told, and makes long games shorter."""
+_TALKS: dict[str, dict[str, Any]] = {
+    "beauty_contest": {"players": 6, "rounds": 2, "talk": {"turns": 2}},
+    "public_goods": {"players": 4, "rounds": 4, "talk": {"turns": 1}},
+    "bertrand_competition": {"preset": "shall_we_talk_bc_talk", "rounds": 6},
+    "emergency_evacuation": {
+        "preset": "shall_we_talk_ee_talk",
+        "players": 3,
+        "walker": "greedy",
+    },
+}
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, _SHORT.get(name, {})) for name in VARIANTS},
+    **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
+    **{f"{name} talk": (name, more) for name, more in _TALKS.items()},
+}
+"""Game and parameters by label: the default ones by the game's name, those of presets, and talk."""
 
 Counts = Counter[tuple[str, str]]
 """Replies by what was asked for (`Attempt.kind`) and outcome."""
@@ -54,13 +70,15 @@ def validity(policy: LLMPolicy, label: str, replies: int, seed: int = 0) -> Coun
     """Play games of a setting, several at once, until so many replies were given; count them."""
     name, params = SETTINGS[label]
     game = rulebook(name, **params)
-    asked = int(game.asked(game.reset(seed)).sum())
+    asked = int(game.core.asked(game.core.reset(seed)).sum())
 
     async def tables() -> Counts:
         total, seeds = Counts(), count(seed)
         while total.total() < replies:
-            # As many tables as fill a batch.
-            played = [play(game, policy, next(seeds)) for _ in range(max(1, 20 // asked))]
+            # As many tables as fill a batch, but not many more than it takes.
+            enough = -(-replies // (asked * getattr(game, "rounds", 1)))
+            tables = range(max(1, min(20 // asked, enough)))
+            played = [play(game, policy, next(seeds)) for _ in tables]
             total.update(sum(await asyncio.gather(*played), Counts()))
         return total
 

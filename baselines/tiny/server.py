@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, schema_allows, whole
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError, install
 
 NAME = "tiny"
 
@@ -30,7 +30,7 @@ class ServerNotInstalled(LLMGamesError, ImportError):
     """Starlette or uvicorn is missing."""
 
     def __init__(self, error: ImportError) -> None:
-        super().__init__(f"the server needs `pip install 'llm-games[serve]'` ({error})")
+        super().__init__(f"the server needs `{install('serve')}` ({error})")
 
 
 class Part(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llm_games.benchmarks.cli import cache, games, ghost, look, run
+from llm_games.benchmarks.cli import board, cache, crossplay, games, ghost, look, run, view
 from llm_games.benchmarks.cli.common import Commands, say
 from llm_games.benchmarks.runs.plain import speak_plainly
 from llm_games.errors import LLMGamesError
@@ -41,9 +41,15 @@ _runs = (
     run.resume,
     look.report,
     look.compare,
+    board.leaderboard,
+    crossplay.crossplay,
     look.reliability,
     look.replay,
+    look.animate,
+    look.talk,
+    look.judge,
     look.watch,
+    view.view,
     look.export,
 )
 for _command in (*_runs, look.rate, games.play, games.list_all, games.show, games.serve_tiny):

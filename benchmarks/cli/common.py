@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
+from typer import BadParameter as BadOption
 from typer.core import TyperGroup
 
 
 class Commands(TyperGroup):
-    """A group of commands whose help comes at once."""
+    """A group of commands whose help comes at once, and whose errors name the value."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; say of a value that does not fit which one that is."""
+        try:
+            return super().invoke(ctx)
+        except BadOption as error:
+            errors = getattr(error.__cause__, "errors", None)
+            if errors is not None:  # pydantic's, whose words leave it out
+                first = errors()[0]
+                needed = first["msg"].replace("Input", "it").partition(", unable")[0]
+                error.message = f"{needed}, got {first['input']!r}"
+            raise
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option; without a value, Typer would import pydantic to check it."""
@@ -62,6 +76,31 @@ def console(stderr: bool = False) -> Any:
 def say(text: str) -> None:
     """Print to the error output."""
     print(text, file=sys.stderr)
+
+
+EXAMPLES = {
+    "--set": "temperature=default",
+    "--param": "rounds=5",
+    "--talk": "turns=2",
+}
+
+
+def values_of(
+    flag: str, assigned: Sequence[str] | None, named: Collection[str] = ()
+) -> dict[str, Any]:
+    """Read ``NAME=VALUE``, see `assigned`; `named` are given already.
+
+    Raises:
+        ConfigError: it is not that, or given twice.
+    """
+    from llm_games import errors
+    from llm_games.assigned import assigned as read
+    from llm_games.benchmarks.runs.config import ConfigError
+
+    try:
+        return read(flag, assigned, EXAMPLES[flag], named)
+    except errors.BadParameter as error:
+        raise ConfigError(str(error)) from None
 
 
 def write_report(

@@ -20,7 +20,12 @@ def play(
         value("SPEC", "player for all other seats; repeat it to name one for each"),
     ] = None,
     params: Annotated[
-        list[str] | None, value("KEY=VALUE", "parameter of the game; can be repeated")
+        list[str] | None,
+        value("KEY=VALUE", "parameter of the game; can be repeated", "--param", "--params"),
+    ] = None,
+    talk: Annotated[
+        list[str] | None,
+        value("KEY=VALUE", "of talk before moves, such as turns=1; can be repeated", "--talk"),
     ] = None,
     seed: Annotated[
         int | None, value("N", "all chance comes from it; drawn if none", min=0)
@@ -30,7 +35,7 @@ def play(
 ) -> None:
     """Play a game yourself, in this terminal. Ctrl-D or Ctrl-C leaves.
 
-    For instance: llm-games play public_goods --params players=4 --params rounds=5
+    For instance: llm-games play public_goods --param players=4 --param rounds=5
     """
     import secrets
 
@@ -40,7 +45,7 @@ def play(
     from llm_games.registry import rulebook
     from llm_games.wrappers.human import HumanPolicy, PersonLeft
 
-    rules = rulebook(game, **human_play.parameters(game, params or ()))
+    rules = rulebook(game, **human_play.parameters(game, params or (), talk or ()))
     server = {} if base_url is None else {"base_url": base_url}
     others = human_play.opponents(rules, against or (), server)
     seed = secrets.randbelow(2**31) if seed is None else seed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, on_server, players_for
+from llm_games.benchmarks.cli.common import values_of
 from llm_games.benchmarks.runs.config import ConfigError, GameSettings, checked
 from llm_games.benchmarks.runs.plan import check, params_of
 from llm_games.errors import BadParameter, LLMGamesError
@@ -37,22 +37,10 @@ class Move(NamedTuple):
     regret: float | None
 
 
-def parameters(game: str, given: Sequence[str]) -> dict[str, Any]:
-    """Read ``players=3`` and the like; what is no TOML value is text.
-
-    Raises:
-        ConfigError: one has no ``=``.
-    """
-    found: dict[str, Any] = {}
-    for text in given:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key:
-            raise ConfigError(f"--params {text!r} is not KEY=VALUE, such as players=3")
-        try:
-            found[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            found[key] = value
-    return params_of(checked(GameSettings, {"game": game, "params": found}, "--params"))
+def parameters(game: str, given: Sequence[str], talk: Sequence[str] = ()) -> dict[str, Any]:
+    """Read ``players=3`` and the like, and those of the talk; raises what `values_of` does."""
+    raw = {"params": values_of("--param", given), "talk": values_of("--talk", talk)}
+    return params_of(checked(GameSettings, {"game": game, **raw}, "--param"))
 
 
 def opponents(game: Rulebook, specs: Sequence[str], server: Mapping[str, Any]) -> list[Policy]:
@@ -116,14 +104,14 @@ def payoffs(episode: Episode, seat: int, others: Sequence[Policy]) -> list[tuple
 
 
 def moves(episode: Episode, seat: int) -> list[Move]:
-    """Go through a game again, and ask an equilibrium player for the moves of a seat."""
-    game, found = episode.game, []
+    """Go through a game again, without talk, and ask an equilibrium player for a seat's moves."""
+    game, found = episode.game.core, []
     known = "rational" in players_for(game.name)
     table = Table(game)
     table.reset(episode.seed)
     adviser = Seats(table, {seat: make_player("rational", game)} if known else {})
     adviser.start()
-    for step in episode.steps:
+    for step in (step for step in episode.steps if not step.talk):
         if seat in step.decisions:
             view, regret = table.ready().view(seat), None
             try:

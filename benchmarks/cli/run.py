@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Context, Exit, Option
 
 from llm_games.benchmarks.cli import common
-from llm_games.benchmarks.cli.common import PLAIN, console, say, value
+from llm_games.benchmarks.cli.common import PLAIN, console, say, value, values_of
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.runs.plan import RunPlan
@@ -36,6 +36,15 @@ MaxWait = Annotated[
 Assigned = Annotated[
     list[str] | None,
     value("NAME=VALUE", "any setting of a model's player, as in TOML; can be repeated", "--set"),
+]
+
+Params = Annotated[
+    list[str] | None,
+    value("KEY=VALUE", "parameter of all its games; can be repeated", "--param"),
+]
+Talk = Annotated[
+    list[str] | None,
+    value("KEY=VALUE", "of talk in all its games: turns=2, or turns=0; can be repeated", "--talk"),
 ]
 
 NEAREST = 12
@@ -80,6 +89,8 @@ def run(
     base_url: common.BaseUrl = None,
     max_wait: MaxWait = None,
     assigned: Assigned = None,
+    params: Params = None,
+    talk: Talk = None,
     cache: CacheFile = None,
     no_cache: NoCache = False,
     budget_calls: Calls = None,
@@ -107,10 +118,11 @@ def run(
 
     named = ("episodes", "seed", "prompts", "reasoning", "persona", "scoring")
     given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
-    given |= _costs(context)
+    given |= costs(context)
     given |= {"memory": _number(memory), "temperature": _number(temperature)}
+    given |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     overrides = Overrides.of(seats=seat, games=game, **given)
-    settings = {**overrides.settings, **_settings(assigned or [], overrides.settings)}
+    settings = {**overrides.settings, **values_of("--set", assigned, overrides.settings)}
     plan = plan_of(source, replace(overrides, settings=settings))
     if dry_run:
         _dry_run(plan, as_json)
@@ -118,7 +130,7 @@ def run(
     path = db or fresh(source)
     check_free(path)
     _check_report(path, report_to, open_it)
-    _play(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
+    carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
     _finish(path, as_json, quiet, report_to, open_it, baselines)
 
 
@@ -149,7 +161,7 @@ def resume(
     from llm_games.benchmarks.runs.store import Records, Store
 
     with Records.open_readonly(db) as records:
-        plan = planned(records).with_costs(Overrides.of(**_costs(context)))
+        plan = planned(records).with_costs(Overrides.of(**costs(context)))
         plan = plan.with_patience(max_wait).with_own({})
     _check_report(db, report_to, open_it)
     if episodes is not None:
@@ -158,7 +170,7 @@ def resume(
     with Records.open_readonly(db) as records:
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     if owed:
-        _play(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
+        carry_out(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, as_json, quiet, report_to, open_it, baselines)
@@ -172,29 +184,7 @@ def _number(text: str | None) -> Any:
     return text
 
 
-def _settings(assigned: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Read ``NAME=VALUE``: a value of TOML, or a word as it is."""
-    import tomllib
-
-    from llm_games.benchmarks.runs.config import ConfigError
-
-    given: dict[str, Any] = {}
-    for pair in assigned:
-        name, sign, text = pair.partition("=")
-        if not sign or not name.strip():
-            raise ConfigError(f"--set {pair}: write NAME=VALUE, such as temperature=default")
-        if (name := name.strip()) in {*given, *named}:
-            raise ConfigError(f"--set {pair}: {name} is given twice")
-        try:
-            given[name] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            if not text.strip() or set(text) & set("[]{}\"'"):
-                raise ConfigError(f"--set {pair}: {text!r} is no value of TOML") from None
-            given[name] = text.strip()
-    return given
-
-
-def _costs(context: Context) -> dict[str, Any]:
+def costs(context: Context) -> dict[str, Any]:
     """Return the cache and the limits that the command line names."""
     from llm_games.benchmarks.runs.config import ConfigError
 
@@ -215,7 +205,8 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     unasked = plan.without_keys()
     shared = unasked.shared(use_cache=False)
     made, budget = players(unasked, shared), shared.ledger.budget
-    rows = estimate(unasked, made)
+    with console(stderr=True).status("playing a mute table of each game, offline"):
+        rows = estimate(unasked, made)
     if as_json:
         told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
         told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
@@ -234,12 +225,12 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     for grid in needed_grids(needed(plan)):
         terminal.print(grid)
-    for line in _uneven(plan):
+    for line in _notes(plan):
         terminal.print(line, **PLAIN)
     terminal.print("Re-asks after bad replies come on top. Nothing was played.")
 
 
-def _play(
+def carry_out(
     open_store: Callable[[], Store],
     path: Path,
     plan: RunPlan,
@@ -255,7 +246,7 @@ def _play(
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
-        for line in () if quiet else _uneven(plan):
+        for line in () if quiet else _notes(plan):
             say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
@@ -318,7 +309,10 @@ def _finish(
             terminal.print(table)
         for line in spent_lines(spent.models):
             terminal.print(line, soft_wrap=True, **PLAIN)
-        where = f"recorded in {path}; a report: llm-games report {path}"
+        where = f"recorded in {path}; every decision: llm-games view {path}"
+        where += f"; a report: llm-games report {path}"
+        if any(rules.core is not rules for rules in (g.rules() for g in planned(records).games)):
+            where += f"; how players talked: llm-games talk {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
     if out := _report_of(path, report_to, open_it):
         page, missing = common.write_report(
@@ -352,11 +346,12 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
         check_out(out)
 
 
-def _uneven(plan: RunPlan) -> list[str]:
-    """Name the games in which a seat is worth something that not all players have had."""
+def _notes(plan: RunPlan) -> list[str]:
+    """Say what players do not use, and where they had seats unevenly that are worth something."""
     found: dict[str, list[str]] = {}
     for game in plan.games:
-        found.setdefault(game.uneven(), []).append(game.label)
+        for why in (game.ignored, game.uneven()):
+            found.setdefault(why, []).append(game.label)
     return [f"{'; '.join(labels)}: {why}" for why, labels in found.items() if why]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from llm_games.facts import allowed
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.talk import Talk
 from llm_games.view import View
 from llm_games.words import Prompts
 
@@ -31,19 +32,28 @@ def about(found: type[Rulebook], version: str) -> dict[str, Any]:
     """
     shared = {f.name for f in dataclasses.fields(Rulebook)}
     fields = sorted(dataclasses.fields(found), key=lambda f: f.name in shared)
-    meanings = ("; ".join(filter(None, (f.metadata["meaning"], allowed(f)))) for f in fields)
     return {
         **{"name": found.name, "title": found.title, "source": found.source},
         "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
         "seats": rulebook(found.name).seats_differ,
         "players": _players(found.name) | SERVED,
         "scenarios": _scenarios(found.name),
-        "parameters": [
-            {"name": f.name, "default": str(f.default), "meaning": meaning}
-            for f, meaning in zip(fields, meanings, strict=True)
-        ],
+        "parameters": _parameters(fields),
+        "talk": [] if found.wordless else _parameters(dataclasses.fields(Talk)),
         "sample": _sample(rulebook(found.name), version),
     }
+
+
+def _parameters(fields: Iterable[dataclasses.Field[Any]]) -> list[dict[str, str]]:
+    """Return of each parameter its name, its default, and what it means with its range."""
+    return [
+        {
+            "name": f.name,
+            "default": str(f.default),
+            "meaning": "; ".join(filter(None, (f.metadata["meaning"], allowed(f)))),
+        }
+        for f in fields
+    ]
 
 
 def _players(game: str) -> dict[str, str]:
@@ -73,14 +83,18 @@ def _sample(rules: Rulebook, version: str) -> dict[str, str]:
 
 
 def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[Grid]:
-    """Return the tables of a game's parameters, presets and players."""
-    own = [[text.replace("`", "") for text in row.values()] for row in known["parameters"]]
+    """Return the tables of a game's parameters, its talk's, presets and players."""
+    own, talk = (
+        [[text.replace("`", "") for text in row.values()] for row in known[name]]
+        for name in ("parameters", "talk")
+    )
     sets = [
         (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
         for name, values in found.presets.items()
     ]
     return [
         Grid(columns("parameter, default, meaning and range"), own),
+        Grid(columns("talk, default, meaning and range"), talk),
         Grid(columns("preset, parameters"), sets),
         Grid(columns("player, what it does"), [*known["players"].items()]),
         Grid(columns("scenario, others at the table"), [*known["scenarios"].items()]),

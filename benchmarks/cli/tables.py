@@ -21,20 +21,26 @@ from llm_games.wrappers.clients.cache import Cached
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
     """Return the table of what a run would ask and cost, with the totals."""
-    heads = columns("game", "episodes, decisions, calls", ",")
+    heads = columns("game", "episodes, decisions, calls, in a row", ",")
     heads |= columns("", "tokens in, tokens out", ">")
     if priced := any(row.priced for row in rows):
         heads["money"] = ">"
 
-    def line(label: str, counts: Sequence[int], low: Usage, high: Usage, costs: bool) -> list[Any]:
+    def line(
+        label: str, counts: Sequence[int], low: Usage, high: Usage, costs: bool, chain: int
+    ) -> list[Any]:
         ends = [(getattr(low, name), getattr(high, name)) for name in ("tokens_in", "tokens_out")]
         money = [_range(low.money, high.money) if costs else None] * priced
-        return [label, *counts, low.calls, *(_range(*pair) for pair in ends), *money]
+        return [label, *counts, low.calls, chain, *(_range(*pair) for pair in ends), *money]
 
-    lines = [line(r.label, (r.episodes, r.decisions), r.low, r.high, r.priced) for r in rows]
+    lines = [
+        line(r.label, (r.episodes, r.decisions), r.low, r.high, r.priced, r.chain) for r in rows
+    ]
     sums = [sum(row.episodes for row in rows), sum(row.decisions for row in rows)]
     ends = (added(row.low for row in rows), added(row.high for row in rows))
-    return Grid(heads, lines, foot=[line("all, about", sums, *ends, priced)])
+    longest = max((row.chain for row in rows), default=0)
+    note = "in a row: the longest chain of calls that wait for one another, of one episode"
+    return Grid(heads, lines, foot=[line("all, about", sums, *ends, priced, longest)], note=note)
 
 
 def _range(low: Any, high: Any) -> str:
@@ -60,11 +66,15 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 def run_tables(
     games: Sequence[GameSummary], overall: Cell | None, own: Grid | None = None
 ) -> Iterator[Grid]:
-    """Yield a run's tables: scores or the papers' measures, rule breaks, and players' payoffs.
+    """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
 
     A paper's `own` table stands in place of these.
     """
-    yield _summary(games, overall)
+    alike: dict[str, list[GameSummary]] = {}  # one table for each thing that games are judged by
+    for game in games:
+        alike.setdefault(game.measure.name if game.measure else "", []).append(game)
+    for some in alike.values():
+        yield _summary(some, overall if len(alike) == 1 else None)
     if own is not None:
         yield own
         return

@@ -40,7 +40,7 @@ from llm_games.benchmarks.ghosts.record import (
     values_of,
 )
 from llm_games.benchmarks.runs.rows import Plain
-from llm_games.errors import BadParameter, WrongSeat
+from llm_games.errors import BadParameter, WrongSeat, install
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
@@ -160,7 +160,7 @@ class Ghost:
                 "against it says little; refit it again, and let the learner learn again"
             )
         if Forest.name not in said and mixture.forester() is None:
-            yield "without scikit-learn it has no random trees: pip install 'llm-games[ghosts]'"
+            yield f"without scikit-learn it has no random trees: {install('ghosts')}"
         if self.own.left_out:
             yield f"{self.own.left_out} decisions without a legal answer are left out"
 

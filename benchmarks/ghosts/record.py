@@ -16,10 +16,9 @@ from llm_games.benchmarks.runs.editions import UNNAMED, OtherEdition
 from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import DecisionRow, EpisodeRow, Plain, StepRow
-from llm_games.benchmarks.runs.run import planned
+from llm_games.benchmarks.runs.run import move_of, planned
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.noise import Noise
-from llm_games.questions import MISSING
 from llm_games.registry import game_class
 from llm_games.rulebook import Array, Rulebook, actions_of
 from llm_games.table import Table
@@ -130,10 +129,10 @@ def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -
     if label and label not in {one.label for one in games}:
         raise unknown(f"game in {path} called", label, (one.label for one in games))
     chosen = [one for one in games if label in ("", one.label)]
-    fit = [one for one in chosen if game is None or alike(one.rules(), game)]
+    fit = [one for one in chosen if game is None or alike(one.rules().core, game.core)]
     if not fit:
         assert game is not None
-        raise BadParameter(f"no ghost for {game.name} in {path}: {_other(chosen, game)}")
+        raise BadParameter(f"no ghost for {game.name} in {path}: {_other(chosen, game.core)}")
     if len(fit) > 1:
         labels = ", ".join(one.label for one in fit)
         raise BadParameter(f"{path} has several such games: {labels}; write {path}#LABEL#SEAT")
@@ -145,12 +144,12 @@ def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -
         raise UnknownName(f"{path} has no seat {seat} in {one.label}; its seats are {names}")
     own = one.seats[seat or 0]
     places = [i for i, each in enumerate(one.seats) if each.key == own.key]
-    return Recorded(path, one.label, one.rules(), one.params, own, places)
+    return Recorded(path, one.label, one.rules().core, one.params, own, places)
 
 
 def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
     """Say in what the games of a run are others."""
-    same = [one.rules() for one in games if game_class(one.game) is type(game)]
+    same = [one.rules().core for one in games if game_class(one.game) is type(game)]
     if not same:
         return f"it is a record of {', '.join(one.game for one in games)}; record a run of this one"
     said = values_of(differing(same[0], game), same[0], game)
@@ -167,14 +166,15 @@ def played(found: Recorded) -> Played:
     with Records.open_readonly(found.path) as records:
         rows = [row for row in records.episodes() if row.game.label == found.label]
         rows = [row for row in rows if row.status in ("done", "running")]
-        _check_rules(records, rows)
+        check_rules(records, rows)
         reading = _Reading(found)
         for row in rows:
             reading.episode(row, records.steps(row.id), _by_step(records.decisions(row.id)))
     return reading.whole()
 
 
-def _check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
+def check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
+    """Check that episodes can be played again by the rules of today, or raise OtherEdition."""
     for row in rows:
         old, new = (row.edition or UNNAMED)["rules"], game_class(row.game.game).edition
         if old != new:
@@ -207,21 +207,21 @@ class _Reading:
 
     def episode(self, row: EpisodeRow, steps: Sequence[StepRow], made: Mapping[int, Made]) -> None:
         """Play one again."""
-        table = Table(row.rules())
+        table = Table(row.rules().core)  # what was said changes nothing of the game
         table.reset(row.seed, row.given)
         noise, answers = Noise(row.seed), Answers(table.game)
         mine = [i for i, place in enumerate(row.seating) if place in self.found.places]
         seeds = [noise.of("seat", seat).seed() for seat in range(table.game.players)]
         memory = Memory.new(np.array(seeds, np.int64))
         self.seats |= {*mine}
-        for step in steps:
+        for step in (step for step in steps if not step.talk):
             now = made.get(step.step, {})
             own = [now[seat] for seat in mine if seat in now]
             legal = [d for d in own if d.action is not None and not d.broke]
             self.left_out += len(own) - len(legal)
             if legal:
                 memory = self._decided(table, answers, memory, legal)
-            moves = {seat: _move(decision.action) for seat, decision in now.items()}
+            moves = {seat: move_of(decision.action) for seat, decision in now.items()}
             if plain(table.step(moves)) != step.record:
                 raise BadParameter(
                     f"{self.found.path}: {row.game.label}, episode {row.number}, step {step.step} "
@@ -262,7 +262,3 @@ class _Reading:
             self.found.game, rows, moves, key, here, [*self.plans], sorted(self.seats),
             self.left_out,
         )  # fmt: skip
-
-
-def _move(action: Any) -> Any:
-    return MISSING if action is None else tuple(action) if isinstance(action, list) else action

@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, repeat, zip_longest
-from typing import TYPE_CHECKING, Any
+from html import unescape
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED
 from llm_games.benchmarks.runs.paper import HALF
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.stats.intervals import FEW, Interval, few, no_spread, t_ends
-from llm_games.errors import LLMGamesError
+from llm_games.errors import LLMGamesError, install
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -29,10 +31,20 @@ BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "
 INK, FAINT = "#1c2024", "#e3e6e9"
 _VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--purple"}
 _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY)
-MARKS = "osD^vXP<>*"
-MOST = 200
-"""Lines, or dots side by side, of single runs in a plot."""
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, INK)
+MARKS = "osD^vXP<>*ph"
+DASHES = "-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 1.5, 1, 1.5))
+MOST, POINTS = 200, 1500
+"""Lines, or dots side by side, of single runs in a plot, and the points of all of them."""
+
+
+class Look(NamedTuple):
+    """How a thing in a plot is told from others: no two of 24 have colour and dashes in common."""
+
+    colour: str
+    mark: str = ""
+    dash: Any = "-"
+
 
 _STYLE = {
     "svg.fonttype": "none",
@@ -64,12 +76,30 @@ class ReportExtraMissing(LLMGamesError, ImportError):
     """Reports need matplotlib, which an extra brings."""
 
 
+class Picture(NamedTuple):
+    """A figure: SVG in the page's colours, what explains it, and SVG and PNG on white.
+
+    The last two are empty where no files were asked for. `empty`: nothing was there to be drawn.
+    """
+
+    inline: Markup
+    sentence: str
+    svg: str
+    png: bytes
+    empty: bool
+
+
 def picture(
-    name: str, draw: Callable[[Axes], str], size: tuple[float, float]
-) -> tuple[Markup, str, bytes, str]:
+    name: str,
+    title: str,
+    draw: Callable[[Axes], str],
+    size: tuple[float, float],
+    files: bool = True,
+    linked: Callable[[Axes], None] = lambda axes: None,
+) -> Picture:
     """Draw one plot of a size in inches; its ids on the page start with `name`.
 
-    Returned are SVG in the page's colours, SVG and PNG on white, and what explains the plot.
+    `linked` makes what was drawn links.
 
     Raises:
         ReportExtraMissing: matplotlib is not installed.
@@ -82,21 +112,53 @@ def picture(
         axes = figure.add_subplot()
         axes.patch.set_alpha(0)
         sentence = draw(axes)
-        _, labels = axes.get_legend_handles_labels()
-        if labels:  # above the plot, in as many columns as there is room for
-            columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
-            columns = len(labels) if sum(map(len, labels)) <= 34 else columns
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
-        text, pixels = printed(figure)
-    return Markup(_inline(text, name)), text, pixels, sentence
+        if not drawn(axes):
+            return Picture(Markup(), sentence, "", b"", empty=True)
+        _legend(axes, size[0])
+        linked(axes)
+        text, pixels = printed(figure, files)
+    shown = Markup(_inline(text, name, title, sentence))
+    return Picture(shown, sentence, text if files else "", pixels, empty=False)
 
 
-def printed(figure: Figure) -> tuple[str, bytes]:
-    """Return a figure as SVG and PNG on white."""
-    figure.draw_without_rendering()  # finds the layout, which holds for both files
+def _legend(axes: Axes, width: float) -> None:
+    """Name what has a name above a plot so wide, in as many columns as there is room for."""
+    known = ((one, str(one.get_label())) for one in (*axes.get_children(), *axes.containers))
+    hidden = [(one, name) for one, name in known if name[:1] == "_" and not _UNNAMED.match(name)]
+    for one, name in hidden:  # matplotlib leaves out what begins so
+        one.set_label(f" {name}")
+    _, labels = axes.get_legend_handles_labels()
+    if labels:
+        columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
+        columns = len(labels) if sum(map(len, labels)) <= 34 else columns
+        wide = 0.6 + 0.085 * max(map(len, labels))  # inches; too wide leaves no plot
+        columns = max(1, min(columns, int(width / wide)))
+        legend = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
+        for text in legend.get_texts():
+            text.set_text(text.get_text().removeprefix(" "))
+    for one, name in hidden:
+        one.set_label(name)
+
+
+_UNNAMED = re.compile(r"_(child|container)\d+$|_nolegend_$")
+"""What matplotlib calls things without a name."""
+
+
+def drawn(axes: Axes) -> bool:
+    """Return whether anything is drawn but lines across and labels."""
+    data = (line for line in axes.get_lines() if line.get_transform() is axes.transData)
+    known = any(np.isfinite(np.asarray(one.get_xydata(), float)).all(axis=1).any() for one in data)
+    boxes = (found.get_datalim(axes.transData).get_points() for found in axes.collections)
+    return known or any(map(len, axes.containers)) or any(np.isfinite(box).all() for box in boxes)
+
+
+def printed(figure: Figure, files: bool = True) -> tuple[str, bytes]:
+    """Return a figure as SVG on white, and for files also as PNG."""
+    figure.draw_without_rendering()  # finds the layout, which holds for both
     figure.set_layout_engine(None)
     pixels, file = io.BytesIO(), io.StringIO()
-    figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
+    if files:
+        figure.savefig(pixels, format="png", dpi=160, metadata={"Software": None})
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return file.getvalue(), pixels.getvalue()
 
@@ -107,58 +169,102 @@ def require() -> Any:
         import matplotlib
     except ImportError:
         raise ReportExtraMissing(
-            "a report needs matplotlib; install it with: pip install 'llm-games[report]'"
+            f"a report needs matplotlib; install it with: {install('report')}"
         ) from None
     return matplotlib
 
 
-def _inline(text: str, name: str) -> str:
+def _inline(text: str, name: str, title: str, sentence: str) -> str:
+    """Return an SVG file as a page has it: named, in its colours, without styles, and small.
+
+    A strict policy of a page's content refuses styles.
+    """
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.DOTALL)  # the ground
+    text = re.sub(r'<g id="[^"]*">', "<g>", text)  # nothing refers to these
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = re.sub(r'^<svg ([^>]*?)width="[^"]*"', r'<svg \1role="img"', text, count=1)
     text = re.sub(r'^(<svg [^>]*?)height="[^"]*" ', r"\1", text, count=1)
+    text = re.sub(r' style="([^"]*)"', _attributes, text)
+    text = re.sub(r"<[^>]*>", _short, text)
+    text = re.sub(r"\s*\n\s*", " ", text).replace("> <", "><")
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var({variable})")
-    return text.strip()
+    role = "group" if "<a " in text else "img"  # what is within a picture cannot be a link
+    head = f'<svg role="{role}" aria-labelledby="{name}-title {name}-desc" '
+    head += 'stroke-linejoin="round" stroke-linecap="butt" '
+    text = re.sub(r'^<svg ([^>]*?)width="[^"]*" *', rf"{head}\1", text, count=1)
+    words = f'<title id="{name}-title">{escape(title)}</title>'
+    words += f'<desc id="{name}-desc">{escape(sentence)}</desc>'
+    return text.strip().replace(">", f">{words}", 1)
+
+
+def _short(tag: re.Match[str]) -> str:
+    """Write a tag with one decimal; keys pass by links of points, for tables have the same."""
+    text = re.sub(r'(?<=[ "(])-?\d+\.\d{2,}', lambda number: f"{float(number[0]):.1f}", tag[0])
+    text = re.sub(r' transform="rotate\(-?0(\.0)? [^"]*\)"', "", text)
+    if not text.startswith("<a "):
+        return text
+    address = re.search(r'href="([^"]*)"', text)
+    words = unquote(unescape(address[1] if address else "").partition("?")[2]).replace("&", ", ")
+    to = f'href="{address and address[1]}" tabindex="-1" pointer-events="all"'  # also unseen marks
+    return f"<a {to}><title>{escape(words)}</title>"
+
+
+def _attributes(style: re.Match[str]) -> str:
+    """Write a style as attributes that SVG has for the same."""
+    pairs = (part.partition(":") for part in style[1].split(";") if part.strip())
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
 
 # -- shapes that several games share -------------------------------------------------------------
 
 
-def some(many: int) -> Array:
-    """Return the places of single runs that are drawn: all, or `MOST` of them, evenly spread."""
-    return np.linspace(0, many - 1, min(many, MOST)).astype(int)
+def some(many: int, points: int = 1) -> Array:
+    """Return the places of single runs that are drawn, evenly spread, of so many points each.
+
+    All are drawn if they are no more than `MOST`, and their points no more than `POINTS`; the rest
+    is for the viewer, not for a page that is read at once.
+    """
+    return np.linspace(0, many - 1, min(many, MOST, max(1, POINTS // points))).astype(int)
 
 
-def single(many: int, kind: str = "run") -> str:
-    """Say which single runs, or what else, are drawn of so many."""
-    return f"single {kind}s" if many <= MOST else f"{MOST} of the {many:,} {kind}s"
+def single(many: int, points: int, kind: str = "run") -> str:
+    """Say which single runs, or what else, are drawn of so many, of so many points each."""
+    shown = len(some(many, points))
+    return f"single {kind}s" if many <= shown else f"some of the {many:,} {kind}s"
 
 
-def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, colour: str = BLUE) -> None:
+def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, look: Look | str = BLUE) -> None:
     """Draw values over rounds: runs thin (`some`), their mean thick, its interval as a band."""
-    table = padded(runs)
+    table, look = padded(runs), _look(look)
     rounds = np.arange(1, table.shape[1] + 1)
-    dot = "o" if len(rounds) == 1 else None
+    look = look if len(rounds) > 1 else look._replace(mark=look.mark or "o")
     if len(runs) > 1:
-        lines = table[some(len(table))].T
-        axes.plot(rounds, lines, color=colour, alpha=0.35, linewidth=0.7, marker=dot)
-    mean_line(axes, rounds, table, colour, label=label, marker=dot)
+        mark = look.mark if len(rounds) == 1 else None
+        faint: dict[str, Any] = {"color": look.colour, "alpha": 0.35, "linewidth": 0.7}
+        axes.plot(rounds, table[some(*table.shape)].T, **faint, marker=mark)
+    mean_line(axes, rounds, table, look, label=label)
     over_rounds(axes)
 
 
 def mean_line(
-    axes: Axes, at: Sequence[float] | Array, table: Array, colour: str, **look: Any
+    axes: Axes, at: Sequence[float] | Array, table: Array, look: Look | str, **more: Any
 ) -> None:
     """Draw the means of the columns of ``(runs, points)``, NaN left out, and the `band` of them."""
-    axes.plot(at, means(table), color=colour, **look)
+    look = _look(look)
+    seldom = max(1, len(at) // 12)  # else marks hide long lines
+    drawn = {"color": look.colour, "linestyle": look.dash, "marker": look.mark, "ms": 5}
+    axes.plot(at, means(table), **{**drawn, "markevery": seldom, **more})
     low, high = band(table)
     if np.isfinite(low).any():
-        axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(at, low, high, color=look.colour, alpha=0.15, linewidth=0)
         if len(at) == 1:  # where a band has no width
-            axes.vlines(at, low, high, color=colour, alpha=0.35, linewidth=3)
+            axes.vlines(at, low, high, color=look.colour, alpha=0.35, linewidth=3)
+
+
+def _look(look: Look | str) -> Look:
+    return look if isinstance(look, Look) else Look(look)
 
 
 def means(table: Array) -> Array:
@@ -236,7 +342,7 @@ def dots(
     """
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
-    for (name, values), (colour, mark) in zip(series.items(), looks(len(series)), strict=True):
+    for (name, values), (colour, mark, _) in zip(series.items(), looks(len(series)), strict=True):
         known = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
         if known:
             at, label = [place for place, _ in known], name[:24]
@@ -323,11 +429,13 @@ def room(axes: Axes) -> None:
         axes.set_ylim(low - 1, high + 1)
 
 
-def looks(count: int) -> list[tuple[str, str]]:
-    """Return a colour and a marker for each of so many things; fifty pairs are different."""
-    return [(CYCLE[i % len(CYCLE)], MARKS[(i + i // 10) % len(MARKS)]) for i in range(count)]
+def looks(count: int) -> list[Look]:
+    """Return a look for each of so many things: colours first, then dashes; marks all along."""
+    dashes = (DASHES[i // len(CYCLE) % len(DASHES)] for i in range(count))
+    return [Look(CYCLE[i % len(CYCLE)], MARKS[i % len(MARKS)], d) for i, d in enumerate(dashes)]
 
 
-def coloured(things: Iterable[Any]) -> list[tuple[Any, str]]:
-    """Return each thing with a colour; beyond five the rest share one."""
-    return list(zip(things, chain(CYCLE, repeat(INK)), strict=False))
+def styled(things: Iterable[Any]) -> list[tuple[Any, Look]]:
+    """Return each thing with a look; one alone needs no mark."""
+    found = list(things)
+    return list(zip(found, looks(len(found)) if len(found) > 1 else [Look(BLUE)], strict=False))

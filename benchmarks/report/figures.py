@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import coloured, line, paths
+from llm_games.benchmarks.report.canvas import line, paths, styled
 from llm_games.benchmarks.runs.paper import HALF, THIRD, Draw, Sketch, action, papers
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
 from llm_games.questions import MISSING, Choice
@@ -37,11 +37,12 @@ def latency(run: Run) -> list[Sketch]:
     asked = [player for player in run.players.values() if player.did.calls]
 
     def draw(axes: Axes) -> str:
-        for player, colour in coloured(asked):
+        for player, look in styled(asked):
             waited = np.sort(player.did.latencies)
             share = np.arange(1, len(waited) + 1) / len(waited)
             thinned = np.unique(np.linspace(0, len(waited) - 1, 200).astype(int))
-            axes.step(waited[thinned], share[thinned], color=colour, label=player.name[:40])
+            step = {"color": look.colour, "linestyle": look.dash, "label": player.name[:40]}
+            axes.step(waited[thinned], share[thinned], **step)
         axes.set_xlabel("seconds")
         axes.set_ylabel("share of calls")
         axes.set_ylim(0, 1.03)
@@ -53,7 +54,9 @@ def latency(run: Run) -> list[Sketch]:
 def thin(game: Game) -> str:
     """Explain the thin lines and the band, if there are any."""
     many = len(game.played)
-    return f"; thin lines: {canvas.single(many)}, {canvas.banded(many)}" if many > 1 else ""
+    longest = max((game.shelf.lengths.get(row.id, 0) for row in game.played.rows), default=1)
+    lines = canvas.single(many, max(1, longest))
+    return f"; thin lines: {lines}, {canvas.banded(many)}" if many > 1 else ""
 
 
 def _moves(axes: Axes, game: Game) -> str:
@@ -64,8 +67,8 @@ def _moves(axes: Axes, game: Game) -> str:
     if isinstance(question, Choice):
         return _choices(axes, game, question.words)
     unit = 10 ** getattr(question, "decimals", 0)
-    for name, colour in coloured(game.players):
-        paths(axes, [_mean_moves(e, name, unit) for e in game.played], name[:40], colour)
+    for name, look in styled(game.players):
+        paths(axes, [_mean_moves(e, name, unit) for e in game.played], name[:40], look)
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
     canvas.room(axes)
     return f"Moves over the rounds, mean over the seats of one player{thin(game)}."
@@ -80,9 +83,9 @@ def _mean_moves(episode: RecordedEpisode, name: str, unit: int) -> list[float]:
 
 def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
     meant = {index: word for word, index in reversed(list(words.items()))}
-    for (index, word), colour in coloured(meant.items()):
+    for (index, word), look in styled(meant.items()):
         shares = [[np.mean(np.equal(r["actions"], index)) for r in e.records] for e in game.played]
-        paths(axes, shares, word, colour)
+        paths(axes, shares, word, look)
     axes.set_ylabel("share of the players")
     axes.set_ylim(-0.03, 1.03)
     return f"Share of the players who chose each word in each round{thin(game)}."
@@ -93,14 +96,14 @@ def _payoffs(axes: Axes, game: Game) -> str:
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
     numbers = np.array([game.players.index(name) for name in game.seats])  # of the players
     sitting = numbers[np.array([row.seating for row in episodes.rows])]
-    dots = canvas.some(len(totals))
+    dots = canvas.some(len(totals), 4 * totals.shape[1])  # a dot takes more room than a point
     shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
-    for player, (name, colour) in enumerate(coloured(game.players)):
+    for player, (name, (colour, mark, _)) in enumerate(styled(game.players)):
         rows, seats = np.nonzero(sitting[dots] == player)
         axes.plot(
             seats + shift[rows],
             totals[dots[rows], seats],
-            "o",
+            mark or "o",
             color=colour,
             alpha=0.4,
             ms=4,
@@ -115,7 +118,7 @@ def _payoffs(axes: Axes, game: Game) -> str:
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
     canvas.room(axes)
-    which = f"{canvas.MOST} of the {len(totals):,} runs" if len(dots) < len(totals) else "each run"
+    which = f"{len(dots)} of the {len(totals):,} runs" if len(dots) < len(totals) else "each run"
     sentence = f"Total payoff of each seat: a dot for {which}, a bar at their mean"
     sentence += ", upright its 95 % interval (Student t over runs)" * (len(totals) > 1)
     if len(game.players) == 1:
@@ -141,8 +144,8 @@ def _regret(axes: Axes, game: Game) -> str:
 
 def _by_player(axes: Axes, game: Game) -> str:
     what = action(game.name)
-    for name, colour in coloured(game.players):
-        paths(axes, [seats_mean(e, e.of(name)) for e in game.played], name[:40], colour)
+    for name, look in styled(game.players):
+        paths(axes, [seats_mean(e, e.of(name)) for e in game.played], name[:40], look)
     axes.set_ylabel(what)
     return f"The same by player: {what} in each round{thin(game)}."
 

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from llm_games.baselines.deviation import claimed
-from llm_games.benchmarks.report import canvas, export, figures, tables
+from llm_games.baselines.seating import uneven
+from llm_games.benchmarks.report import canvas, export, figures, headline, overlay, tables
+from llm_games.benchmarks.report.conversations import sample
+from llm_games.benchmarks.report.drawer import Drawer, undrawn
 from llm_games.benchmarks.report.export import Files
+from llm_games.benchmarks.report.links import Links
 from llm_games.benchmarks.report.parts import Parts, ReportIncomplete
 from llm_games.benchmarks.report.skill import skill_grid
+from llm_games.benchmarks.runs import talk
 from llm_games.benchmarks.runs.compare import compare
-from llm_games.benchmarks.runs.grid import Grid
+from llm_games.benchmarks.runs.compared import Comparisons
+from llm_games.benchmarks.runs.grid import Grid, as_csv
 from llm_games.benchmarks.runs.paper import (
-    HALF,
     Paper,
     Section,
     Sketch,
@@ -36,10 +42,14 @@ from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.reliability import reliability
-from llm_games.benchmarks.runs.seating import uneven
 from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.version import __version__
+
+LONG = 16
+"""Games of a run beyond which single ones have no figures on its page."""
+ROWS = 24
+"""Rows of a table beyond which it is folded away; those of references do not count."""
 
 
 def build(
@@ -48,36 +58,48 @@ def build(
     scoring: str | None = None,
     comparing: bool = False,
     baselines: bool = True,
+    only: Collection[str] = (),
+    conversations: int = 0,
 ) -> Path:
     """Write a report about these runs, also unfinished ones, and return its path.
 
     The page loads nothing. Beside it are its figures as SVG and PNG (``figures/``) and its numbers
     as CSV (``tables/``). `out` is the HTML file (ending in ``.html``), or a folder in which to
     write ``report.html``; `scoring` an edition of the scores, see `paper.editions`, or None for
-    the one each run asks for. `comparing` compares two runs, episode by episode. Without
+    the one each run asks for. `comparing` compares runs with the first, episode by episode. Without
     `baselines` it has no reference rows and no measures of skill, which take most of its time.
+    `only` are labels of games, if not all are wanted; `conversations` is how many of each player's
+    decisions are shown as they were asked and answered.
 
     Raises:
         StoreError: a file is not a run that can be read.
         ReportExtraMissing: matplotlib is not installed.
-        BadParameter: no file was given (to compare: not two), or `out` cannot be written.
-        UnknownName: there is no such edition.
+        BadParameter: no file was given (to compare: one), or `out` cannot be written.
+        UnknownName: there is no such edition, or no game of that label.
         ReportIncomplete: the page is written, but some of its parts could not be made.
     """
     canvas.require()
     if not db_paths:
         raise BadParameter("a report needs at least one run, got none; give its .db file")
-    if comparing and len(db_paths) != 2:
-        raise BadParameter(f"to compare takes two runs, got {len(db_paths)}; give two .db files")
+    if comparing and not 2 <= len(db_paths) <= len(ascii_uppercase):
+        allowed = f"2 to {len(ascii_uppercase)} runs"
+        raise BadParameter(f"to compare takes {allowed}, got {len(db_paths)}; give their .db files")
     if scoring is not None and scoring not in editions():
         raise unknown("scoring", scoring, editions())
     out = Path(out)
     out = out if out.suffix == ".html" else out / "report.html"
     with ExitStack() as opened:
         records = [opened.enter_context(Records.open_readonly(Path(path))) for path in db_paths]
-        runs = [read(file, scoring or edition_of(file.config)) for file in records]
-        pair = (records[0], records[1]) if comparing else None
-        text, files, failed = html(runs, pair, baselines)
+        runs = [read(file, scoring or edition_of(file.config), only) for file in records]
+        text, files, failed = html(runs, comparing, baselines, conversations)
+    _write(out, text, files)
+    if failed:
+        raise ReportIncomplete(out, failed) from next(iter(failed.values()))
+    return out
+
+
+def _write(out: Path, text: str, files: Files) -> None:
+    """Write a page and its files, in place of those of an older page there."""
     try:
         old = out.read_text("utf-8", errors="replace") if out.is_file() else ""
         for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', old):
@@ -90,8 +112,39 @@ def build(
             file.write_bytes(coded)
     except OSError as error:
         raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
-    if failed:
-        raise ReportIncomplete(out, failed) from next(iter(failed.values()))
+
+
+def of_sections(
+    title: str, facts: Sequence[tuple[str, str]], found: Sequence[Section], out: Path
+) -> Path:
+    """Write a page of some sections alone, with its files as `build` has them; return its path.
+
+    Raises:
+        ReportExtraMissing: matplotlib is not installed.
+        BadParameter: `out` cannot be written.
+        ReportIncomplete: the page is written, but some of its parts could not be made.
+    """
+    canvas.require()
+    out = out if out.suffix == ".html" else out / "report.html"
+    files, page = Files(), Parts()
+    drawer = Drawer(page, files, "", None)
+    sections = [
+        {**_bare(about, at), "plots": drawer.drawn(about.sketches, about.title.lower(), at)}
+        for number, about in enumerate(map(page.section, found))
+        for at in [f"s{number}"]
+    ]
+    grids = [grid for about in found for grid in about.grids if grid.name]
+    tables = ((grid.name, as_csv(grid.dicts())) for grid in grids)
+    css, _, _ = _LOADER.get_source(_environment(), "page.css")
+    shown = {
+        **{"title": title, "facts": facts, "sections": sections, "failed": page.failed},
+        **{"exported": [files.add("tables", name, ("csv", text))[0] for name, text in tables]},
+        **{"page": "sections.html.j2", "most": ROWS, "mark": "", "parts": []},
+        **{"css": Markup(css), "version": __version__},
+    }
+    _write(out, _environment().get_template("page.html.j2").render(shown), files)
+    if page.failed:
+        raise ReportIncomplete(out, page.failed) from next(iter(page.failed.values()))
     return out
 
 
@@ -112,69 +165,164 @@ def check_out(out: Path) -> None:
 
 
 def html(
-    runs: Sequence[Run], pair: tuple[Records, Records] | None = None, baselines: bool = True
+    runs: Sequence[Run],
+    comparing: bool = False,
+    baselines: bool = True,
+    conversations: int = 0,
 ) -> tuple[str, Files, Mapping[str, Exception]]:
-    """Return the page about these runs, the files that it links to, and what could not be made.
+    """Return the page about these runs, the files that it links to, and what could not be made."""
+    files, page = Files(), Parts()
+    found = _content(runs, page, files, comparing, baselines, conversations)
+    css, _, _ = _LOADER.get_source(_environment(), "page.css")
+    shown = found | {"css": Markup(css), "version": __version__}
+    return _environment().get_template("page.html.j2").render(shown), files, page.failed
 
-    The runs of a `pair` of files are compared.
+
+def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
+    """Return the report about a run as a part of a page that a server shows.
+
+    Its numbers, points and names are links to the decisions behind them, below the address `links`,
+    such as ``/run/ab12/``. It asks for nothing but `css`, has no styles of its own and no files.
+
+    Raises:
+        ReportExtraMissing: matplotlib is not installed.
+        UnknownName: there is no such edition.
     """
-    files, page, several = Files(), Parts(), len(runs) > 1
-    loader = PackageLoader("llm_games.benchmarks.report", ".")
-    env = Environment(autoescape=True, undefined=StrictUndefined, loader=loader)
-    css, _, _ = loader.get_source(env, "page.css")
-    parts = [
-        _part(run, f"r{i}", files, run.stem * several, page, baselines)
-        for i, run in enumerate(runs)
-    ]
-    boards, notes = [], []
+    canvas.require()
+    if scoring is not None and scoring not in editions():
+        raise unknown("scoring", scoring, editions())
+    run = read(file, scoring or edition_of(file.config))
+    found = _content([run], Parts(), None, False, baselines, links=links)
+    return Markup(_environment().get_template("body.html.j2").render(found))
+
+
+def css() -> str:
+    """Return the style sheet of `body`."""
+    return _LOADER.get_source(_environment(), "page.css")[0]
+
+
+_LOADER = PackageLoader("llm_games.benchmarks.report", ".")
+
+
+def _environment() -> Environment:
+    return Environment(autoescape=True, undefined=StrictUndefined, loader=_LOADER)
+
+
+def _content(
+    runs: Sequence[Run],
+    page: Parts,
+    files: Files | None,
+    comparing: bool,
+    baselines: bool,
+    conversations: int = 0,
+    links: str = "",
+) -> dict[str, Any]:
+    """Return what the template shows; without `files` no figure and no table is written to one."""
+    several = len(runs) > 1
+    parts = []
+    for i, run in enumerate(runs):
+        twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
+        drawer = Drawer(page, files, run.stem * several, Links(links, run) if links else None)
+        part = _part(run, f"r{i}", drawer, page, baselines, twins)
+        said = partial(sample, run, conversations)
+        parts.append(part | {"conversations": page.made("The conversations", said, lambda why: [])})
+    boards: list[dict[str, Any]] = []
+    notes: list[str] = []
     for paper in papers():
         if paper.scoring:
             make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
-            board = page.made(f"{paper.title}'s board", make, partial(Section, paper.title))
-            boards += [page.section(board)] if board else []
+            if board := page.made(f"{paper.title}'s board", make, partial(Section, paper.title)):
+                boards.append(_bare(page.section(board), f"board-{len(boards)}"))
         if any(paper in part["papers"] for part in parts):
-            notes += [said.note for said in (paper.scoring, paper.measure) if said]
+            judging = (paper.scoring, paper.measure, *paper.measures.values())
+            notes += [one.note for one in judging if one]
     sections = ((part["run"], section) for part in parts for section in part["sections"])
     grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
     own = ("scores", "payoffs", "skill", "spent")
     grids += [(part["run"], part[name]) for name in own for part in parts if part[name].rows]
 
-    def compared() -> Grid:
-        return compare(*pair, runs[0].edition).grid() if pair else Grid({}, [])
+    whole: list[Comparisons] = []
 
-    text = env.get_template("page.html.j2").render(
-        title=f"{len(runs)} runs" if several else runs[0].file.title,
-        css=Markup(css),
-        parts=parts,
-        compared=page.table("The comparison", compared),
-        exported=export.tables(runs, grids, files, page),
-        boards=boards,
-        scored=notes,
-        mark=f"{float(MARK):.0%}",
-        failed=page.failed,
-        version=__version__,
-    )
-    return text, files, page.failed
+    def compared(name: str, other: Run) -> Grid:
+        whole.append(compare(runs[0].file, other.file, runs[0].edition, name, len(runs) - 1))
+        return whole[-1].grid()
+
+    named = list(zip(ascii_uppercase, runs, strict=False)) if comparing else []
+    differences = [
+        page.table(f"The comparison of {name} with A", partial(compared, name, run))
+        for name, run in named[1:]
+    ]
+    both = partial(overlay.sketches, dict(named), whole)
+    overlays = page.made("The figures of the comparison", both, lambda why: [])
+    drawer = Drawer(page, files, "", Links(links, runs[0]) if links else None)
+    first = page.made("The headline", partial(_headline, runs, parts), lambda why: [])
+    heads = drawer.drawn(first, "headline", "headline")
+    found = {
+        "title": f"{len(runs)} runs" if several else runs[0].file.title,
+        "headline": "Scores" if headline.scored(runs) else "Results",
+        "heads": heads,
+        "parts": parts,
+        "most": ROWS,
+        "skilled": any(
+            part[k].rows or part[k].note for part in parts for k in ("payoffs", "skill")
+        ),
+        "named": named,
+        "compared": [grid for grid in differences if grid.columns],
+        "overlays": drawer.drawn(overlays, "comparison", "comparison"),
+        "exported": export.tables(runs, grids, files, page) if files else [],
+        "boards": boards,
+        "scored": notes,
+        "mark": f"{float(MARK):.0%}",
+        "failed": page.failed,
+    }
+    return found | {"contents": list(_contents(found))}
+
+
+def _headline(runs: Sequence[Run], parts: Sequence[Mapping[str, Any]]) -> list[Sketch]:
+    return headline.sketches(runs, [part["references"] for part in parts])
+
+
+def _contents(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each section of the page, after the id that leads there."""
+    several = len(found["parts"]) > 1
+    yield "scores", found["headline"]
+    if found["compared"]:
+        yield "comparison", "Comparison"
+    yield from ((board["id"], board["about"].title) for board in found["boards"])
+    for part in found["parts"]:
+        run = f" ({part['run'].stem})" * several
+        yield from ((one["id"], one["about"].title + run) for one in part["sections"])
+        if part["long"]:
+            yield f"{part['id']}-games", f"Moves at each setting{run}"
+        else:
+            yield from ((game["id"], game["label"] + run) for game in part["games"])
+    if found["skilled"]:
+        yield "skill", "Payoffs and measures of skill"
+    yield "players", "Players and their replies"
+    yield "conversations", "Conversations"
+    yield "spent", "Tokens and time"
+    if found["exported"]:
+        yield "files", "Files"
 
 
 def _part(
-    run: Run, prefix: str, files: Files, folder: str, page: Parts, baselines: bool
+    run: Run,
+    prefix: str,
+    drawer: Drawer,
+    page: Parts,
+    baselines: bool,
+    twins: Sequence[Run] = (),
 ) -> dict[str, Any]:
-    """Return what the page shows of a run: what belongs to papers, and what every run has."""
+    """Return what the page shows of a run: what belongs to papers, and what every run has.
+
+    `twins` are the runs that it is compared with.
+    """
     owners = {game.label: owner(game) for game in run.games}
     mine = [paper for paper in papers() if paper in owners.values()]
     scored = [label for label, paper in owners.items() if paper and paper.scoring]
     read: dict[str, Any] = {}  # what papers make their parts from, by title
 
-    def drawn(sketches: Iterable[Sketch], name: str, prefix: str) -> list[dict[str, Any]]:
-        """Draw figures whose files are called after `name`; `prefix` keeps ids unique."""
-        found = []
-        for i, sketch in enumerate(sketches):
-            file = f"{folder} {name}{f' {sketch.title.lower()}' if i else ''}".strip()
-            make = partial(_picture, sketch, f"{prefix}-{i}", file, files)
-            plot = page.made(f"The figure “{file}”", make, _undrawn)
-            found.append({"title": sketch.title, "half": sketch.size[0] == HALF[0]} | plot)
-        return found
+    drawn, long = drawer.drawn, len(run.games) > LONG
 
     def sections_of(paper: Paper) -> list[Section]:
         read[paper.title] = paper.read(_of(run, paper))
@@ -191,7 +339,7 @@ def _part(
                 for n, (sketch, grid) in enumerate(about.pairs)
             ]
             plots = drawn(about.sketches, about.title, at)
-            sections.append({"about": about, "plots": plots, "pairs": pairs})
+            sections.append({"id": at, "about": about, "plots": plots, "pairs": pairs})
 
     def reliable() -> list[Section]:
         try:
@@ -200,11 +348,12 @@ def _part(
             return [Section("Reliability", f"{error}.")]
         return [Section("Reliability", grids=grids)] if grids else []
 
-    made = page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
-    sections += [{"about": page.section(about), "plots": [], "pairs": []} for about in made]
+    made = page.made("Talk", lambda: talk.section(run, twins), lambda why: [Section("Talk", why)])
+    made += page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
+    sections += [_bare(page.section(one), f"{prefix}-own-{k}") for k, one in enumerate(made)]
 
     def moves(game: Game) -> Sequence[Sketch]:
-        if not game.played:
+        if not game.played or long:
             return []
         paper = owners[game.label]
         special = paper.moves(read[paper.title], game) if paper and paper.title in read else []
@@ -213,8 +362,8 @@ def _part(
     def plots_of(game: Game, prefix: str) -> list[dict[str, Any]]:
         return page.made(
             f"The figures of “{game.label}”",
-            lambda: drawn(moves(game), game.label, prefix),
-            lambda why: [{"title": "Moves", "half": False} | _undrawn(why)],
+            lambda: drawn(moves(game), game.label, prefix, game.label),
+            lambda why: [{"title": "Moves", "half": False} | undrawn(why)],
         )
 
     def beside() -> dict[str, list[Reference]]:
@@ -229,15 +378,18 @@ def _part(
         return skill_grid(replace(run, games=run.games if baselines else []))
 
     games = [
-        {"label": game.label, "about": _about(game), "plots": plots_of(game, f"{prefix}-{i}")}
+        {"id": at, "label": game.label, "about": _about(game), "plots": plots_of(game, at)}
         for i, game in enumerate(run.games)
+        for at in [f"{prefix}-{i}"]
     ]
     return {
+        "id": prefix,
         "run": run,
+        "references": known,
         "papers": mine,
         "sections": sections,
-        "long": len(run.games) > 16,  # then its details are folded away
-        "scored": bool(scored),
+        "links": drawer.links,
+        "long": long,
         "scores": page.table("The table of scores", scores),
         "payoffs": page.table("The table of payoffs", lambda: tables.payoff_grid(run)),
         "skill": page.table("The table of measures of skill", skill),
@@ -253,22 +405,14 @@ def _part(
     }
 
 
+def _bare(about: Section, at: str) -> dict[str, Any]:
+    """Return a section without figures."""
+    return {"id": at, "about": about, "plots": [], "pairs": []}
+
+
 def _unmade(paper: Paper, why: str) -> list[Section]:
     """Return what stands in place of a paper's sections."""
     return [Section(paper.title, why)]
-
-
-def _undrawn(why: str) -> dict[str, Any]:
-    """Return what stands in place of a figure."""
-    return {"inline": "", "sentence": why, "files": []}
-
-
-def _picture(sketch: Sketch, ids: str, name: str, files: Files) -> dict[str, Any]:
-    """Draw a figure, add its files, and return what the page shows of it."""
-    inline, svg, png, sentence = canvas.picture(ids, sketch.draw, sketch.size)
-    paths = files.add("figures", name, ("svg", svg), ("png", png))
-    links = [(Path(path).suffix[1:].upper(), quote(path)) for path in paths]
-    return {"inline": inline, "sentence": sentence, "files": links}
 
 
 def _of(run: Run, paper: Paper) -> Run:

@@ -26,6 +26,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.failed: dict[str, Exception] = {}
+        self.drawn = 0  # characters of its figures
 
     def made(self, what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
         """Return a part, or what says in its place why there is none."""

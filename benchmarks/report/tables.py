@@ -72,7 +72,7 @@ def score_grid(
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
             *([estimated(own, SCORED), mean_of(beside, SCORED)] if scored else []),
-            *(judged.get(name) for name in others),
+            *(judged.get(name, "") for name in others),
             float(game.filled) if game.played else None,
             mean_of(found["payoff"]),
             mean_of(known(found["regret"])),
@@ -88,9 +88,9 @@ def score_grid(
                 [
                     Label(f"{game.label}, {reference.player}", reference.about),
                     f"{reference.n} offline",
-                    *([estimated(reference.scores, SCORED), None] if scored else []),
-                    *(judged.get(name) for name in others),
-                    None,
+                    *([estimated(reference.scores, SCORED), ""] if scored else []),
+                    *(judged.get(name, "") for name in others),
+                    "",
                     mean_of(reference.payoffs),
                     mean_of(reference.regret),
                 ]

@@ -26,6 +26,7 @@ from llm_games.benchmarks.runs.run import (
 from llm_games.benchmarks.runs.skill import Skill, skills
 from llm_games.benchmarks.runs.store import Store, check_free
 from llm_games.benchmarks.runs.summary import GameSummary, summary
+from llm_games.benchmarks.runs.talk import Talked, talked
 from llm_games.errors import unknown
 
 
@@ -46,6 +47,12 @@ class Results:
         """How well each player of a game played, by label, see `Skill`; empty where unknown."""
         with Records.open_readonly(self.path) as records:
             return {game.label: skills(game) for game in games(records)}
+
+    @property
+    def talk(self) -> dict[str, dict[str, Talked]]:
+        """How each player of a game talked, by label, see `Talked`; of games that talk."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: talked(game) for game in games(records) if game.talks}
 
     @property
     def references(self) -> dict[str, list[Reference]]:
@@ -89,9 +96,10 @@ def run(
     `source` is a TOML file, the name of an experiment, TOML itself, or its content; `db` the file
     to record in, by default a new one in this folder. Without `use_cache` no replies are kept or
     used. Overrides win over the file: ``seats``, ``games``, ``episodes``, ``seed``, ``scoring``,
-    ``cache``, ``budget_calls`` and the like, or a setting of players that ask a language model,
-    such as ``temperature``. In place of names of players, clients, tools and games there may be
-    objects: what stands in a module is recorded as ``module:Name``, see `resume` for others.
+    ``params`` and ``talk`` of all games, ``cache``, ``budget_calls`` and the like, or a setting of
+    players that ask a language model, such as ``temperature``. In place of names of players,
+    clients, tools and games there may be objects: what stands in a module is recorded as
+    ``module:Name``, see `resume` for others.
 
     Raises:
         ConfigError: the run cannot be played as it is described.

@@ -23,7 +23,7 @@ from llm_games.benchmarks.runs.compared import (
     Difference,
     Family,
 )
-from llm_games.benchmarks.runs.paper import edition_of, score_of
+from llm_games.benchmarks.runs.paper import Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
@@ -34,7 +34,7 @@ from llm_games.rulebook import Array
 
 FLIPPED = 6  # fewest pairs whose sign flips can find anything at 5 %
 LEVEL = 0.05  # of all tests of a family together
-SIDES = "AB"
+A, B = "AB"  # what the runs are called in words
 
 
 class NothingShared(LLMGamesError, ValueError):
@@ -78,11 +78,17 @@ def _change(a: Sequence[float] | Array, b: Sequence[float] | Array) -> Array:
 
 
 def compare(
-    a: str | Path | Records, b: str | Path | Records, edition: str | None = None
+    a: str | Path | Records,
+    b: str | Path | Records,
+    edition: str | None = None,
+    name: str = B,
+    among: int = 1,
 ) -> Comparisons:
     """Compare two runs, open or by their files.
 
-    `edition` is of the scores, see `paper.editions`; None: the one the first run asks for.
+    `edition` is of the scores, see `paper.editions`; None: the one the first run asks for. `name`
+    is what the second is called; of so many runs (`among`) that are compared with the first, each
+    is judged at as small a part of the level (Bonferroni).
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -98,26 +104,34 @@ def compare(
         left, right = ({game.label: game for game in games(run) if game.rows} for run in both)
         labels = dict.fromkeys([*left, *right])
         looks = sorted({look for run in both for look in run.config.get("looks") or ()})
-        level = comparing.look_level(looks, LEVEL) if looks else LEVEL
-        found = [_compare(left.get(label), right.get(label), edition, level) for label in labels]
+        level = comparing.look_level(looks, LEVEL / among) if looks else LEVEL / among
+        names = A, name
+        found = [
+            _compare(left.get(label), right.get(label), edition, level, names) for label in labels
+        ]
         if not any(game.payoffs for game in found):
-            raise NothingShared(_nothing(both, found))
+            raise NothingShared(_nothing(both, found, name))
         found, families = _families(found, level)
-        notes = [*_unplanned(found, looks), *_prolonged((left, right), looks)]
-        return Comparisons(found, families, looks, level, notes)
+        notes = [*_unplanned(found, looks), *_prolonged((left, right), looks, names)]
+        if among > 1:
+            notes.append(
+                f"{among} runs are compared with A, each at {LEVEL} / {among} (Bonferroni)."
+            )
+        return Comparisons(found, families, looks, level, notes, name)
 
 
-def _nothing(both: Sequence[Records], found: Sequence[Comparison]) -> str:
+def _nothing(both: Sequence[Records], found: Sequence[Comparison], name: str) -> str:
     """Say why nothing pairs, and what would be needed."""
     why = [f"{game.label}: {', '.join(game.alone)}" for game in found]
     some = "; ".join(why[:3]) + ("; …" if len(why) > 3 else "")
     seeds = [run.config.get("seed") for run in both]
-    said = f" (A has seed {seeds[0]}, B {seeds[1]})" if seeds[0] != seeds[1] else ""
+    said = f" (A has seed {seeds[0]}, {name} {seeds[1]})" if seeds[0] != seeds[1] else ""
     sat = '; players of other kinds sit alike with order = "fixed" or "shuffled" in both files'
     return (
-        "A and B have no finished episode of the same label, number, seed and seating in common"
-        f"{said}, so that no difference would be free of chance: {some}. Play B with the labels, "
-        f"the chance, the seed and the order of A, such as: llm-games run FILE --seed {seeds[0]}"
+        f"A and {name} have no finished episode of the same label, number, seed and seating in "
+        f"common{said}, so that no difference would be free of chance: {some}. "
+        f"Play {name} with the labels, the chance, the seed and the order of A, such as: "
+        f"llm-games run FILE --seed {seeds[0]}"
         f"{sat * ('another seating' in some)}"
     )
 
@@ -125,28 +139,35 @@ def _nothing(both: Sequence[Records], found: Sequence[Comparison]) -> str:
 # -- one game --------------------------------------------------------------------------------------
 
 
-def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comparison:
+def _compare(
+    a: Game | None, b: Game | None, edition: str, level: float, names: tuple[str, str]
+) -> Comparison:
     first = a or b
     assert first is not None
     sides = [{row.number: row for row in game.rows} if game else {} for game in (a, b)]
     done = [
         number
         for number, row in sides[0].items()
-        if (twin := _twin(row, sides[1])) and row.status == twin.status == "done"
+        if (other := twin(row, sides[1])) and row.status == other.status == "done"
     ]
     places, notes = _places_and_notes(a, b)
     seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
     shares, more = _shares(first, seats)
-    scores, payoffs = np.full((2, len(done)), np.nan), np.empty((2, len(done)))
+    measure = _measure(a, b)
+    values = {name: np.full((2, len(done)), np.nan) for name in FAMILIES}
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
             episode = RecordedEpisode(game.shelf, sides[i][number])  # read once: not to be kept
-            found = score_of(episode, edition)
-            scores[i, k] = np.nan if found is None else found
-            payoffs[i, k] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
-    values = {"scores": scores, "payoffs": payoffs}
+            judged = {"scores": score_of(episode, edition)}
+            judged["measures"] = measure.of(episode) if measure else None
+            judged["payoffs"] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
+            for name, found in judged.items():
+                values[name][i, k] = np.nan if found is None else found
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
-    (a_scored, b_scored), (a_paid, b_paid) = scores[:, has["scores"]], payoffs
+    differ = {
+        name: difference(both[0, has[name]], both[1, has[name]], level) if has[name].any() else None
+        for name, both in values.items()
+    }
     bases: dict[str, dict[int, float]] = {}
     changes: dict[str, dict[int, float]] = {}
     for name, both in values.items():
@@ -157,15 +178,21 @@ def _compare(a: Game | None, b: Game | None, edition: str, level: float) -> Comp
     return Comparison(
         label=first.label,
         game=first.name,
-        scores=difference(a_scored, b_scored, level) if len(a_scored) else None,
-        payoffs=difference(a_paid, b_paid, level) if done else None,
+        **differ,
+        measure=measure,
         seats=places,
-        alone=_alone(sides),
+        alone=_alone(sides, names),
         notes=notes + more,
         bases=bases,
         changes=changes,
         chance=first.rows[0].seed,
     )
+
+
+def _measure(a: Game | None, b: Game | None) -> Measure | None:
+    """Return what both sides of a game are judged by if they have no score."""
+    mine, theirs = (measure_of(game) if game else None for game in (a, b))
+    return mine if mine is theirs else None
 
 
 def _changed(one: Sequence[str], other: Sequence[str]) -> list[int]:
@@ -183,6 +210,8 @@ def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int],
     if left is None or right is None:
         return [], []
     notes = [] if left.params == right.params else ["played with different parameters"]
+    if left.rules == right.rules and left.full != right.full:
+        notes = ["played with different talk"]
     rules = [(game.rows[0].edition or {}).get("rules") for game in (left, right)]
     if rules[0] != rules[1]:
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
@@ -212,7 +241,7 @@ def _shares(game: Game, seats: Array) -> tuple[Array, list[str]]:
     return len(seats) / np.count_nonzero(times) / times[seats], [said]
 
 
-def _twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | None:
+def twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | None:
     """Return the same episode of the other side, if it has one."""
     other = others.get(episode.number)
     alike = other and (other.seed, other.game.game) == (episode.seed, episode.game.game)
@@ -230,21 +259,21 @@ def _moved(one: EpisodeRow, other: EpisodeRow) -> bool:
     return met != listed or one.params != other.params
 
 
-def _alone(sides: Sequence[Mapping[int, EpisodeRow]]) -> list[str]:
+def _alone(sides: Sequence[Mapping[int, EpisodeRow]], names: Sequence[str]) -> list[str]:
     """Say which episodes have no counterpart, or one that is not done."""
     found = []
-    for name, mine, other in zip(SIDES, sides, sides[::-1], strict=True):
+    for name, mine, other in zip(names, sides, sides[::-1], strict=True):
         numbers: dict[str, list[int]] = {}
         for number, episode in mine.items():
-            twin = other.get(number)
-            if _twin(episode, other):
+            same = other.get(number)
+            if twin(episode, other):
                 why = "" if episode.status == "done" else f"{episode.status} in {name}"
-            elif twin and twin.game.game != episode.game.game:
+            elif same and same.game.game != episode.game.game:
                 why = f"of {episode.game.game} in {name}"
-            elif twin and twin.seed == episode.seed and _moved(episode, twin):
+            elif same and same.seed == episode.seed and _moved(episode, same):
                 why = f"with another seating in {name}"
             else:
-                why = f"with another seed in {name}" if twin else f"only in {name}"
+                why = f"with another seed in {name}" if same else f"only in {name}"
             numbers.setdefault(why, []).append(number)
         numbers.pop("", None)
         for why, alone in numbers.items():
@@ -356,10 +385,12 @@ def _unplanned(found: Sequence[Comparison], looks: Sequence[int]) -> list[str]:
     ]
 
 
-def _prolonged(sides: Sequence[Mapping[str, Game]], looks: Sequence[int]) -> list[str]:
+def _prolonged(
+    sides: Sequence[Mapping[str, Game]], looks: Sequence[int], names: Sequence[str]
+) -> list[str]:
     """Say which run had episodes added to it after it was complete."""
     said = []
-    for name, side in zip(SIDES, sides, strict=True):
+    for name, side in zip(names, sides, strict=True):
         times = {many for game in side.values() for many in game.planned.get("prolonged") or ()}
         if times:
             after = ", ".join(map(str, sorted(times)))

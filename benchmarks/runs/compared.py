@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.grid import Grid, Label, columns
+from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.stats.intervals import Interval
 
-FAMILIES = {"scores": 1, "payoffs": 2}
-"""The families of tests, each corrected for itself: with how many digits its values are shown."""
+FAMILIES = {"scores": ".1f", "measures": ".3f", "payoffs": ".2f"}
+"""The families of tests, each corrected for itself, and how its values are shown."""
 VALUES = ("pairs", "A", "B", "B − A", "interval")
 TESTS = ("p", "Holm", "flips", "d", "e-value")
 """Columns of the table: what differs, and how sure that is."""
@@ -60,8 +61,9 @@ def _short(value: float) -> str:
 class Comparison:
     """One game of both runs: its name in them (`label`) and in the registry, and what differs.
 
-    `scores` is None where no pair has one on both sides, `payoffs` without pairs. The latter is the
-    mean of `seats`, those places that somebody else takes in the other run, or all if none is.
+    `scores` is None where no pair has one on both sides, `measures`, of what its paper's `measure`
+    gives, where no pair has such a value, `payoffs` without pairs. The last is the mean of `seats`,
+    those places that somebody else takes in the other run, or all if none is.
     `alone` says why episodes do not pair, with their numbers, `notes` what else is to be known.
     `bases` are A's values and `changes` the differences of pairs, by family and episode; `chance`
     is the same for labels that share theirs.
@@ -70,6 +72,7 @@ class Comparison:
     label: str
     game: str
     scores: Difference | None
+    measures: Difference | None
     payoffs: Difference | None
     seats: list[int]
     alone: list[str]
@@ -77,6 +80,13 @@ class Comparison:
     bases: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
     changes: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
     chance: int = 0
+    measure: Measure | None = None
+
+    def shown(self, family: str) -> tuple[str, int]:
+        """Return what a family's values are called in this game, and with how many digits."""
+        own = self.measure if family == "measures" else None
+        name, form = (own.name, own.form) if own else (family.removesuffix("s"), FAMILIES[family])
+        return name, int(form[1:-1])
 
     def of(self, family: str) -> Difference | None:
         """Return the difference of a family."""
@@ -86,7 +96,8 @@ class Comparison:
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
         both = {name: found and found.plain() for name in FAMILIES for found in [self.of(name)]}
-        same = {"label": self.label, "game": self.game, "seats": self.seats}
+        measure = self.measure and {"name": self.measure.name, "better": self.measure.better}
+        same = {"label": self.label, "game": self.game, "seats": self.seats, "measure": measure}
         return same | both | {"alone": self.alone, "notes": self.notes}
 
 
@@ -114,9 +125,9 @@ class Family:
 class Comparisons:
     """Two runs compared: game by game in the order of the first, and by families of tests.
 
-    A difference is called significant at `level`, to which intervals agree: that of all tests of a
-    family together, or what each of several planned `looks` is judged by. `notes` say what is to be
-    known of it.
+    The first is called A, the other one by its `name`. A difference is called significant at
+    `level`, to which intervals agree: that of all tests of a family together, or what each of
+    several planned `looks` is judged by. `notes` say what is to be known of it.
     """
 
     games: list[Comparison]
@@ -124,6 +135,12 @@ class Comparisons:
     looks: list[int]
     level: float
     notes: list[str]
+    name: str = "B"
+
+    @property
+    def change(self) -> str:
+        """What a difference is called."""
+        return f"{self.name} − A"
 
     def significant(self, found: Difference) -> bool | None:
         """Return whether a difference is; None: there is no test, or this is no planned look."""
@@ -155,9 +172,10 @@ class Comparisons:
         foot: list[list[Any]] = []
         for game in self.games:
             label: Any = Label(game.label, "; ".join([*game.notes, *game.alone]))
-            for name, of in zip(FAMILIES, ("score", "payoff"), strict=True):
+            for name in FAMILIES:
                 if (found := game.of(name)) is not None:
-                    rows.append([label, of, *self._written(found, FAMILIES[name])])
+                    of, digits = game.shown(name)
+                    rows.append([label, of, *self._written(found, digits)])
                     label = game.label
             if isinstance(label, Label):
                 rows.append([label, "–", "0", *["–"] * (len(VALUES + TESTS) - 1)])
@@ -168,10 +186,13 @@ class Comparisons:
         wanted = ("game", "of", *(shown or heads))
         at = [i for i, name in enumerate(heads) if i in some and name in wanted]
         at = at if len(at) > 2 else []  # of which none stands anywhere
-        kept = {name: form for i, (name, form) in enumerate(heads.items()) if i in at}
+        own = {"B": self.name, "B − A": self.change}
+        kept = {
+            own.get(name, name): form for i, (name, form) in enumerate(heads.items()) if i in at
+        }
         rows, foot = ([[row[i] for i in at] for row in part] for part in (rows, foot))
         note = "" if shown == VALUES else " ".join(self._said())
-        return Grid(kept, rows, foot=foot, strong=["B − A"], note=note)
+        return Grid(kept, rows, foot=foot, strong=[self.change], note=note)
 
     def _written(self, found: Difference, digits: int) -> list[str]:
         words = found.written(digits)
@@ -181,10 +202,11 @@ class Comparisons:
     def _said(self) -> list[str]:
         """Return what is to be known of all of it, in sentences."""
         said = [
-            f"B − A is the mean over pairs; interval ({100 - 100 * self.level:.3g} %) and p are by "
-            "Student's t of the paired differences, n pairs. Holm is p corrected for all games of "
-            "a family (scores; payoffs), flips is p by sign flips alone, d in standard deviations "
-            f"of the differences; * where Holm (of the Overall: p) is at most {self.level:.3g}."
+            f"{self.change} is the mean over pairs; interval ({100 - 100 * self.level:.3g} %) and "
+            "p are by Student's t of the paired differences, n pairs. Holm is p corrected for all "
+            "games of a family (scores; measures; payoffs), flips is p by sign flips alone, d in "
+            "standard deviations of the differences; * where Holm (of the Overall: p) is at most "
+            f"{self.level:.3g}."
         ]
         for name, family in self.families.items():
             if family.stratified is not None:
@@ -198,6 +220,8 @@ class Comparisons:
                 by = f"{whole.interval.method}, n = {whole.pairs}"
                 said.append(f"Overall, mean over {many} games: {by}.")
             said += family.notes
+        measures = {g.measure.name: g.measure for g in self.games if g.measures and g.measure}
+        said += [measure.note for measure in measures.values()]
         noted: dict[str, list[str]] = {}
         for game in self.games:
             found = [(one.note, name) for name in FAMILIES if (one := game.of(name))]

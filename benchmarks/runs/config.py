@@ -206,6 +206,7 @@ class GameSettings(Settings):
     label: Text | None = None  # how it is called in this run; the game's name by default
     chance: Text | None = None  # games with the same one meet the same; the label by default
     params: dict[str, Any] = {}
+    talk: dict[str, Any] = {}  # cheap talk before its moves, by the parameters of `Talk`
     given: dict[str, Any] = {}  # by name, what chance would else decide, in all its episodes
     seats: list[SeatSettings] | None = Field(default=None, min_length=1)
     episodes: Episodes | None = None

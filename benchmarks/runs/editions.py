@@ -7,20 +7,25 @@ still plays it again. Files of all editions are read, reported, compared and exp
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from llm_games import rooms, words
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import Plain
 from llm_games.registry import game_class
+from llm_games.rulebook import Rulebook
 from llm_games.wrappers import llm_policy
 
+TALK = words.FOLDER / "talk.j2"
 UNNAMED: Plain = {"rules": 0}  # in files of llm-games 0.1.0: chance was drawn in another way
 SAID = {
     "rules": "the rules of {games} (edition {old}, here {new})",
     "wording": "the wording of {games} ({old}, here {new})",
     "seat": "how models are asked and read (edition {old}, here {new})",
+    "talk": "the wording of talk ({old}, here {new})",
 }
 
 
@@ -30,17 +35,32 @@ class OtherEdition(StoreError):
 
 @cache
 def editions(game: str) -> Plain:
-    """Return the editions of today: rules and seat by number, wording as a hash of templates."""
-    digest = hashlib.sha256()
+    """Return the editions of today: rules and seat by number, wordings as hashes of templates.
+
+    That of talk is recorded of games that talk.
+    """
     own = game_class(game)
-    for folder in filter(None, (rooms.wordings(own.name), words.FOLDER)):
-        for path in sorted(folder.glob("*.j2")):
-            digest.update(f"{path.name}\0{path.read_text('utf-8')}\0".encode())
+    folders = filter(None, (rooms.wordings(own.name), words.FOLDER))
+    found = [path for folder in folders for path in sorted(folder.glob("*.j2"))]
     return {
         "rules": own.edition,
-        "wording": digest.hexdigest()[:16],
+        "wording": _hash(path for path in found if path != TALK),
         "seat": llm_policy.EDITION,
+        "talk": _hash([TALK]),
     }
+
+
+def recorded(rules: Rulebook) -> Plain:
+    """Return the editions that are recorded of an episode played by these rules."""
+    found = editions(rules.name)
+    return {k: v for k, v in found.items() if k != "talk" or rules.core is not rules}
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name}\0{path.read_text('utf-8')}\0".encode())
+    return digest.hexdigest()[:16]
 
 
 def check_editions(records: Records) -> None:

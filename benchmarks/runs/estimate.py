@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from llm_games.benchmarks.runs.muted import measure
 from llm_games.benchmarks.runs.plan import RunPlan
-from llm_games.questions import MISSING, NO_BID, Bid
 from llm_games.registry import game_class, rulebook
-from llm_games.rulebook import Rulebook
-from llm_games.view import View
-from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.budget import Budget, Usage
-from llm_games.wrappers.clients.metered import Metered
-from llm_games.wrappers.clients.prices import Price
-from llm_games.wrappers.clients.stack import layers
-from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.planning import PlanningPolicy
-from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import play
-
-REPLY, THOUGHT = 20, 200  # tokens of a short reply, without and with an explanation
-REASONED = 3000  # tokens of a long one: a reasoning model's, with its thoughts
-BYTES = 4, 3  # of a prompt for a token, at most and at least
-STAYS = 0.95  # chance to bid on in an auction
+from llm_games.wrappers.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -37,6 +19,8 @@ class Estimate:
 
     `low` is with short replies, `high` with those of a reasoning model, or as long as `max_tokens`
     lets them be; `seats` are these two of each seat that asks. Not `priced`: no model has a price.
+    `chain` is the longest chain of calls that wait for one another: of one episode, of a series of
+    all. Whatever the server can do at a time, the game lasts at least so many calls.
     """
 
     label: str
@@ -44,6 +28,7 @@ class Estimate:
     decisions: int
     seats: dict[str, tuple[Usage, Usage]]
     priced: bool
+    chain: int
 
     @property
     def low(self) -> Usage:
@@ -62,7 +47,7 @@ class Estimate:
         tokens = {"tokens_in": (low.tokens_in, high.tokens_in)}
         tokens |= {"tokens_out": (low.tokens_out, high.tokens_out)}
         money = (str(low.money), str(high.money)) if self.priced else None
-        return same | {"calls": low.calls} | tokens | {"money": money}
+        return same | {"calls": low.calls, "chain": self.chain} | tokens | {"money": money}
 
 
 def added(parts: Iterator[Usage]) -> Usage:
@@ -78,24 +63,20 @@ def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
 
     One table of each game is played by players who make it long: mute ones, who in water
     allocation do not die of it, and in an auction bid the least, nearly always. The prompts
-    on the way are measured.
+    on the way are measured, those of large tables and long games in part, see `measure`.
     """
     found = []
     for game in plan.games:
-        chance, many = np.random.default_rng(0), len(game.seeds)
-        meters = [_Meter(made[seat.key], chance) for seat in game.seats]
-        seats = [_muted(made[s.key], m) for s, m in zip(game.seats, meters, strict=True)]
-        lasting = dict(game_class(game.game).lasting)
+        many, lasting = len(game.seeds), dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
-        episode = play(rules, seats, game.seeds[0], max_steps=game.max_steps, given=game.given)
+        seats = [made[seat.key] for seat in game.seats]
+        one = measure(rules, seats, game.seeds[0], game.max_steps, game.given)
         asked = {
-            f"{game.label}/player_{seat}": (_times(meter.low, many), _times(meter.high, many))
-            for seat, meter in enumerate(meters)
-            if meter.low.calls
+            f"{game.label}/player_{seat}": (_times(low, many), _times(high, many))
+            for seat, (low, high) in one.seats.items()
         }
-        decisions = many * sum(len(step.decisions) for step in episode.steps)
-        priced = any(meter.price for meter in meters)
-        found.append(Estimate(game.label, many, decisions, asked, priced))
+        chain = one.chain * (many if game.series else 1)
+        found.append(Estimate(game.label, many, many * one.decisions, asked, one.priced, chain))
     return found
 
 
@@ -115,67 +96,3 @@ def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[s
 
 def _times(usage: Usage, many: int) -> Usage:
     return Usage(**{name: many * value for name, value in vars(usage).items()})
-
-
-@dataclass
-class _Meter:
-    """A client that measures what a player asks, and says nothing."""
-
-    policy: Policy
-    chance: np.random.Generator
-    name: str = "meter"
-    low: Usage = field(default_factory=Usage)
-    high: Usage = field(default_factory=Usage)
-
-    def __post_init__(self) -> None:
-        client: Any = getattr(self.policy, "client", None)
-        own = next((each for each in layers(client) if isinstance(each, Metered)), None)
-        self.price, self.own = own and own.price, getattr(own and own.client, "max_tokens", None)
-
-    async def complete(self, request: Request) -> Completion:
-        most = request.sampling.max_tokens or self.own or REASONED
-        short = min(THOUGHT if request.reasoning else REPLY, most)
-        price = self.price or Price()
-        for usage, size, out in zip((self.low, self.high), BYTES, (short, most), strict=True):
-            into = request.messages.size // size
-            usage.add(Usage(1, 0, into, out, money=price.of(into, out)))
-        question = request.question
-        text = question.reply(_bid(question, self.chance)) if isinstance(question, Bid) else ""
-        return Completion(text)
-
-    async def close(self) -> None:
-        pass
-
-
-class _Mute(Policy):
-    """A player that never answers, but in an auction."""
-
-    name = "mute"
-
-    def __init__(self) -> None:
-        self.chance = np.random.default_rng(0)
-
-    def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        return None
-
-    def act(self, view: View, memory: None) -> tuple[Decision, None]:
-        bids = isinstance(view.question, Bid)
-        return Decision(_bid(view.question, self.chance) if bids else MISSING), None
-
-
-def _muted(policy: Policy, meter: _Meter) -> Policy:
-    """Return the player with a meter as its client; it asks once for each thing."""
-    if not isinstance(policy, LLMPolicy):
-        return _Mute()
-    muted: Any = copy.copy(policy)
-    muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
-    muted.max_attempts = 1  # of summaries
-    if isinstance(muted, PlanningPolicy):
-        once: Any = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
-        muted.planning, muted._minds = dataclasses.replace(muted.planning, **once), {}
-    return muted
-
-
-def _bid(question: Any, rng: np.random.Generator) -> int:
-    stays = question.floor <= question.budget and rng.random() < STAYS
-    return question.floor if stays else NO_BID

@@ -18,7 +18,7 @@ from llm_games.benchmarks.runs.database import Unwritable
 from llm_games.benchmarks.runs.records import PARTS, Records
 from llm_games.benchmarks.runs.rows import TABLES as RELATIONS
 from llm_games.benchmarks.runs.rows import EpisodeRow
-from llm_games.errors import LLMGamesError, unknown
+from llm_games.errors import LLMGamesError, install, unknown
 
 Row = tuple[Any, ...]
 CHUNK = 5000  # rows that are written together
@@ -105,7 +105,7 @@ def _parquet() -> Write:
         from pyarrow import parquet
     except ImportError:
         raise MissingPackage(
-            'Parquet needs pyarrow: pip install "llm-games[parquet]", or use --format csv'
+            f"Parquet needs pyarrow: {install('parquet')}, or use --format csv"
         ) from None
     kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
 

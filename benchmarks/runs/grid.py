@@ -211,7 +211,7 @@ class Grid:
 
 
 def columns(words: str, numbers: str = "", form: str = ".2f") -> dict[str, str]:
-    """Return columns of words and then of numbers, whose names are separated by ``, ``."""
+    """Return columns of words and then of numbers, whose names a comma and a space separate."""
     kinds = ((words, ""), (numbers, form))
     return {name: kind for names, kind in kinds for name in names.split(", ") if name}
 

@@ -96,7 +96,9 @@ class Measure(NamedTuple):
     @property
     def note(self) -> str:
         """Return what it is, in a sentence."""
-        return f"{self.name[0].upper()}{self.name[1:]}: {self.meaning}; {self.better} is better."
+        few = f" Fewer than {self.least} runs have no interval." * (self.least > 2)
+        name = self.name[0].upper() + self.name[1:]
+        return f"{name}: {self.meaning}; {self.better} is better.{few}"
 
 
 class Paper(NamedTuple):
@@ -106,7 +108,8 @@ class Paper(NamedTuple):
     `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
     of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
-    `measure` stands where there is no `scoring`, `table` in a terminal in place of payoffs.
+    `measure` stands where there is no `scoring`, `measures` by game where each game has its own;
+    `table` stands in a terminal in place of payoffs.
     """
 
     title: str
@@ -119,8 +122,13 @@ class Paper(NamedTuple):
     actions: Mapping[str, str] = {}
     rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
     measure: Measure | None = None
+    measures: Mapping[str, Measure] = {}
     first: bool = False  # whether it is asked before others what it owns
     table: Callable[[Sequence[Game]], Grid] | None = None
+
+    def judged_by(self) -> list[str]:
+        """Return the names of its measures."""
+        return [one.name for one in (self.measure, *self.measures.values()) if one]
 
 
 @cache
@@ -147,7 +155,7 @@ def table_of(found: Sequence[Game]) -> Grid | None:
 def measure_of(game: Game) -> Measure | None:
     """Return what a game of a run is judged by if it has no score; None: nothing."""
     paper = owner(game)
-    return paper and paper.measure
+    return paper.measures.get(game.name, paper.measure) if paper else None
 
 
 def scorings() -> list[Scoring]:
@@ -176,7 +184,8 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
 
 def score_of(episode: RecordedEpisode, edition: str) -> float | None:
     """Return the score of a finished episode; None also of a scenario, which has a scale itself."""
-    if is_scenario(episode.planned):
+    scored = any(episode.rules.name in found.games for found in scorings())
+    if is_scenario(episode.planned) or not scored:  # records of a long game are read for nothing
         return None
     return score(episode.rules, episode.records, edition)
 

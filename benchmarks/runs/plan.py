@@ -16,15 +16,16 @@ import numpy as np
 from pydantic import Field
 
 from llm_games.baselines.players import asks_model, kind_of, make_player, on_server, reading
+from llm_games.baselines.seating import rotated, uneven
 from llm_games.benchmarks.runs import config
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
 from llm_games.benchmarks.runs.own import written
-from llm_games.benchmarks.runs.seating import rotated, uneven
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.named import OWN, is_named
 from llm_games.registry import game_class, rulebook
 from llm_games.rooms import ROOMS
 from llm_games.rulebook import Rulebook, seated
+from llm_games.talk import Talk
 from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
@@ -94,6 +95,8 @@ class PlannedGame(Settings):
     chance: str = ""
     prolonged: list[int] = Field(default_factory=list)
     success: str | None = None
+    ignored: str = Field("", exclude=True, repr=False)
+    """what seats that stand for the run's players set for models, where these ask none"""
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
         """Build the rules, with players at their own seats or where `seating` has them."""
@@ -230,6 +233,7 @@ class Overrides:
 
     `seats` are player specs, one for all seats or one for each; they also replace a game's own
     seats, unless these name ``default``, for which they then stand. `games` are names or labels.
+    `params` and `talk` are of all games, on top of their own.
     `settings` are of all players that ask a language model; ``base_url`` of those at a server.
     `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.own`.
     """
@@ -238,6 +242,8 @@ class Overrides:
     games: Sequence[str] = ()
     episodes: int | None = None
     seed: int | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    talk: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     scoring: str | None = None
     cache: str | None = None
@@ -263,7 +269,8 @@ class Overrides:
         changed = dict(raw) | {key: value for key, value in given.items() if value is not None}
         if isinstance(games := raw.get("games"), list):
             replaced = [key for key, value in every.items() if value is not None]
-            changed["games"] = [_without(game, replaced) for game in games]
+            on_top = {"params": self.params, "talk": self.talk}
+            changed["games"] = [_topped(_without(game, replaced), on_top) for game in games]
         return changed
 
 
@@ -275,6 +282,15 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
     gone = set(keys) - ({"seats"} if DEFAULT in names else set())
     return {key: value for key, value in game.items() if key not in gone}
+
+
+def _topped(game: Any, on_top: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return a raw game with more in some of its tables."""
+    if not isinstance(game, dict):
+        return game
+    own = {key: game.get(key, {}) for key, given in on_top.items() if given}
+    tables = {key: found for key, found in own.items() if isinstance(found, Mapping)}
+    return game | {key: {**found, **on_top[key]} for key, found in tables.items()}
 
 
 def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
@@ -382,7 +398,7 @@ def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -
     return made
 
 
-def _short(player: str) -> str:
+def short(player: str) -> str:
     """Return how reports call a player; an object, by its name alone."""
     for before in ("client:", OWN, "__main__:"):
         player = player.removeprefix(before)
@@ -434,6 +450,7 @@ def _game(
             f"{where} may never end with these parameters; set max_steps, such as 1000 "
             "(an episode that reaches it is void)"
         )
+    seats, ignored = _seats(file, game, rules.players, where, overrides.own)
     own, called = is_named(game.game), game.label or game.game
     called = rules.name if own and game.label is None else called
     label = ", ".join([called, *(f"{k} {v}" for k, v in varied.items())])
@@ -444,13 +461,13 @@ def _game(
         game=game.game if own else rules.name,
         params=params,
         seats=[
-            _seat(file, seat, {**overrides.settings, **varied}, overrides.own)
-            for seat in _seats(file, game, rules.players, where)
+            _seat(file, seat, {**overrides.settings, **varied}, overrides.own) for seat in seats
         ],
         seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
         change=varied,
         chance=chance,
         success=game.success or file.success,
+        ignored=ignored,
         **game.model_dump(include={"max_steps", "series", "given"}),
     )
     order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
@@ -474,9 +491,12 @@ def _movable(game: PlannedGame, where: str) -> PlannedGame:
 
 
 def _seats(
-    file: Config, game: config.GameSettings, players: int, where: str
-) -> list[config.SeatSettings]:
-    """Return one seat for each player, with the run's in place of ``default``."""
+    file: Config, game: config.GameSettings, players: int, where: str, own: Mapping[str, Any]
+) -> tuple[list[config.SeatSettings], str]:
+    """Return one seat for each player, with the run's in place of ``default``.
+
+    Of a player that asks no model a seat of that name sets nothing, which is said.
+    """
 
     def for_each(seats: list[config.SeatSettings]) -> list[config.SeatSettings]:
         if len(seats) not in (1, players):
@@ -486,23 +506,32 @@ def _seats(
             )
         return seats * (players // len(seats))
 
-    own = for_each(game.seats or file.seats)
-    if all(seat.player != DEFAULT for seat in own):
-        return own
-    return [
-        run.model_copy(update=seat.given() | {"player": run.player})
-        if seat.player == DEFAULT
-        else seat
-        for seat, run in zip(own, for_each(file.seats), strict=True)
-    ]
+    seats, ignored = for_each(game.seats or file.seats), {}
+    if all(seat.player != DEFAULT for seat in seats):
+        return seats, ""
+    for place, run in enumerate(for_each(file.seats)):
+        if seats[place].player == DEFAULT:
+            given = {k: v for k, v in seats[place].given().items() if k != "player"}
+            if not is_model(run.player, own):
+                ignored |= dict.fromkeys(given, run.player)
+                given = {}
+            seats[place] = run.model_copy(update=given)
+    who = ", ".join(sorted({*ignored.values()}))
+    return seats, f"not used by {who}, which asks no model: {', '.join(ignored)}" * bool(ignored)
 
 
 def params_of(game: config.GameSettings) -> dict[str, Any]:
-    """Return the parameters; where one may be None, which TOML cannot say, "none" means it."""
-    if game.game not in ROOMS and not is_named(game.game):
-        return dict(game.params)
-    may = {f.name for f in dataclasses.fields(game_class(game.game)) if "None" in str(f.type)}
-    return {k: None if v == "none" and k in may else v for k, v in game.params.items()}
+    """Return the parameters, with those of talk; "none" is None, which TOML cannot say."""
+    talk = {**game.params.get("talk", {}), **_said_none(Talk, game.talk)}
+    params = game.params | ({"talk": talk} if talk else {})
+    known = game.game in ROOMS or is_named(game.game)
+    return _said_none(game_class(game.game), params) if known else params
+
+
+def _said_none(declared: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters in which "none" is None, where one may be."""
+    may = {f.name for f in dataclasses.fields(declared) if "None" in str(f.type)}
+    return {k: None if v == "none" and k in may else v for k, v in given.items()}
 
 
 def _seat(
@@ -523,7 +552,7 @@ def _seat(
             merged.pop("max_wait")
     return PlannedSeat(
         player=player,
-        name=seat.name or _short(seat.player),
+        name=seat.name or short(seat.player),
         client={k: v for k, v in merged.items() if k in config.ServerSettings.model_fields},
         settings={k: v for k, v in merged.items() if k in config.PlayerSettings.model_fields},
     )

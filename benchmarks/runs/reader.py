@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -17,7 +17,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from llm_games.baselines.deviation import deviation
+from llm_games.baselines.deviation import Steps, deviation, stacked
 from llm_games.baselines.players import kind_of
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import (
@@ -30,7 +30,7 @@ from llm_games.benchmarks.runs.rows import (
 )
 from llm_games.benchmarks.runs.spending import Spending
 from llm_games.benchmarks.runs.stats import filled_in
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, unknown
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array
 
@@ -169,22 +169,27 @@ class RecordedEpisode:
 
     @property
     def rules(self) -> Any:
-        """The rules, as its players sat."""
+        """The rules, as its players sat, without talk."""
         alike = f"{self.row.game.id} {self.row.params}"
         if alike not in self.shelf.rules:
-            self.shelf.rules[alike] = self.row.rules()
+            self.shelf.rules[alike] = self.row.rules().core
         return self.shelf.rules[alike]
 
     @cached_property
-    def steps(self) -> list[StepRow]:
-        """Its steps in order."""
+    def every_step(self) -> list[StepRow]:
+        """Its steps in order, with those in which players talked."""
         found = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
         self.shelf.room -= len(found) * len(self.row.seating)
         return found
 
     @cached_property
+    def steps(self) -> list[StepRow]:
+        """Its steps without those of talk, which change nothing of the game."""
+        return [step for step in self.every_step if not step.talk]
+
+    @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """What happened, step by step."""
+        """What happened, step by step, but for talk."""
         return [step.record for step in self.steps]
 
     @cached_property
@@ -226,10 +231,9 @@ class RecordedEpisode:
         """Return the seats of a player."""
         return [seat for seat, sitting in enumerate(self.seats) if sitting == name]
 
-    def stacked(self) -> dict[str, Array]:
+    def stacked(self) -> Steps:
         """Return what happened by name, steps on a last axis."""
-        names = self.records[0]
-        return {name: np.stack([r[name] for r in self.records], axis=-1) for name in names}
+        return stacked(self.records)
 
     def regret(self) -> Array:
         """Return what seats could have gained in hindsight, float64 ``(players, steps)``.
@@ -287,7 +291,17 @@ class Game:
 
     @cached_property
     def rules(self) -> Any:
-        """Its rules."""
+        """Its rules, without talk."""
+        return self.full.core
+
+    @property
+    def talks(self) -> bool:
+        """Whether its players can talk."""
+        return self.full is not self.rules
+
+    @cached_property
+    def full(self) -> Any:
+        """Its rules, with talk if its players can talk."""
         return rulebook(self.name, **self.params)
 
     @property
@@ -352,9 +366,18 @@ class Run:
         return found
 
 
-def read(file: Records, edition: str) -> Run:
-    """Read a run, also an unfinished one; its file stays open while the run is used."""
+def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
+    """Read a run, also an unfinished one; its file stays open while the run is used.
+
+    `only` are the labels of the games that are wanted, all if there are none. An `UnknownName` says
+    that the run has no such game.
+    """
     found = games(file)
+    labels = [game.label for game in found]
+    for label in only:
+        if label not in labels:
+            raise unknown("game of this run", label, labels)
+    found = [game for game in found if not only or game.label in only]
     planned = (seat for game in file.config.get("games", []) for seat in game["seats"])
     specs = {seat["name"]: seat["player"] for seat in planned}
     players: dict[str, Player] = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -108,9 +109,11 @@ class Records:
         return self._read(rows.DecisionRow, "WHERE episode = ?", episode)
 
     def decided(self, episode: int) -> list[tuple[int, int, int]]:
-        """Return seats of an episode, how often each decided, and how often the rules filled in."""
-        count = "SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? GROUP BY seat"
-        return self._rows(count, episode)
+        """Return seats of an episode, how often each moved, and how often the rules filled in."""
+        has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
+        moves = f"AND phase != '{rows.TALK}'" * has_phase
+        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? {moves}"
+        return self._rows(f"{count} GROUP BY seat", episode)
 
     def attempts(self, episode: int, step: int | None = None) -> list[rows.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
@@ -147,6 +150,80 @@ class Records:
         listed = isinstance(prompt, list)
         found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
         return [{"role": role or "", "content": text or ""} for role, text in found]
+
+    # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
+
+    def decided_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+        """Return episode, step, seat, outcome, broke, reward and phase of decisions.
+
+        Those of so `many` steps from the `first` on that is given for an episode.
+        """
+        has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
+        names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
+        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), many)
+
+    def happened_since(self, first: Mapping[int, int], many: int) -> list[tuple[int, int, Plain]]:
+        """Return episode, step and record of the same steps."""
+        found = self._rows(_SINCE.format("step, record, rewards", "steps", ""), _keyed(first), many)
+        return [
+            (episode, step, rows.full_record(json.loads(record), thin=rewards.startswith("{")))
+            for episode, step, record, rewards in found
+        ]
+
+    def asked_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+        """Return what was asked for in each decision of the same steps.
+
+        That is episode, step, seat, calls, tokens in and out, seconds, and how the last was read.
+        """
+        sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
+        names = f"step, seat, max(number) + 1, {sums}"
+        last = "GROUP BY episode, step, seat"
+        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), many)
+
+    def replies_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+        """Return episode, step, seat, text and thoughts of each completion of the same steps."""
+        has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
+        names = f"step, seat, text, {'thoughts' if has_thoughts else repr('')}"
+        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), many)
+
+    def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
+        """Return episodes, steps and seats of completions whose text or thoughts hold all terms.
+
+        Those of all steps from the `first` on that is given for an episode. Whether ASCII letters
+        are small does not matter.
+        """
+        has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
+        said = ("text", "thoughts") if has_thoughts else ("text",)
+        holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in said)
+        where = "".join(f"AND ({holds})" for _ in terms)
+        like = ["%{}%".format(re.sub("([%_!])", r"!\1", term)) for term in terms for _ in said]
+        query = _SINCE.format("step, seat", "attempts", where)
+        # One row, since each that SQLite returns waits for a thread that has Python's lock.
+        lists = ", ".join(f"json_group_array({name})" for name in ("episode", "step", "seat"))
+        [found] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
+        return [json.loads(column) for column in found]
+
+    def glimpses(
+        self, places: Sequence[tuple[int, int, int]], most: int
+    ) -> dict[tuple[int, int, int], Plain]:
+        """Return of decisions, by episode, step and seat, the action and how the last reply began.
+
+        Of ``text`` so many characters at most; "" without a model.
+        """
+        found = {}
+        for place in places:
+            made = self._rows(
+                "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *place
+            )
+            said = self._rows(
+                "SELECT substr(text, 1, ?4) FROM attempts "
+                "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
+                *place,
+                most,
+            )
+            action = json.loads(made[0][0]) if made and made[0][0] is not None else None
+            found[place] = {"action": action, "text": said[0][0] if said else ""}
+        return found
 
     def chats(self, episode: int) -> dict[Any, Chat]:
         """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
@@ -253,7 +330,19 @@ class Records:
             yield from self._database.execute(query, values)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        return list(self._each(query, *values))
+        with database.translated(self.path):
+            return self._database.execute(query, values).fetchall()
+
+
+_SINCE = """
+SELECT CAST(at.key AS INTEGER) AS episode, {} FROM json_each(?1) AS at CROSS JOIN {} AS found
+WHERE episode = CAST(at.key AS INTEGER) AND step >= at.value AND step < at.value + ?2 {}
+"""
+"""In the order of the episodes that are given, then of their keys."""
+
+
+def _keyed(first: Mapping[int, int]) -> str:
+    return json.dumps(first)
 
 
 _CHAINED = """

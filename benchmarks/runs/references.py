@@ -2,15 +2,17 @@
 
 They sit where its language models sat (and people, and policies of one's own); rule players that
 were there stay. Where none but rule players sat, a reference takes all seats. Both are played
-`EPISODES` times, offline and all at once, by chance of their own, in the game's own seatings, and
-kept on disk (`llm_games.baselines.cache`).
+`EPISODES` times (`FEW` where turns can be very many), offline and all at once, by chance of their
+own, in the game's own seatings, and kept on disk (`llm_games.baselines.cache`), as is why one took
+too many turns.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ import numpy as np
 from llm_games.baselines import deviation as theory
 from llm_games.baselines.cache import Arrays, remember
 from llm_games.baselines.players import rule_of
-from llm_games.baselines.skill import Played, play_rules
+from llm_games.baselines.skill import LONGEST, Played, TooManyTurns, play_rules
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.scenarios import focal, is_scenario
@@ -32,6 +34,8 @@ from llm_games.version import __version__
 
 PLAYERS = "rational", "cooperative", "random"
 EPISODES = 50
+FEW = 5
+AT_ONCE = 1000  # moves of tables whose regret is worked out together
 
 
 class Reference(NamedTuple):
@@ -110,9 +114,12 @@ def _reference(game: Game, player: str, edition: str) -> Reference:
             claim = theory.rational(game.rules).kind
         table = _Table.of(game, player)
         if type(game.rules).__module__.startswith("llm_games.games."):
-            found = remember(table.name(edition), lambda: table.played(game, edition))
+            judged = measure.name if (measure := paper.measure_of(game)) else ""
+            found = remember(table.name(edition, judged), lambda: table.played(game, edition))
         else:  # rules of one's own may change without a version
             found = table.played(game, edition)
+        if "why" in found:
+            return Reference(player, why=str(found["why"]))
     except Exception as error:  # costs only this row
         return Reference(player, why=reason(error))
     columns = ("scores", "measured", "payoffs", "own", "regret")
@@ -144,23 +151,29 @@ class _Table(NamedTuple):
         given, most = game.planned.get("given") or None, game.planned.get("max_steps")
         return cls(game.name, game.params, names, own, seatings[:EPISODES] or usual, given, most)
 
-    def name(self, edition: str) -> str:
+    def name(self, edition: str, judged: str = "") -> str:
         """Return the name under which it is kept: all that the results depend on."""
         rules = game_class(self.game).edition
         about = json.dumps(
-            [__version__, rules, edition, EPISODES, self], default=str, sort_keys=True
+            [__version__, rules, edition, judged, EPISODES, FEW, self], default=str, sort_keys=True
         )
         return f"reference_{self.game}_{sha256(about.encode()).hexdigest()[:24]}"
 
     def played(self, game: Game, edition: str) -> Arrays:
-        """Play it; NaN for what is not defined."""
+        """Play it; NaN for what is not defined. If it takes too many turns, only `why`."""
         found: dict[str, list[float]] = {}
         first = int(sha256(self.game.encode()).hexdigest()[:12], 16)  # independent of other games
-        for number, seating in enumerate(self.seatings):
-            rules = rulebook(self.game, **seated(game_class(self.game), self.params, seating))
-            seeds = range(first + number, first + EPISODES, len(self.seatings))
+        long = game.rules.turns and game.rules.core.length() > LONGEST
+        episodes = FEW if long else EPISODES
+        seatings = self.seatings[:episodes]
+        for number, seating in enumerate(seatings):
+            rules = rulebook(self.game, **seated(game_class(self.game), self.params, seating)).core
+            seeds = range(first + number, first + episodes, len(seatings))
             who = [self.names[place] for place in seating]
-            played = play_rules(rules, who, seeds, self.given, self.max_steps)
+            try:
+                played = play_rules(rules, who, seeds, self.given, self.max_steps)
+            except TooManyTurns as error:
+                return {"why": np.array(str(error))}
             found_here = _results(game, rules, who, played, seating, self.own, edition)
             for name, values in found_here.items():
                 found.setdefault(name, []).extend(values)
@@ -173,9 +186,19 @@ class _Episode:
 
     rules: Rulebook
     seats: Sequence[str]
-    records: list[dict[str, Any]]
+    played: Played
+    table: int
     payoffs: Array
     planned: Mapping[str, Any]
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """What happened, step by step, as a file has it; of a long game not to be asked idly."""
+        length = self.played.lengths[self.table]
+        return [
+            {name: np.asarray(value)[..., self.table].tolist() for name, value in record.items()}
+            for record in self.played.records[:length]
+        ]
 
     def attempts(self) -> list[Any]:
         return []
@@ -197,8 +220,8 @@ def _results(
     measure, mine = paper.measure_of(game), [seating.index(place) for place in own]
     places = played.payoffs[np.argsort(seating)].T
     scores, measured = list[float](), list[float]()
-    for records, paid in zip(_records(played), places, strict=True):
-        episode: Any = _Episode(rules, seats, records, paid, game.planned)
+    for table, paid in enumerate(places):
+        episode: Any = _Episode(rules, seats, played, table, paid, game.planned)
         score = paper.score_of(episode, edition)
         value = measure.of(episode) if measure else None
         scores.append(np.nan if score is None else score)
@@ -212,24 +235,18 @@ def _results(
     }
 
 
-def _records(played: Played) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records of each table as a file has them."""
-    for table, length in enumerate(played.lengths):
-        yield [
-            {name: np.asarray(value)[..., table].tolist() for name, value in record.items()}
-            for record in played.records[:length]
-        ]
-
-
 def _regret(rules: Rulebook, played: Played) -> Array:
     """Return what a seat lost in hindsight in each episode, mean over seats; NaN if unknown."""
     if not theory.has(rules.name, "deviation"):
         return np.full(len(played.lengths), np.nan)
-    lost = np.zeros(len(played.lengths))
-    for step, record in enumerate(played.records):
+    lost, records = np.zeros(len(played.lengths)), played.records
+    many = max(1, AT_ONCE // len(lost))
+    for first in range(0, len(records), many):
+        steps = theory.stacked(records[first : first + many])
         try:
-            regret = theory.deviation(rules, record).regret.mean(axis=0)
+            regret = theory.deviation(rules, steps).regret.mean(axis=0)
         except BadParameter:  # too large to be solved
             return np.full(len(lost), np.nan)
-        lost += np.where(step < played.lengths, regret, 0.0)
+        number = first + np.arange(regret.shape[-1])
+        lost += np.where(number < played.lengths[:, None], regret, 0.0).sum(axis=-1)
     return lost

@@ -22,6 +22,7 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import (
     OVERFLOW,
     TABLES,
+    TALK,
     EpisodeRow,
     GameRow,
     StepRow,
@@ -29,13 +30,14 @@ from llm_games.benchmarks.runs.rows import (
 )
 from llm_games.benchmarks.runs.run import (
     Recorded,
+    move_of,
     planned,
     recalled,
     rows_of,
     void_reason,
 )
 from llm_games.errors import LLMGamesError
-from llm_games.questions import MISSING, Shares
+from llm_games.questions import Shares, Speech
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
@@ -222,7 +224,7 @@ class _Rerun(Recorded):
         for i, place in enumerate(self.row.seating):
             seat = self.game.seats[place]
             asks = seat.asks or (i in asking and i not in self.own)
-            policies.append(self.table.player(seat) if asks else _Seated(self))
+            policies.append(self.table.player(seat) if asks else _Seated(self, i))
         try:
             await self._play(policies)
         except _Stop:
@@ -347,8 +349,10 @@ class _Seated(Policy):
 
     name = "recorded"
 
-    def __init__(self, episode: _Rerun) -> None:
+    def __init__(self, episode: _Rerun, seat: int) -> None:
         self.episode = episode
+        made = (one for at, one in episode.decisions.items() if at.seat == seat)
+        self.speaks = any(one.phase == TALK for one in made)
 
     def start(self, game: Any, seat: int, seed: int) -> None:
         """Nothing to remember."""
@@ -360,16 +364,20 @@ class _Seated(Policy):
             self.episode.note("decision", "one", "none", at)
             raise _Stop
         action = self.episode.decisions[at].action
-        if action is None:
-            return Decision(MISSING), memory
-        plan = isinstance(action, list)
-        values = action if isinstance(action, list) else [action]
-        whole = all(type(value) is int and abs(value) < 2**63 for value in values)
-        many = view.game.players if isinstance(view.question, Shares) else 1
-        if not whole or plan != isinstance(view.question, Shares) or len(values) != many:
+        if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), at)
             raise _Stop
-        return Decision(tuple(action) if plan else action), memory
+        return Decision(move_of(action)), memory
+
+
+def _fits(action: Any, view: View) -> bool:
+    """Return whether a recorded action is of the kind that is asked for."""
+    if isinstance(view.question, Speech):
+        return isinstance(action, str)
+    plan, values = isinstance(action, list), action if isinstance(action, list) else [action]
+    whole = all(type(value) is int and abs(value) < 2**63 for value in values)
+    many = view.game.players if isinstance(view.question, Shares) else 1
+    return whole and plan == isinstance(view.question, Shares) and len(values) == many
 
 
 def _name(row: EpisodeRow) -> str:

@@ -309,6 +309,10 @@ class LimitRow:
     history: list[Sequence[float]]
 
 
+TALK = "talk"
+"""Phase of the steps, and of the decisions, in which players talk."""
+
+
 @table("steps", "step", episode=True)
 class StepRow:
     """One step: who was asked, what happened (plain lists), payoffs of all seats, who is out."""
@@ -318,6 +322,11 @@ class StepRow:
     record: Plain
     rewards: list[float]
     finished: list[int]
+
+    @property
+    def talk(self) -> bool:
+        """Whether it was a turn of talk, and no move of the game."""
+        return self.record.get("phase") == TALK
 
     def thin(self) -> StepRow:
         """Return it as it is written: where less than half of the seats are asked, in little.
@@ -339,10 +348,7 @@ class StepRow:
         """Undo `thin`."""
         if isinstance(self.rewards, list):
             return self
-        record = {
-            key: _full(value) if isinstance(value, dict) and "of" in value else value
-            for key, value in self.record.items()
-        }
+        record = full_record(self.record)
         finished = [seat for seat, gone in enumerate(_full(self.finished)) if gone]
         return replace(self, rewards=_full(self.rewards), finished=finished, record=record)
 
@@ -354,6 +360,16 @@ def _thin(values: Sequence[Any]) -> Plain:
     most = max(seats, key=lambda value: len(seats[value]))
     named = {_encode(values[of[0]]): of for of in seats.values()}
     return {"of": len(values)} | named | {_encode(values[seats[most][0]]): None}
+
+
+def full_record(record: Plain, thin: bool = True) -> Plain:
+    """Undo `StepRow.thin` of a record alone, if it was done."""
+    if not thin:
+        return record
+    return {
+        key: _full(value) if isinstance(value, dict) and "of" in value else value
+        for key, value in record.items()
+    }
 
 
 def _full(thin: Mapping[str, Any]) -> list[Any]:
@@ -370,7 +386,8 @@ class DecisionRow:
     """One decision; `broke`: it was against the rules and the declared treatment was played.
 
     `action`: an integer, a list by seat (a plan), a text, or None for none. `outcome`: how the
-    last attempt was read, ``valid`` without a model. `phase`: of the round, where it has several.
+    last attempt was read, ``valid`` without a model. `phase`: `TALK` of what was said, its action
+    then being the text, "" for silence, or a symbol.
     """
 
     step: int

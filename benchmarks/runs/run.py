@@ -30,6 +30,7 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.runs.store import Store, now, plain_action
 from llm_games.errors import LLMGamesError
+from llm_games.questions import MISSING, Action
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import (
@@ -200,9 +201,7 @@ def play_run(
 
 def _anywhere(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end, in a thread where an event loop is running (notebooks)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if asyncio._get_running_loop() is None:
         return _to_its_end(work)
     began: Future[Callable[[], object]] = Future()
 
@@ -511,11 +510,17 @@ def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
     outcome, number, decisions = step.outcome, step.number, []
     rewards, broke = outcome.rewards.tolist(), outcome.broke.tolist()
     finished = np.flatnonzero(outcome.finished).tolist()
+    row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
+    phase = rows.TALK if row.talk else ""
     for seat, made in step.decisions.items():
         done = plain_action(made.action), made.outcome, broke[seat], rewards[seat]
-        decisions.append(rows.DecisionRow(number, seat, *done))
-    row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
+        decisions.append(rows.DecisionRow(number, seat, *done, phase))
     return row, decisions
+
+
+def move_of(action: Any) -> Action:
+    """Return a recorded action as the rules take it, see `plain_action`."""
+    return MISSING if action is None else tuple(action) if isinstance(action, list) else action
 
 
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:

@@ -19,8 +19,8 @@ from llm_games.baselines import deviation as theory
 from llm_games.baselines.cache import Arrays, remember
 from llm_games.baselines.players import players_for, rule_of
 from llm_games.baselines.scenarios import Scenario, read, scenarios
+from llm_games.baselines.seating import rotated
 from llm_games.baselines.skill import play_batch
-from llm_games.benchmarks.runs.seating import rotated
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, seated
@@ -150,7 +150,7 @@ class _Table:
         self.names, self.players = ([*column] for column in zip(*seats, strict=True))
         self.game, self.params, self.given = game, params, given or None
         self.max_steps = max_steps
-        self.rules, self.edition = rulebook(game, **params), game_class(game).edition
+        self.rules, self.edition = rulebook(game, **params).core, game_class(game).edition
         # What is somebody's own, or a file, may change without a version.
         self.ours = game_class(game).__module__.startswith("llm_games.games.") and all(
             rule_of(player.partition(":")[0], self.rules.name)
@@ -187,7 +187,7 @@ class _Table:
         who = list(dict.fromkeys(players))
         row, paid = np.arange(games) % len(self.seatings), np.zeros(games)
         for rows in self.alike:
-            rules = rulebook(self.game, **self._params(self.seatings[rows[0]]))
+            rules = rulebook(self.game, **self._params(self.seatings[rows[0]])).core
             some = np.flatnonzero(np.isin(row, rows))
             places = np.array(self.seatings)[row[some]].T  # (players, tables)
             sits = np.array([who.index(name) for name in players])[places]

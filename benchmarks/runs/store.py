@@ -13,14 +13,14 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs import database, rows
+from llm_games.benchmarks.runs import database, editions, rows
 from llm_games.benchmarks.runs.database import RunExists, RunLocked, Unwritable
-from llm_games.benchmarks.runs.editions import check_editions, editions
 from llm_games.benchmarks.runs.lock import RunLock
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
+from llm_games.registry import rulebook
 from llm_games.version import __version__
 from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
@@ -76,7 +76,8 @@ class Store(Records):
         for i, (label, name, params, seats) in enumerate(games):
             game = rows.GameRow(i + 1, label, name, params, list(seats))
             first.append(game)
-            about |= {"edition": editions(name), "given": given[i] if given else None}
+            edition = editions.recorded(rulebook(name, **params))
+            about |= {"edition": edition, "given": given[i] if given else None}
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
                 first.append(rows.EpisodeRow(next(ids), game, number, seed, seating, **about))
@@ -98,7 +99,7 @@ class Store(Records):
         """Open a run to go on with it; raises any `StoreError` but `RunExists`."""
         path, lock = Path(path), RunLock()
         with Records.open_readonly(path) as records:
-            check_editions(records)
+            editions.check_editions(records)
         with database.opened(path, "rw") as writing:
             with database.transaction(writing):
                 if holder := lock.take(writing):

@@ -51,7 +51,7 @@ class Success(NamedTuple):
                 f"success must be a number of an episode, {', '.join(SIGNS)} and a bound, such as "
                 f"'score >= 80', got {text!r}"
             )
-        measures = {paper.measure.name for paper in papers() if paper.measure}
+        measures = {name for paper in papers() for name in paper.judged_by()}
         if found["what"] not in (known := {"score", "payoff", "regret"} | measures):
             raise unknown("number of an episode", found["what"], known)
         return cls(found["what"], found["sign"], bound)

@@ -18,6 +18,7 @@ from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow, GameRow
 from llm_games.benchmarks.runs.spending import Spending
+from llm_games.words import quoted
 from llm_games.wrappers.clients.budget import Usage
 
 INTERVAL = 1.0  # seconds between two looks
@@ -89,12 +90,17 @@ def _game(records: Records, game: GameRow, rows: list[EpisodeRow], spent: Usage)
     said = ""
     if last := records.last_step(game.id):
         number, step, actions = last
-        shown = ", ".join("-" if action is None else str(action) for action in actions)
+        shown = ", ".join(map(_shown, actions))
         cut = shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
         said = f"{number}/{step}: {cut}"
     episodes = {status: statuses.count(status) for status in COUNTED}
     made = records.counts(game.id)
     return GameStand(game.label, episodes, *made, spent.calls, spent.tokens, said)
+
+
+def _shown(action: Any) -> str:
+    """Write an action; words are quoted."""
+    return quoted(action) if isinstance(action, str) else "-" if action is None else str(action)
 
 
 def stands(path: Path) -> Iterator[Stand]:

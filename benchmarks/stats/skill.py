@@ -64,9 +64,11 @@ def seen(
     """Yield the episodes of tables that were played at once."""
     places = range(game.players)
     for table, (seed, length) in enumerate(zip(seeds, played.lengths, strict=True)):
-        records, steps = played.records[:length], {}
-        for name in records[0]:
-            steps[name] = np.stack([np.asarray(r[name])[..., table] for r in records], axis=-1)
+        own = [
+            {name: np.asarray(value)[..., table] for name, value in record.items()}
+            for record in played.records[:length]
+        ]
+        steps = theory.stacked(own)
         yield Seen(game, seed, None, names, places, steps, played.payoffs[:, table])
 
 

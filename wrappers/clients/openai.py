@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter, install, unknown
 from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
@@ -104,7 +104,7 @@ class OpenAIClient:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         if find_spec("openai") is None or find_spec("aiohttp") is None:
-            raise ClientError("OpenAIClient needs a package: pip install 'llm-games[openai]'")
+            raise ClientError(f"OpenAIClient needs a package: {install('openai')}")
         if not isinstance(model, str) or not model:
             raise BadParameter(f"model must be the name of a model, got {model!r}")
         check_number("timeout", timeout, 0.001)
@@ -539,7 +539,7 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
 
 def _cause(error: BaseException) -> BaseException:
     """Return the lowest error that led to this one."""
-    while (below := error.__cause__ or error.__context__) is not None:
+    while (below := error.__cause__) is not None:
         error = below
     return error
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter, install, unknown
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import (
@@ -148,9 +148,7 @@ class ProviderClient(OpenAIClient):
         package = {"anthropic": "anthropic", "google": "google.genai", "bedrock": "boto3"}
         for needed in ("pydantic_ai", package.get(provider, "openai")):
             if not _installed(needed):
-                raise ClientError(
-                    f"{provider}/ needs a package: pip install 'llm-games[providers]'"
-                )
+                raise ClientError(f"{provider}/ needs a package: {install('providers')}")
         super().__init__(model, **settings)
         self.provider = provider
 

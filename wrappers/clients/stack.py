@@ -6,8 +6,9 @@ to others while it waits), `Limit` (a place at the server), `Metered` (every try
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import Client
-from llm_games.wrappers.clients.budget import Budget, Ledger, budget_of
+from llm_games.wrappers.clients.budget import Budget, Ledger, Usage, budget_of
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
 from llm_games.wrappers.clients.metered import Metered
@@ -136,6 +137,33 @@ def books_of(clients: Iterable[Client]) -> list[Ledger]:
     """Return the books of several clients, each once."""
     found = {id(ledger): ledger for client in clients if (ledger := ledger_of(client))}
     return list(found.values())
+
+
+def spent(clients: Iterable[Client]) -> list[Any]:
+    """Return what was spent by these clients, book by book, as plain values for `booked`."""
+    books = books_of(clients)
+    return [[(*pair, usage.plain()) for pair, usage in own.pairs.items()] for own in books]
+
+
+def booked(
+    clients: Iterable[Client], before: Sequence[Any], known: Collection[Ledger] = ()
+) -> None:
+    """Book what was spent before, as `spent` returned it; it counts against budgets again.
+
+    Books that are `known` have it already.
+
+    Raises:
+        BadParameter: these clients have another number of books.
+    """
+    books = books_of(clients)
+    if len(books) != len(before):
+        raise BadParameter(
+            f"there are the books of {len(before)} budgets, and the opponents have {len(books)}: "
+            "go on with those of before"
+        )
+    for ledger, pairs in zip(books, before, strict=True):
+        for model, seat, usage in [] if ledger in known else pairs:
+            ledger.book(model, seat, Usage(**usage | {"money": Decimal(usage["money"])}))
 
 
 def tally(clients: Iterable[Client]) -> dict[str, float]:

@@ -13,8 +13,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from llm_games.errors import install
 from llm_games.facts import check_integer
 from llm_games.replies import Finish
 from llm_games.wrappers.clients.base import (
@@ -65,9 +66,7 @@ class TransformersClient:
         download: bool = False,
     ) -> None:
         if find_spec("torch") is None or find_spec("transformers") is None:
-            raise ClientError(
-                "TransformersClient needs packages: pip install 'llm-games[transformers]'"
-            )
+            raise ClientError(f"TransformersClient needs packages: {install('transformers')}")
         check_integer("max_batch", max_batch, 1)
         check_integer("max_tokens", max_tokens, 1)
         self.path = _model_path(path)
@@ -75,6 +74,17 @@ class TransformersClient:
         self.device, self.dtype, self.download = device, dtype, download
         self.max_batch, self.max_tokens = max_batch, max_tokens
         self.__setstate__({})
+
+    @classmethod
+    def of(cls, model: Any, tokenizer: Any, *, max_batch: int, max_tokens: int) -> Self:
+        """Return a client of a model that is in memory, as it is whenever it is asked."""
+        client = cls.__new__(cls)
+        client.path = client.name = str(getattr(model, "name_or_path", "")) or "model"
+        client.device, client.dtype, client.download = str(model.device), "auto", False
+        client.max_batch, client.max_tokens = max_batch, max_tokens
+        client.__setstate__({})
+        client._loaded = model, tokenizer
+        return client
 
     def __getstate__(self) -> dict[str, Any]:  # a model is loaded again where it is needed
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
@@ -144,7 +154,7 @@ class TransformersClient:
         most = getattr(model.config, "max_position_embeddings", None) or 2**31
         for request, future in jobs:
             try:
-                ids = _encode(tokenizer, request.messages)
+                ids = encode(tokenizer, request.messages)
                 if len(ids) >= most:
                     fault = f"{len(ids)} tokens and the model reads at most {most}"
                     raise ContextOverflow(f"{self.name}: the chat has {fault}")
@@ -205,8 +215,12 @@ def _load(path: str, device: str, dtype: str, download: bool) -> tuple[Any, Any]
         raise ClientError(f"the model cannot go to device {device!r}: {_brief(error)}") from error
 
 
-def _encode(tokenizer: Any, messages: Iterable[Message]) -> list[int]:
-    """Return a chat's tokens; models that know no system text hear it from the user."""
+def encode(tokenizer: Any, messages: Iterable[Message], **more: Any) -> list[int]:
+    """Return the tokens of a chat and of the cue to reply; `more` is for the chat template.
+
+    Models that know no system text hear it from the user. ClientError: the template takes no chat
+    like this.
+    """
     from jinja2 import TemplateError
 
     rest = [m for m in messages if m["role"] != "system"]
@@ -214,7 +228,9 @@ def _encode(tokenizer: Any, messages: Iterable[Message]) -> list[int]:
     texts += [m["content"] for m in rest[:1]]
     for chat in (list(messages), [{"role": "user", "content": "\n\n".join(texts)}, *rest[1:]]):
         try:
-            text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+            text = tokenizer.apply_chat_template(
+                chat, tokenize=False, add_generation_prompt=True, **more
+            )
         except TemplateError as error:
             fault = str(error)
         else:

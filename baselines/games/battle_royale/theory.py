@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -403,6 +404,16 @@ def _value(shot: Array, rate: Array, after: Array) -> Array:
     """Values (sets, n, n) inside sets, by whose turn it is, given the probability of each shot."""
     hit = shot * rate[..., None]
     return _play(hit.sum(-1), np.einsum("skj,skjp->skp", hit, after))
+
+
+# --- chance ------------------------------------------------------------------------------------
+
+
+def nature(game: Any, state: Any) -> list[tuple[Array, Any]]:
+    """Return what chance may bring next, each with its probability: whether a shot would hit."""
+    rate = np.array(game.rates)[state.shooter] / 100
+    rolls = np.zeros_like(state.rolls)
+    return [(rate, state.replace(rolls=rolls)), (1 - rate, state.replace(rolls=rolls + 99))]
 
 
 # --- given policies ----------------------------------------------------------------------------

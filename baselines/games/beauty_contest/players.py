@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 
 from llm_games.baselines.games.beauty_contest import theory
+from llm_games.baselines.games.beauty_contest.talkers import Discussant
 from llm_games.baselines.games.beauty_contest.theory import Contest
-from llm_games.baselines.rules import Players, shape, whole
+from llm_games.baselines.rules import Kind, Players, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, clip, draw
 from llm_games.noise import Noise
 from llm_games.questions import Real
@@ -116,6 +117,18 @@ PLAYERS = Players(
         "level_k": level_k,
         "cooperative": cooperative,
         "reciprocal": reciprocal,
+        "agreeable": Kind(
+            "proposes one number for all, agrees to what is named most, and keeps to it",
+            made=lambda value: Discussant("agreeable"),
+        ),
+        "disagreeable": Kind(
+            "agrees to nothing, and replies best to all others choosing what is named most",
+            made=lambda value: Discussant("disagreeable"),
+        ),
+        "mixed": Kind(
+            "is what the game tells it to be, else agreeable, disagreeable or neither, as drawn",
+            made=lambda value: Discussant("mixed"),
+        ),
     },
     assumed="if the others name the same sum again (while that is not known, if all are rational)",
     reply_to=reply_to,

@@ -3,11 +3,15 @@
 A domain of decimals is the same game in units of its last digit. The target is ``ratio`` times the
 mean, the own number included.
 
-For ``ratio < players`` a seat can always be among the winners, so in every pure equilibrium of
-the prize rules that pay shared wins everybody wins. With ``split`` (3 or more players,
-``2 * ratio < players``) these are all-equal profiles only; with the rules that pay every winner in
-full, all all-equal profiles and those of two numbers with the target exactly between them.
-Background: Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
+For ``ratio < players`` a seat can always be among the winners: with the others' sum ``s`` the
+number ``ratio * s / (players - ratio)`` is its own target, and the legal number nearest to it wins.
+So in every pure equilibrium of the prize rules that pay shared wins everybody wins. With ``split``
+(3 or more players, ``2 * ratio < players``) these are all-equal profiles only; with the rules that
+pay every winner in full, all all-equal profiles and those of two numbers with the target exactly
+between them. Of ``split`` with a ratio below 1, all at ``k`` above the lowest number holds unless
+``k - 1`` wins alone, which it does where ``2 * k * players * (1 - ratio) > players - 2 * ratio``:
+ten players with 2/3 can rest at 0 and at 1. Background: Moulin 1986; Nagel 1995; Ho, Camerer &
+Weigelt 1998.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,10 @@
 """Sealed-bid auctions of one item with limited money: what a bid cost, and equilibrium bids.
 
 The lowest of tied seats wins; bids may break rules. A second-price bidder bids its valuation as far
-as its money goes.
+as its money goes: what it pays does not hang on its bid, and any other bid changes the outcome only
+where it wins above its value or loses below it. A first-price bidder shades: with independent
+values of one law it bids what the highest of the others' values is on average, given that it is
+below its own (`iid_bid`). Vickrey 1961; Krishna, Auction Theory, chapter 2.
 """
 
 from functools import lru_cache

@@ -1,4 +1,11 @@
-"""Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill. Glance & Huberman 1994."""
+"""Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill.
+
+Whatever the others order, the costly dish adds the difference of the two utilities to one's own,
+and an equal part of the difference of the prices to everybody's bill: it is better for ``players >
+(costly_price - cheap_price) / (costly_utility - cheap_utility)``, where these are above 0. All
+would rather have the cheap dish where the prices differ by more than the utilities. Glance &
+Huberman 1994.
+"""
 
 from dataclasses import dataclass, fields
 from fractions import Fraction

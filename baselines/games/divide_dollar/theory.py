@@ -1,8 +1,9 @@
 """Divide the dollar: bids are paid if they add up to at most `golds`, otherwise nothing is.
 
 Pure equilibria are exactly the profiles whose sum is `golds`, and those in which the others bid at
-least `golds` without anyone, so that nobody alone can repair it. Bids are integers from 0 to
-`golds`. Background: Nash 1953; Ashlock & Greenwood 2016.
+least `golds` without anyone, so that nobody alone can repair it: the best reply to others who bid
+less than `golds` is all that they leave, to others who bid as much every bid brings nothing. Bids
+are integers from 0 to `golds`. Background: Nash 1953; Ashlock & Greenwood 2016.
 """
 
 from typing import Any

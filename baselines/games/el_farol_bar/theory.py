@@ -1,7 +1,9 @@
 """El Farol bar: going pays if at most `capacity` go. Pure equilibria: exactly `capacity` goers.
 
-Decisions are 1 (go) or 0 (stay). In the symmetric mixed equilibrium all are indifferent: P(at most
-``capacity - 1`` of the others go) = (home - crowded) / (good - crowded). Background: Arthur 1994;
+Decisions are 1 (go) or 0 (stay). With fewer goers whoever stays would rather go, with more whoever
+goes would rather stay. In the symmetric mixed equilibrium all are indifferent: P(at most ``capacity
+- 1`` of the others go) = (home - crowded) / (good - crowded), which falls from 1 to 0 as others go
+more often, so that there is one. All then earn no more than at home. Background: Arthur 1994;
 market entry games, Selten & Güth 1982.
 """
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.asides import Lessons
 from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
 from llm_games.baselines.games.english_auction.mind import ClosedItem
 from llm_games.baselines.players import make_player, mind_of
@@ -41,7 +42,7 @@ LESSONS = (
 )
 SLIPS = 0.25  # share of answers that are wrong on purpose, so that questions are asked again
 LONGEST = 5000  # characters of a prompt to learn from
-KEPT = {"move": 0.12, "belief": 0.4}  # share of requests that become samples, where it is not 1
+KEPT = {"move": 0.06, "belief": 0.25, "replan": 0.12}  # share that becomes samples, if not 1
 BECAUSE = {
     "plan": "Expensive items bring the most profit, so they come first.",
     "replan": "What is left and my money decide how much each item matters.",
@@ -135,16 +136,16 @@ def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def drills(rng: np.random.Generator) -> Iterator[Sample]:
-    """Yield what takes most practice: a list to copy, or a price to hold against one's money."""
+    """Yield what takes most practice, and lessons, which a whole auction asks for but once."""
     game, script = _auction(rng), Script(rng)
     prompts = Prompts(game.name, str(rng.choice(versions(game.name))))
     rules = {"role": "system", "content": prompts.rules(game, 0)}
     for _ in range(12):
-        offer, sale = _offer(rng, game, prompts), _sum(rng, game, prompts)
+        offer, sale, end = (ask(rng, game, prompts) for ask in (_offer, _sum, _end))
         left = rng.choice(ITEMS, int(rng.integers(2, 16)), replace=False).tolist()
         copied = Priorities("priorities", tuple(left))
         listed = copied, f"Reply only with JSON of this form: {copied.form()}"
-        for question, words in (listed, offer, sale):
+        for question, words in (listed, offer, sale, end):
             messages = [rules, {"role": "user", "content": words}]
             yield Sample(*render(messages), script.answer(question))
 
@@ -209,6 +210,37 @@ def _sum(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Qu
     if rng.random() < 0.4:
         wrong = question.reply(before | {"summary": "", "remaining_budget": -1})
         words += "\n\n" + prompts.again(read_reply(wrong, question).why, question)
+    return question, words
+
+
+def _end(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Question, str]:
+    """Return a request for lessons after a few sales; at times it says what was wrong."""
+    names, question = game.names(), Lessons("lessons")
+    said = Blocks(EnglishAuction.name)
+    told = []
+    for name in rng.choice(ITEMS, int(rng.integers(1, 5)), replace=False).tolist():
+        start, winner = int(rng.choice([1_000, 2_000, 5_000])), str(rng.choice(names))
+        price = start * int(rng.integers(10, 19)) // 10
+        bids = {
+            n: price if n == winner else None for n in names if n == winner or rng.random() < 0.5
+        }
+        item = ClosedItem(name, start, (bids,), winner, price, 2 * start)
+        told.append(said.say("item", item=item, names=names))
+    standings = [
+        {"name": n, "items": int(rng.integers(0, 6)), "profit": 100 * int(rng.integers(-20, 90))}
+        for n in names
+    ]
+    words = said.say(
+        "learn",
+        told="\n".join(told),
+        standings=standings,
+        lessons=rng.random() < 0.5,
+        me=str(rng.choice(names)),
+        goal=said.goal(game, int(rng.integers(game.players))),
+        form=question.form(),
+    )
+    if rng.random() < 0.3:
+        words += "\n\n" + prompts.again(read_reply('{"lessons": {}}', question).why, question)
     return question, words
 
 

@@ -1,9 +1,16 @@
 """Sealed-bid auctions of one item: what a bid cost in hindsight, and equilibrium bids.
 
 Values and bids are integers; ties for the highest bid are drawn, and payoffs are means over that
-draw. See `first_price` for its equilibrium. Background: Vickrey 1961; Krishna, Auction Theory.
+draw. At the second price the own valuation is a weakly dominant bid: what one pays does not hang on
+it. At the first price, valuations being drawn without replacement from a grid, they are not
+independent: the holder of a high one knows that the others' are lower, and shades more than the ``v
+/ players`` of independent uniform values. There is no pure equilibrium in whole bids; an
+approximate mixed one is found by fictitious play, see `first_price`. Background: Vickrey 1961;
+Krishna, Auction Theory.
 """
 
+from itertools import permutations
+from math import lcm, perm
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +24,7 @@ from llm_games.baselines.games.sealed_bid_auction.first_price import (
     truthful,
     uniform_bid,
 )
+from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 Price = Literal["first", "second"]
@@ -75,6 +83,27 @@ def equilibrium_bids(game: Any, values: Array) -> Array:
     if found := equilibrium(game):
         return found.mean_bid(values)
     return uniform_bid(values, game.players, game.valuation_min)
+
+
+def deals(game: Any, most: int) -> tuple[dict[str, Array], Array] | None:
+    """Return all that chance may bring in a whole game, tables last, and how likely each is.
+
+    None if that is more than `most`. Lots are as many as can decide a tie in different ways.
+    """
+    grid = np.arange(game.valuation_min, game.valuation_max + 1, game.interval)
+    own, parts, n = game.valuation_draw == "random", lcm(*range(1, game.players + 1)), game.players
+    each = (perm(len(grid), n) if own else 1) * parts
+    if each**game.rounds > most:
+        return None
+    which = np.array(np.unravel_index(np.arange(each**game.rounds), (each,) * game.rounds))
+    lots = (which % parts + 0.5) / parts
+    if own:
+        rows = grid[np.array(list(permutations(range(len(grid)), n)))]
+        values = np.moveaxis(rows[which // parts], -1, 1)
+    else:
+        fixed = game.chance(Noise(0))["valuations"]
+        values = np.broadcast_to(fixed[..., None], (*fixed.shape, lots.shape[-1])).copy()
+    return {"valuations": values, "lots": lots}, np.full(lots.shape[-1], 1 / lots.shape[-1])
 
 
 def deviation(game: Any, record: Steps) -> Measured:

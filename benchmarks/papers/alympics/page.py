@@ -373,17 +373,18 @@ def _prices(axes: Axes, one: Setting) -> str:
 
 
 def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
-    names, shown = one.residents(), canvas.some(len(one.curves))
-    for seat, (colour, mark) in enumerate(canvas.looks(len(names))):
+    names = one.residents()
+    for seat, look in enumerate(canvas.looks(len(names))):
         table = one.stack(key, seat)
+        shown = canvas.some(len(table), table.size // len(table) * len(names))
         days = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, days, table, colour, marker=mark, ms=4.5, label=names[seat])
-        axes.plot(days, table[shown].T, color=colour, linewidth=0.5, alpha=0.25)
+        canvas.mean_line(axes, days, table, look, label=names[seat])
+        axes.plot(days, table[shown].T, color=look.colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
     axes.set(ylabel=what, ylim=(0, None))
     many = f"mean over the {len(one.curves)} games" if len(one.curves) > 1 else "of the game"
     left = ", bids above the balance included" if key == "bids" else ""
-    single = canvas.single(len(one.curves), "game")
+    single = canvas.single(len(one.curves), len(names) * one.rules.days, "game")
     return (
         f"Each resident, {many} in which it is alive on that day{left}; thin: {single}{_band(one)}."
     )
@@ -398,12 +399,12 @@ def _band(one: Setting) -> str:
 def _scarcity(axes: Axes, one: Setting) -> str:
     ratios = one.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
-    axes.plot(days, ratios[canvas.some(len(ratios))].T, color=BLUE, linewidth=0.6, alpha=0.35)
-    canvas.mean_line(axes, days, ratios, BLUE, marker="o", ms=4.5, label="mean")
+    axes.plot(days, ratios[canvas.some(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35)
+    canvas.mean_line(axes, days, ratios, canvas.Look(BLUE, "o"), label="mean")
     line(axes, 1, "water for all who live", canvas.INK, ":")
     canvas.over_rounds(axes, "day")
     axes.set(ylabel="RSR after the day", ylim=(0, None))
-    single = canvas.single(len(ratios), "game")
+    single = canvas.single(len(ratios), len(days), "game")
     return (
         f"Mean supply to the daily need of the living; thin: {single}, until nobody lives"
         f"{_band(one)}."

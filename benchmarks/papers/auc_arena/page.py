@@ -36,13 +36,13 @@ SURE = 0.001
 class Sold(NamedTuple):
     """Finished auctions of a run by label, and each player's results by label and over all.
 
-    `series`: labels of auctions in a row that have ranks; `looks`: a player's colour and marker;
+    `series`: labels of auctions in a row that have ranks; `looks`: how a player is drawn;
     `reference`: whom others are rated against, a rational player, another rule, or the first.
     """
 
     auctions: dict[str, list[Auction]]
     series: list[str]
-    looks: dict[str, tuple[str, str]]
+    looks: dict[str, canvas.Look]
     found: dict[str, dict[str, Standing]]
     overall: dict[str, Standing]
     reference: str
@@ -330,10 +330,10 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
 def _money(axes: Axes, sold: Sold, label: str) -> str:
     auctions = sold.auctions[label]
     for name in sold.found[label]:
-        curves, (colour, mark) = auc_arena.budget_curves(auctions, name), sold.looks[name]
+        curves, look = auc_arena.budget_curves(auctions, name), sold.looks[name]
         table = np.array(curves, np.float64)
         items = range(table.shape[1])
-        canvas.mean_line(axes, items, table, colour, marker=mark, ms=5, label=name[:24])
+        canvas.mean_line(axes, items, table, look, label=name[:24])
     canvas.over_rounds(axes, "items sold")
     axes.set(ylim=(0, None), ylabel="money left, mean")
     many = len(auctions)
@@ -348,9 +348,10 @@ def _money(axes: Axes, sold: Sold, label: str) -> str:
 def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
     ranks, names = auc_arena.ranks(sold.auctions[label]), sold.found[label]
     for name, shift in zip(names, np.linspace(-0.12, 0.12, len(names)), strict=True):
-        row, (colour, mark) = ranks[name], sold.looks[name]
+        row, look = ranks[name], sold.looks[name]
         at, heights = np.arange(1, len(row) + 1), np.array(row, np.float64) + shift
-        axes.plot(at, heights, color=colour, marker=mark, ms=6, label=name[:24])
+        drawn = {"color": look.colour, "linestyle": look.dash, "marker": look.mark}
+        axes.plot(at, heights, **drawn, ms=6, label=name[:24])
     canvas.over_rounds(axes, "auction")
     axes.set_ylim(len(ranks) + 0.4, 0.6)
     canvas.whole(axes.yaxis)

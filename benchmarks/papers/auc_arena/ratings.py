@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.errors import BadParameter, LLMGamesError, unknown
+from llm_games.errors import BadParameter, LLMGamesError, install, unknown
 from llm_games.rulebook import Array
 
 MU, SIGMA = 25.0, 25 / 3
@@ -174,7 +174,7 @@ def _openskill(model: str, before: Sequence[Skill], scores: Sequence[float]) -> 
         from openskill import models
     except ImportError as error:
         raise OpenSkillNotInstalled(
-            "this rating system needs openskill: pip install 'llm-games[ratings]'"
+            f"this rating system needs openskill: {install('ratings')}"
         ) from error
     system = getattr(models, model)(mu=MU, sigma=SIGMA, beta=BETA, tau=TAU)
     teams = [[system.rating(*rating)] for rating in before]

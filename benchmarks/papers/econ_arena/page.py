@@ -293,9 +293,9 @@ def moves(run: Run, game: Game) -> list[Sketch]:
 
 def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Array]]) -> None:
     """Draw means over sessions, ``(sessions, runs)``, and where they end up in equilibrium."""
-    for (name, table), (colour, mark) in zip(curves, canvas.looks(len(curves)), strict=True):
+    for (name, table), look in zip(curves, canvas.looks(len(curves)), strict=True):
         at = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, at, table, colour, marker=mark, ms=5.5, label=name[:24])
+        canvas.mean_line(axes, at, table, look, label=name[:24])
     canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
     canvas.over_rounds(axes, "run of a session")
     axes.set(ylim=(-0.03, None), ylabel=_action(game))

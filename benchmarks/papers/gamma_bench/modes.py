@@ -13,7 +13,7 @@ import numpy as np
 
 from llm_games.baselines.games.el_farol_bar import theory as bar
 from llm_games.benchmarks.papers.gamma_bench.figures import bid_share
-from llm_games.benchmarks.report.canvas import GREEN, coloured, line, paths
+from llm_games.benchmarks.report.canvas import GREEN, line, paths, styled
 from llm_games.benchmarks.report.figures import thin
 from llm_games.benchmarks.runs.grid import Grid, Value
 from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch, scores
@@ -121,9 +121,9 @@ def _bars(games: Sequence[Game]) -> Section:
 
 
 def _attendance(axes: Axes, games: Sequence[Game]) -> str:
-    for game, colour in coloured(games):
+    for game, look in styled(games):
         goers = [[record["goers"] for record in e.records] for e in game.done]
-        paths(axes, goers, game.setting[:40], colour)
+        paths(axes, goers, game.setting[:40], look)
     place = bar.Bar.of(games[0].rules)
     mixed = bar.mixed_equilibrium(place) * place.players
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN)
@@ -188,9 +188,9 @@ def _auctions(games: Sequence[Game]) -> Section:
 
 
 def _shading(axes: Axes, games: Sequence[Game]) -> str:
-    for game, colour in coloured(games):
+    for game, look in styled(games):
         shares = [[bid_share(r["actions"], r) for r in e.records] for e in game.done]
-        paths(axes, shares, game.setting[:40], colour)
+        paths(axes, shares, game.setting[:40], look)
     line(axes, 1, "own valuation", GREEN)
     axes.set(ylabel="mean bid / valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     return (

@@ -110,7 +110,7 @@ class Setting(NamedTuple):
 
 def _setting(game: Game, edition: str) -> Setting:
     own, comparable = scores(game, edition), scores(game, PRINTED)
-    printed = published.gpt35(game.rules, game.change)
+    printed = None if game.talks else published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
     sides = mean_of(own, SCORED), mean_of(comparable, SCORED)
     return Setting(game.setting, kind, len(own), *sides, printed)
@@ -266,7 +266,8 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
 
 
 def _plays(game: Game, rules: Rulebook) -> bool:
-    return bool(replace(game.rules, failed_reply=rules.failed_reply) == rules)
+    same = replace(game.rules, failed_reply=rules.failed_reply) == rules
+    return bool(same and not game.talks)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -13,14 +13,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games import facts
-from llm_games.arrays import at
+from llm_games.arrays import all_true, any_true, at
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, exact_of, once, param, plain, ratio_of, rounds_shown
+from llm_games.facts import (
+    NUMBERS_ONLY,
+    Draw,
+    Fact,
+    exact_of,
+    once,
+    param,
+    plain,
+    ratio_of,
+    rounds_shown,
+)
 from llm_games.questions import MISSING, Integer, Question, Real
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
+PERSONAS = (None, "agreeable", "disagreeable")
+"""What a player can be told to be, by its number."""
+_TOLD = "what oneself is told to be: 0 nothing, 1 agreeable, 2 disagreeable"
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
 _ECON_ARENA |= {
@@ -30,6 +43,7 @@ _ECON_ARENA |= {
     "reasks": False,
 }
 _SHALL_WE_TALK: dict[str, Any] = {"players": 24, "reveal": (), "reply_key": "number"}
+_IN_ROUNDS = {"turns": (0, 1, 1, 1), "order": "shuffled_per_round", "memory": "all"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,13 @@ def _revealed(name: str, value: Any) -> tuple[str, ...]:
     return tuple(item for item in REVEAL if item in chosen)
 
 
+def _personas(name: str, value: Any) -> Any:
+    each = value if isinstance(value, tuple) else (value,)
+    for one in each:
+        facts.check_choice(name, one, ("none", *PERSONAS[1:], *(["mixed"] * (value == one))))
+    return value
+
+
 def _key(name: str, value: Any) -> Any:
     if not re.fullmatch("[a-z_]{1,40}", str(value)) or value == "explanation":
         raise BadParameter(
@@ -70,7 +91,10 @@ def _ends(name: str, value: Any) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class BeautyContestState(State):
-    """Last round's numbers in units (0: none), mean and target (NaN: none); the largest number."""
+    """Last round's numbers in units (0: none), mean and target (NaN: none); the largest number.
+
+    `persona` is the place of each seat's in `PERSONAS`.
+    """
 
     numbers: PerPlayer
     legal: PerPlayer
@@ -78,6 +102,7 @@ class BeautyContestState(State):
     mean: PerTable
     target: PerTable
     limit: PerTable
+    persona: PerPlayer
 
 
 @dataclass(frozen=True)
@@ -98,6 +123,7 @@ class BeautyContest(Rounds):
     title: ClassVar[str] = "Beauty contest"
     source: ClassVar[str] = "γ-Bench, EconArena, Shall We Talk"
     narrows: ClassVar[bool] = True
+    personal: ClassVar[tuple[str, ...]] = ("personas",)
     mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
@@ -105,9 +131,10 @@ class BeautyContest(Rounds):
         "econ_arena_L": _ECON_ARENA | {"max_draw": (10, 100)},
         "econ_arena_M": _ECON_ARENA | {"max_draw": (100, 1000)},
         "econ_arena_H": _ECON_ARENA | {"max_draw": (1000, 10_000)},
-        "shall_we_talk": _SHALL_WE_TALK | {"rounds": 1, "prize_rule": "amplified"},
+        "shall_we_talk": _SHALL_WE_TALK
+        | {"rounds": 1, "prize_rule": "amplified", "talk": {"turns": 2}},
         "shall_we_talk_rounds": _SHALL_WE_TALK
-        | {"rounds": 4, "prize": 100, "prize_rule": "independent"},
+        | {"rounds": 4, "prize": 100, "prize_rule": "independent", "talk": _IN_ROUNDS},
     }
 
     min: int | Fraction = param(0, "smallest number one may name", read=exact_of)
@@ -130,6 +157,12 @@ class BeautyContest(Rounds):
     reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
     told_rational: bool = param(False, "players hear that all others are perfectly rational")
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
+    personas: str | tuple[str, ...] = param(
+        "none",
+        "what each is told to be: ``none``, ``agreeable``, ``disagreeable``, one of these for each "
+        "player, or ``mixed``: a third of the players each, rounded down, drawn, the rest ``none``",
+        read=_personas,
+    )
     max_draw: tuple[int, int] | None = param(
         None, "tables draw `max` from the first to below the second", read=_ends, none="fixed"
     )
@@ -158,6 +191,9 @@ class BeautyContest(Rounds):
         if self.prize <= 0:
             raise BadParameter(f"prize must be more than 0, got {self.prize}")
         facts.check_number("foul_fee", self.foul_fee, 0)
+        if isinstance(self.personas, tuple):
+            what = f"a word, or {self.players}, one for each player"
+            facts.listed("personas", self.personas, self.players, what)
         if self.max_draw is not None:
             low, high = self.max_draw
             if not self.min < low < high or self.bounds_check != "parameters":
@@ -194,15 +230,24 @@ class BeautyContest(Rounds):
         return LARGEST // (self.players * sum(self.ratio.as_integer_ratio()))
 
     def draws(self) -> Sequence[Draw]:
-        if self.max_draw is None:
-            return ()
-        low, high = self.max_draw
-        return (Draw("limit", lambda noise: noise.integers(low, high), low, high - 1),)
+        low, high = self.max_draw or (0, 0)
+        limit = Draw("limit", lambda noise: noise.integers(low, high), low, high - 1)
+        third = self.players // 3  # the players in random order: agreeable, disagreeable, neither
+        kinds = np.repeat([1, 2, 0], [third, third, self.players - 2 * third])
+        persona = Draw("persona", lambda noise: kinds[noise.order(self.players)], 0, 2)
+        return (limit,) * (self.max_draw is not None) + (persona,) * (self.personas == "mixed")
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BeautyContestState:
-        limit = np.asarray(chance["limit"] * self.unit) if chance else self.bounds()[1]
-        none = {"legal": bool, "won": bool, "mean": np.nan, "target": np.nan}
-        return self.first(BeautyContestState, batch, limit=limit, **none)
+        limit = np.asarray(chance["limit"] * self.unit) if self.max_draw else self.bounds()[1]
+        start = {"legal": bool, "won": bool, "mean": np.nan, "target": np.nan}
+        persona: Any = int
+        if self.personas == "mixed":
+            persona = chance["persona"]
+        elif self.personas != "none":
+            words = ("none", *PERSONAS[1:])
+            each = np.array([words.index(word) for word in self.of_each("personas")])
+            persona = self.each(each, batch)
+        return self.first(BeautyContestState, batch, limit=limit, persona=persona, **start)
 
     @property
     def seats_differ(self) -> str:
@@ -228,7 +273,7 @@ class BeautyContest(Rounds):
 
     def pay(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         numbers, legal = actions, ~broke
-        if broke.any():
+        if any_true(broke):
             numbers = np.where(actions == MISSING, 0, actions.clip(-self.limit, self.limit))
         # Where nothing counts there is no mean, and nobody can win.
         counted = (actions != MISSING) if self.rule_breaker == "include" else legal
@@ -246,7 +291,7 @@ class BeautyContest(Rounds):
 
     def sums(self, numbers: PerPlayer, counted: PerPlayer) -> tuple[PerTable, PerTable]:
         """Return how many numbers are `counted`, and their sum."""
-        if counted.all():
+        if all_true(counted):
             return np.full(counted.shape[1:], len(counted)), numbers.sum(axis=0)
         return counted.sum(axis=0), (numbers * counted).sum(axis=0)
 
@@ -255,7 +300,7 @@ class BeautyContest(Rounds):
     ) -> PerPlayer:
         """Return who wins: of the `legal`, the closest to the target of those counted."""
         distances = self.distances(numbers, count, total)
-        if not legal.all():
+        if not all_true(legal):
             largest = np.inf if self.distance == "float" else np.iinfo(np.int64).max
             distances = np.where(legal, distances, largest)
         won = legal & (distances == distances.min(axis=0))
@@ -291,7 +336,13 @@ class BeautyContest(Rounds):
     def terms(self) -> dict[str, Any]:
         # Means and targets are written with the decimals of the numbers themselves, or two.
         places = max(2, self.decimals) if self.domain == "real" else 2
-        return super().terms() | {"shown": self.shown, "places": places}
+        return super().terms() | {"shown": self.shown, "places": places, "persona": None}
+
+    def teller(self, state: BeautyContestState) -> Callable[[int], dict[str, Any]]:
+        tell = super().teller(state)
+        if self.personas == "none":
+            return tell
+        return lambda seat: tell(seat) | {"persona": PERSONAS[state.persona[seat]]}
 
     def _limits(self, counted: str) -> tuple[float, float]:
         """Return the smallest and largest number shown, 0 (for none) among them."""
@@ -339,7 +390,9 @@ class BeautyContest(Rounds):
                 Fact("legal", legal, 0, 1, "1 if seat {} broke no rule", True),
             ],
         }
+        of["persona"] = [Fact("persona", lambda s: s.persona, 0, 2, _TOLD, said=NUMBERS_ONLY)]
         begun = ["limit"] * (self.max_draw is not None)
+        begun += ["persona"] * (self.personas != "none")
         begun += ["counted"] * bool({"mean", "target"} & set(self.shown))
         return (self.now, *(fact for item in (*begun, *self.shown) for fact in of[item]))
 

@@ -186,7 +186,7 @@ class PirateGame(Rulebook):
         plan, last, votes = (lambda s: s.plan), (lambda s: s.last_plan), (lambda s: s.votes)
         rank, now = (lambda s: self.seats(s) + 1), "share of rank {} now"
         before = "share of rank {} in the last plan"
-        voters = lambda s: np.where(s.round > 0, n - self._last_proposer(s), 0)
+        voters = lambda s: np.where(s.round > 0, n - self.proposed_last(s), 0)
         return (
             Fact("rank", rank, 0, n, "own rank from 1, the most senior; 0: out"),
             Fact("round", lambda s: s.round, 0, n, "votes held"),
@@ -212,13 +212,13 @@ class PirateGame(Rulebook):
         numbers[..., first : first + self.players] += plan.transpose(*range(1, plan.ndim), 0)
         return numbers
 
-    def _last_proposer(self, state: PirateGameState) -> Array:
+    def proposed_last(self, state: PirateGameState) -> Array:
         return np.where(state.passed, state.proposer, state.proposer - 1)
 
     def told(self, state: PirateGameState, seat: int) -> dict[str, Any]:
         if not self.hears(state)[seat]:
             return dict.fromkeys(("round", "rank", "phase", "proposer", "plan", "share", "last"))
-        voting, before = int(state.phase) == VOTE, int(self._last_proposer(state))
+        voting, before = int(state.phase) == VOTE, int(self.proposed_last(state))
         last = {
             "round": int(state.round),
             "plan": self._shares(state.last_plan, before),
@@ -289,7 +289,7 @@ class PirateGame(Rulebook):
             result = "passed" if state.passed else "failed"
             caption += f", the last plan {result} with {int(state.votes.sum())} to accept"
         plan = state.plan if voting else state.last_plan
-        first = int(state.proposer if voting or not state.round else self._last_proposer(state))
+        first = int(state.proposer if voting or not state.round else self.proposed_last(state))
         rows = []
         for seat, name in enumerate(self.names()):
             at_table = seat >= first and (voting or bool(state.round))

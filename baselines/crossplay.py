@@ -1,0 +1,206 @@
+"""Cross-play: every player with each, seats rotated, the same chance at all tables, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.metagame import MOST, MetaGame, lineups
+from llm_games.baselines.seating import rotated
+from llm_games.baselines.skill import TOGETHER, play_batch
+from llm_games.errors import BadParameter
+from llm_games.rulebook import Rulebook
+from llm_games.wrappers.policy import Policy
+
+ALL, ONE = "all", "one"
+"""Which line-ups: all that there are, or one player among those of another kind."""
+MANY = 1000
+"""Line-ups beyond which only `ONE` of a kind is set among others, unless all are asked for."""
+
+
+def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Array]:
+    """Return which line-ups are played, and these as counts, int64 ``(lineups, players)``.
+
+    Raises:
+        BadParameter: `which` is neither `ALL` nor `ONE`, or there are too many.
+    """
+    if which not in (None, ALL, ONE):
+        raise BadParameter(f'line-ups are "{ALL}" or "{ONE}", got {which!r}')
+    if which is None:
+        which = ALL if seats == 2 or _number(players, seats) <= MANY else ONE
+    if which == ALL:
+        return ALL, lineups(players, seats)
+    kinds, rows = np.eye(players, dtype=np.int64), list[Array]()
+    for own in range(players):
+        rows += [kinds[own] + (seats - 1) * kinds[other] for other in range(players)]
+    return ONE, np.unique(rows, axis=0)[::-1]
+
+
+def _number(players: int, seats: int) -> int:
+    """Return how many line-ups there are, or `MOST` and more."""
+    many = 1
+    for seat in range(1, seats + 1):
+        many = many * (players + seat - 1) // seat
+        if many > MOST:
+            break
+    return many
+
+
+@dataclass(frozen=True, eq=False)
+class Cross:
+    """What players came to with each other.
+
+    `counts` are the line-ups, int64 ``(lineups, players)``; `paid` the mean payoff of a player's
+    seats in each, float64 ``(lineups, players, episodes)``, NaN where it has no seat or the episode
+    is void. An episode has the same chance in all line-ups. `which` as in `chosen`.
+    """
+
+    names: tuple[str, ...]
+    which: str
+    counts: Array
+    paid: Array
+
+    @property
+    def seats(self) -> int:
+        """The seats of a table."""
+        return int(self.counts[0].sum())
+
+    @property
+    def episodes(self) -> int:
+        """The episodes of a line-up."""
+        return int(self.paid.shape[2])
+
+    @cached_property
+    def void(self) -> int:
+        """Episodes that are void, over all line-ups."""
+        return int((np.isnan(self.paid) & (self.counts > 0)[..., None]).any(axis=1).sum())
+
+    @cached_property
+    def payoffs(self) -> Array:
+        """Payoffs of the meta-game by episode, ``(line-ups of the meta-game, players, episodes)``.
+
+        A void episode counts as its line-up's mean. Where `which` is `ONE`, the meta-game has two
+        players: one is the only one of its kind, the other stands for all others.
+
+        Raises:
+            BadParameter: all episodes of a line-up are void.
+        """
+        there = np.isfinite(self.paid)
+        lost = (self.counts > 0) & ~there.any(axis=2)
+        if lost.any():
+            row = int(np.argwhere(lost)[0][0])
+            raise BadParameter(f"all episodes of {lineup(self.names, self.counts[row])} are void")
+        mean = np.where(there, self.paid, 0).sum(axis=2) / np.maximum(there.sum(axis=2), 1)
+        paid = np.where(there, self.paid, mean[..., None])
+        paid[self.counts == 0] = np.nan
+        if self.which == ALL:
+            order = {tuple(row): place for place, row in enumerate(self.counts.tolist())}
+            wanted = lineups(len(self.names), self.seats).tolist()
+            return paid[[order[tuple(row)] for row in wanted]]
+        return self._pairs(paid)
+
+    def _pairs(self, paid: Array) -> Array:
+        many, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
+        order = {tuple(row): place for place, row in enumerate(self.counts.tolist())}
+        pairs = lineups(many, 2)
+        found = np.full((len(pairs), many, self.episodes), np.nan)
+        for place, (one, other) in enumerate(np.repeat(np.arange(many), row) for row in pairs):
+            for own, them in ((one, other), (other, one)):
+                row = order[tuple((kinds[own] + (self.seats - 1) * kinds[them]).tolist())]
+                found[place, own] = paid[row, own]
+        return found
+
+    def meta(self, weights: Array | None = None) -> MetaGame:
+        """Return the meta-game of mean payoffs; `weights` ``(episodes,)`` weigh the episodes."""
+        many = self.episodes
+        share = np.full(many, 1 / many) if weights is None else weights / weights.sum()
+        return MetaGame(self.names, self.seats if self.which == ALL else 2, self.payoffs @ share)
+
+    def against(self, mixture: Array) -> Array:
+        """Return what each player earns by episode among others drawn from a mixture.
+
+        float64 ``(players, episodes)``.
+        """
+        return np.einsum("li,lie->ie", self.meta().chances(mixture), np.nan_to_num(self.payoffs))
+
+
+def lineup(names: Sequence[str], counts: Array) -> str:
+    """Return a line-up in words, such as ``2 × rational, random``."""
+    pairs = zip(names, counts.tolist(), strict=True)
+    return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in pairs if many)
+
+
+def seated_as(counts: Array, episodes: int) -> Array:
+    """Return who sits where in each episode of a line-up, int64 ``(seats, episodes)``."""
+    rows = rotated(np.repeat(np.arange(len(counts)), counts).tolist())
+    places = np.repeat(np.arange(len(counts)), counts)[np.array(rows)]
+    found: Array = places[np.arange(episodes) % len(rows)].T
+    return found
+
+
+def crossplay(
+    rules: Rulebook,
+    players: Sequence[str | Policy],
+    seeds: Sequence[int],
+    which: str | None = None,
+    max_steps: int | None = None,
+) -> Cross:
+    """Play an episode of each seed in each line-up of some players.
+
+    Raises:
+        BadParameter: a player asks a model (`llm-games crossplay` plays these, and keeps their
+            answers), cannot play the game, or is there twice; or there are too many line-ups.
+    """
+    names = tuple(one if isinstance(one, str) else one.name for one in players)
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise BadParameter(f"cross-play has two players or more, each once, got {', '.join(names)}")
+    which, counts = chosen(len(names), rules.players, which)
+    paid = payoffs(rules, players, counts, seeds, max_steps)
+    return Cross(names, which, counts, paid)
+
+
+def payoffs(
+    rules: Rulebook,
+    players: Sequence[str | Policy],
+    counts: Array,
+    seeds: Sequence[int],
+    max_steps: int | None = None,
+    given: Mapping[str, Any] | None = None,
+    watch: Callable[[int], None] = lambda done: None,
+) -> Array:
+    """Return the mean payoff of each player's seats, float64 ``(lineups, players, seeds)``.
+
+    NaN where it has no seat. `given` is chance that was given; `watch` is told how many episodes
+    are done, each time. Raises as `crossplay`.
+    """
+    paid = np.full((len(counts), len(players), len(seeds)), np.nan)
+    for rows, columns in _parts(len(counts), len(seeds)):
+        chance = [seeds[column] for column in columns]
+        sits = np.stack([seated_as(row, len(seeds))[:, columns] for row in counts[rows]], axis=1)
+        flat = sits.reshape(rules.players, -1)
+        total = np.zeros(flat.shape)
+        steps = play_batch(rules, players, flat, chance * len(rows), given, max_steps)
+        for _, outcome in steps:
+            total += outcome.rewards
+        earned = total.reshape(sits.shape)
+        for who in range(len(players)):
+            own = sits == who
+            seats = own.sum(axis=0)
+            mean = (earned * own).sum(axis=0) / np.maximum(seats, 1)
+            paid[np.ix_(rows, [who], columns)] = np.where(seats, mean, np.nan)[:, None]
+        watch(flat.shape[1])
+    return paid
+
+
+def _parts(many: int, episodes: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield line-ups and episodes that are played together, at most `TOGETHER` tables."""
+    size = max(1, TOGETHER // episodes)
+    for first in range(0, many, size):
+        rows = list(range(first, min(first + size, many)))
+        for start in range(0, episodes, TOGETHER):
+            yield rows, list(range(start, min(start + TOGETHER, episodes)))

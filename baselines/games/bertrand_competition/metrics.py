@@ -1,0 +1,112 @@
+"""What is measured of prices: how far they stand above competition, and whether they come to rest.
+
+`prices` are in money, ``(rounds, firms, ...)`` or a mean over these; `profits` likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.games.bertrand_competition import theory
+from llm_games.errors import BadParameter
+from llm_games.games.bertrand_competition.rules import BertrandCompetition
+from llm_games.rulebook import Array
+
+NEAR, LASTING = 0.25, 100  # how close to their mean prices stay, and for how many rounds
+
+
+def path(game: BertrandCompetition, records: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
+    """Return all prices (in money) and profits of a played game, ``(rounds, firms)`` each.
+
+    From the records of its steps; a forced first round stands before them.
+    """
+    ticks = [np.asarray(record["prices"]) for record in records]
+    profits = [np.asarray(record["profits"], np.float64) for record in records]
+    if game.first_round == "forced":
+        first = game.reset(0)
+        ticks, profits = [first.prices, *ticks], [first.profits, *profits]
+    return np.stack(ticks) / game.unit, np.stack(profits)
+
+
+def price_index(game: BertrandCompetition, price: Any) -> Any:
+    """Return where a mean price stands: 0 at the one-shot equilibrium, 1 at the cartel.
+
+    NaN of goods that do not compete, where both are one.
+    """
+    low, high = (float(np.mean([*map(float, of(game))])) for of in _ENDS)
+    return (np.asarray(price) - low) / ((high - low) or np.nan)
+
+
+def profit_gain(game: BertrandCompetition, profit: Any) -> Any:
+    """Return where a mean profit of a firm stands, likewise: Calvano's delta."""
+    low, high = (theory.profits_at(game, of(game)).mean() for of in _ENDS)
+    return (np.asarray(profit) - low) / ((high - low) or np.nan)
+
+
+_ENDS = theory.equilibrium, theory.cartel
+
+
+def price_gap(prices: Array) -> Any:
+    """Return the mean over rounds of the highest price minus the lowest."""
+    return np.ptp(prices, axis=1).mean(axis=0)
+
+
+def convergence(prices: Array, near: float = NEAR, lasting: int = LASTING) -> int | None:
+    """Return the first round whose next `lasting` rounds stay `near` their mean; None if none.
+
+    Of the mean price of the firms; rounds count from 1, prices are ``(rounds, firms)``.
+    """
+    means = prices.mean(axis=1)
+    if len(means) <= lasting:
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(means[1:], lasting)
+    # What is exactly so far away counts as near, whatever rounding does to the mean.
+    far = np.abs(windows - windows.mean(axis=1, keepdims=True)).max(axis=1)
+    found = np.flatnonzero(far <= near + 1e-9)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def distances(game: BertrandCompetition, prices: Array) -> dict[str, Array]:
+    """Return how far prices are from equilibrium and cartel on average, ``(rounds,)``."""
+    ends = zip(("equilibrium", "cartel"), _ENDS, strict=True)
+    return {
+        name: np.abs(prices - np.array([*map(float, of(game))])).mean(axis=1) for name, of in ends
+    }
+
+
+def regret(game: BertrandCompetition, prices: Array) -> Array:
+    """Return what each firm could have earned more, ``(rounds, firms)``."""
+    ticks = np.rint(prices * game.unit).astype(np.int64)
+    return theory.regret(game, ticks.T).T
+
+
+def measures(
+    game: BertrandCompetition, prices: Array, profits: Array, rounds: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """Return all measures of a played game, of the rounds from the first to the last given.
+
+    ``prices, profits = path(game, records)``; `converged` is that of the whole game.
+
+    Raises:
+        BadParameter: none of these rounds was played.
+    """
+    low, high = rounds or (1, len(prices))
+    if not 1 <= low <= min(high, len(prices)):
+        raise BadParameter(
+            f"rounds must be a first and a last one of 1 to {len(prices)}, got {low} and {high}"
+        )
+    part, earned = prices[low - 1 : high], profits[low - 1 : high]
+    far = distances(game, part)
+    return {
+        "price": float(part.mean()),
+        "profit": float(earned.mean()),
+        "price_index": float(price_index(game, part.mean())),
+        "profit_gain": float(profit_gain(game, earned.mean())),
+        "price_gap": float(price_gap(part)),
+        "converged": convergence(prices),
+        "regret": float(regret(game, part).mean()),
+        **{f"far_from_{name}": float(values.mean()) for name, values in far.items()},
+    }

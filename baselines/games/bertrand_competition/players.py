@@ -1,0 +1,164 @@
+"""Players of Bertrand competition."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.games.bertrand_competition import characters, theory
+from llm_games.baselines.games.bertrand_competition.q_learning import SHIPPED, acts, last
+from llm_games.baselines.rules import Kind, Players, count_from, whole
+from llm_games.baselines.tiny.scripts import Answer, Seen, clip, draw
+from llm_games.errors import BadParameter
+from llm_games.facts import ratio_of
+from llm_games.games.bertrand_competition.rules import BertrandCompetition
+from llm_games.noise import Noise
+from llm_games.rulebook import Array
+from llm_games.view import View
+
+
+def begins(view: View) -> Array:
+    """Return where no firm has chosen a price yet, bool ``(*batch)``."""
+    return whole(view, "round") <= 1 + view.game.begun
+
+
+def lowest(view: View) -> Array:
+    """Return the lowest price of the rivals in the last round, in ticks."""
+    return np.delete(last(view), view.seat, axis=0).min(axis=0)
+
+
+def own_cost(view: View) -> int:
+    """Return the lowest price that covers the own cost, in ticks."""
+    return int(view.game.ticks(view.game.costs, up=True)[view.seat])
+
+
+def alike(price: int, view: View) -> Array:
+    """Set this price, in ticks, at all tables."""
+    return np.full(view.batch, price)
+
+
+def nash(view: View, noise: Noise) -> Array:
+    """Set the price of the one-shot equilibrium."""
+    return alike(int(theory.nash_ticks(view.game)[0][view.seat]), view)
+
+
+def cartel(view: View, noise: Noise) -> Array:
+    """Set the price at which all firms together earn most."""
+    return alike(int(theory.ticks_of(view.game, theory.cartel(view.game))[view.seat]), view)
+
+
+def cost(view: View, noise: Noise) -> Array:
+    """Sell at cost."""
+    return alike(own_cost(view), view)
+
+
+def best_reply(view: View, noise: Noise) -> Array:
+    """Reply best to the last prices of the rivals; a free first round is as a forced one."""
+    reply = theory.best_reply(view.game, last(view), view.seat)
+    return np.where(whole(view, "round") > 1, reply, last(view)[view.seat])
+
+
+def match(view: View, noise: Noise) -> Array:
+    """Set the lowest price of the rivals in the last round."""
+    return lowest(view)
+
+
+def undercut(by: int, view: View, noise: Noise) -> Array:
+    """Set so much less than the lowest rival, but no less than the cost."""
+    return np.maximum(lowest(view) - by, own_cost(view))
+
+
+def grim(view: View, noise: Noise) -> Array:
+    """Set cartel prices until some price differs, then those of the one-shot equilibrium.
+
+    From then on some price always differs, so that the last round tells all.
+    """
+    agreed = theory.ticks_of(view.game, theory.cartel(view.game))
+    kept = (last(view) == agreed.reshape(-1, *(1 for _ in view.batch))).all(axis=0)
+    return np.where(kept | begins(view), cartel(view, noise), nash(view, noise))
+
+
+def reciprocal(view: View, noise: Noise) -> Array:
+    """Set the cartel price if no rival asked for less in the last round, else the equilibrium's."""
+    agreed = theory.ticks_of(view.game, theory.cartel(view.game))
+    each = last(view) >= agreed.reshape(-1, *(1 for _ in view.batch))
+    kept = np.delete(each, view.seat, axis=0).all(axis=0)
+    return np.where(kept | begins(view), cartel(view, noise), nash(view, noise))
+
+
+def anything(view: View, noise: Noise) -> Array:
+    """Draw a price from the own cost up to the highest."""
+    return noise.integers(own_cost(view), view.game.bounds()[1], endpoint=True)
+
+
+def _by(value: str) -> Fraction:
+    try:
+        return ratio_of("undercut", value)
+    except BadParameter:
+        raise BadParameter(f"undercut needs an amount, as in undercut:0.1, got {value!r}") from None
+
+
+def _ticks(game: Any, by: Fraction) -> int:
+    if (by * game.unit).denominator != 1:
+        raise BadParameter(f"undercut:{by} is no whole number of ticks of {game.tick}")
+    return int(by * game.unit)
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Start at half of the highest price, then stay near the lowest rival; the greedy go below."""
+    game: BertrandCompetition = seen.game
+    told, unit, costs = seen.told, game.unit, int(game.ticks(game.costs, up=True)[seen.seat])
+    rival = (
+        round(min(told["past"][-1]["rivals"]) * unit) if told["past"] else seen.question.high // 2
+    )
+    step = max(unit // 2, 1)
+    legal = lambda price: clip(max(price, costs), seen)  # noqa: E731
+    if told["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
+        return legal(rival - step), "I set a lower price than the others to win their demand."
+    if told["persona"] == "explorer":
+        price = draw(rng, *((step * k, 1) for k in range(4, 20)))
+        return legal(price), "I try a price that I have not tried."
+    if told["persona"] == "aggressive":
+        return legal(rival + draw(rng, (3 * step, 1), (-2 * step, 1))), "I change it in a big step."
+    if persona == "cooperative":
+        return legal(rival + draw(rng, (step, 3), (0, 1))), "If prices rise, all firms earn more."
+    return legal(rival + draw(rng, (0, 3), (step, 2))), "I stay close to what the others ask."
+
+
+PLAYERS = Players(
+    {
+        "rational": nash,
+        "best_response": best_reply,
+        "cooperative": cartel,
+        "reciprocal": reciprocal,
+        "random": anything,
+        "cost": Kind("sells at its cost", cost),
+        "match": Kind("sets the lowest price of its rivals in the last round", match),
+        "undercut": Kind(
+            "sets so much less than the lowest rival, but no less than its cost",
+            undercut,
+            "<amount>",
+            needs_value=True,
+            read=_by,
+            meaning=_ticks,
+        ),
+        "q_learning": Kind(
+            "does what it learned by Q-learning in a market, where its rivals learned, too",
+            acts,
+            "<market>",
+            needs_value=True,
+            read=count_from(
+                0,
+                SHIPPED - 1,
+                f"q_learning needs a market from 0 to {SHIPPED - 1}, as in q_learning:0",
+            ),
+        ),
+        "grim": Kind("sets cartel prices until one differs, then the equilibrium's for ever", grim),
+    },
+    assumed="what the rivals asked in the last round",
+    reply_to=lambda view, others: theory.best_reply(
+        view.game, np.insert(np.asarray(others), view.seat, 0, axis=0), view.seat
+    ),
+    script=script,
+    asides=characters.ASIDES,
+)

@@ -1,0 +1,1 @@
+"""emergency_evacuation."""

@@ -1,0 +1,68 @@
+"""Counterfactual regret minimisation (CFR+) for all seats of a small game.
+
+Zinkevich and others, Regret minimization in games with incomplete information, NeurIPS 2007;
+Tammelin, Solving large imperfect information games using CFR+, 2014, arXiv:1407.5042. With two
+players whose payoffs add up to a constant the average comes to an equilibrium; with others nothing
+is promised, and the log says how far it is from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.training.common import Judged, command
+from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
+from llm_games.baselines.tree import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class CFROptions(SolvingOptions):
+    """Options of CFR+."""
+
+
+class CFR(Solver):
+    """The algorithm: seats take turns to improve, regrets stay at least 0, late play counts more.
+
+    `regrets` and `played` are of each row, ``(rows,)``.
+    """
+
+    kept: ClassVar = ("regrets", "played")
+
+    def __init__(self, tree: Tree, seed: int) -> None:
+        self.tree = tree
+        self.regrets, self.played = np.zeros(tree.count), np.zeros(tree.count)
+
+    def step(self, number: int) -> None:
+        """Improve each seat against the others as they play now."""
+        tree = self.tree
+        seat_of = tree.rows.seat[tree.owner]
+        for seat in range(tree.game.players):
+            now = tree.scaled(self.regrets)
+            _, brought = tree.worth(now)
+            mean = np.add.reduceat(now * brought, tree.rows.first[:-1])[tree.owner]
+            better = np.maximum(self.regrets + brought - mean, 0)
+            self.regrets = np.where(seat_of == seat, better, self.regrets)
+        now = tree.scaled(self.regrets)
+        self.played += number * now * tree.own_reach(now)[tree.owner]
+
+    def average(self) -> Array:
+        """Return the average strategy, weighted by how likely the seat itself came there."""
+        return self.tree.scaled(self.played)
+
+    def measures(self) -> Mapping[str, float]:
+        """Return how far from equilibrium the last strategy is, not the average."""
+        return {"tree/last_nash_conv": self.tree.nash_conv(self.tree.scaled(self.regrets))}
+
+
+def train(options: CFROptions) -> Judged:
+    """Solve the game, and return what the strategy comes to."""
+    return solve("cfr", CFR, options)
+
+
+if __name__ == "__main__":
+    command(train, CFROptions)

@@ -1,0 +1,559 @@
+"""What training scripts share: options, a table, measures, a log, and files that stay whole.
+
+A script is a dataclass of options (`Options` and its own) and a function of them; `command` makes
+a command of both. Its training runs in ``with Training(...)``, which draws the progress bar, writes
+the log, stops at Ctrl-C, and keeps a state from which ``--resume`` goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn, get_type_hints
+
+import numpy as np
+from typer import Argument, Option, Typer
+
+from llm_games.arrays import Array
+from llm_games.assigned import assigned
+from llm_games.baselines import deviation
+from llm_games.baselines.players import make_player
+from llm_games.baselines.skill import play_batch
+from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke
+from llm_games.files import full, write_whole
+from llm_games.registry import rulebook
+from llm_games.rulebook import PerPlayer, Rulebook
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.single_agent import MOVING, Seating, seating
+
+if TYPE_CHECKING:
+    from llm_games.baselines.best_response import Reply
+
+POINTS = 20
+"""How often a training is judged."""
+FRESH, LAST = 2 * 10**9, 3 * 10**9
+"""First seeds of the games that judge a training as it goes on, and at its end."""
+LONGEST = 100
+"""Rounds that are judged of games that go on for longer."""
+
+
+def option(metavar: str, meaning: str, **limits: Any) -> Any:
+    """Return an option that takes a value."""
+    return Option(metavar=metavar, help=meaning, **limits)
+
+
+Codec = Annotated[
+    Literal["index", "least", "unit"],
+    option("CODEC", "index; least: decline or the smallest amount; unit: shares of what is legal"),
+]
+"""How a learner says its actions, see `llm_games.make`."""
+
+
+# -- options and the table -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What every training is told. A script adds fields of its own, each with a default."""
+
+    game: Annotated[str, Argument(metavar="GAME", help="the game, see llm-games list")]
+    opponents: Annotated[
+        list[str],
+        option("PLAYER", "one player for all other seats, or one for each of them in seat order"),
+    ] = field(default_factory=lambda: ["rational"])
+    param: Annotated[list[str], option("NAME=VALUE", "a parameter of the game")] = field(
+        default_factory=list
+    )
+    client: Annotated[
+        list[str], option("NAME=VALUE", "of opponents that ask a model: budget={calls=2000}")
+    ] = field(default_factory=list)
+    set: Annotated[list[str], option("NAME=VALUE", "another setting of theirs: memory=none")] = (
+        field(default_factory=list)
+    )
+    seat: Annotated[str, option("SEAT", "the learner's: a number, rotate or random")] = "rotate"
+    copies: Annotated[int, option("N", "tables that are played together", min=1)] = 64
+    steps: Annotated[int, option("N", "decisions of the learner", min=1)] = 100_000
+    seed: Annotated[int, option("N", "of all chance", min=0)] = 1
+    episodes: Annotated[
+        int, option("N", "games that judge it each time; 5 times as many at the end", min=1)
+    ] = 200
+    best: Annotated[
+        bool, Option("--best", help="find the best response, and say what share of it this is")
+    ] = False
+    folder: Annotated[Path | None, option("DIR", "for its files")] = None
+    resume: Annotated[bool, Option("--resume", help="go on with the training in the folder")] = (
+        False
+    )
+
+    def table(self) -> Table:
+        """Return the table, all of it checked; raises what `rulebook` and `make_player` do."""
+        rules = rulebook(self.game, **assigned("--param", self.param, "rounds=5"))
+        if rules.players < 2:
+            raise BadParameter(f"{self.game} has one seat: a learner needs others, players >= 2")
+        seat: Any = self.seat if self.seat in MOVING or not self.seat.isdigit() else int(self.seat)
+        client = assigned("--client", self.client, "samples=4")
+        more = assigned("--set", self.set, "memory=none")
+        made = {name: _opponent(name, rules, client, more) for name in self.opponents}
+        if (client or more) and not any(policy.waits for policy in made.values()):
+            raise BadParameter("--client and --set are for opponents that ask a model: none does")
+        found = [made[name] for name in self.opponents]
+        return Table(rules, seating(rules, seat, found[0] if len(found) == 1 else found))
+
+    def plain(self) -> dict[str, Any]:
+        """Return what a training that goes on must have in common with the one before."""
+        left = {"folder", "resume", "steps", "client", "best", "rate"}  # such as a larger budget
+        return {name: value for name, value in asdict(self).items() if name not in left}
+
+
+def _opponent(name: str, rules: Rulebook, client: Any, more: Any) -> Policy:
+    """Return a player; settings go to those that ask a model."""
+    policy = make_player(name, rules)
+    if policy.waits and (client or more):
+        return make_player(name, rules, client=client, **more)
+    return policy
+
+
+class Table(NamedTuple):
+    """A game, and who sits around the learner."""
+
+    rules: Rulebook
+    seating: Seating
+
+    @property
+    def opponents(self) -> Any:
+        """Return the other players as `GameVectorEnv` takes them, in the order of their seats."""
+        return [self.seating.policies[place] for place in self.seating.others]
+
+    @property
+    def seat(self) -> int | str:
+        """Return the learner's seat, or how it moves."""
+        return self.seating.seat
+
+    def seats(self, episodes: int) -> Array:
+        """Return its seats in so many games that judge it: each equally often where it moves."""
+        moves = isinstance(self.seat, str)
+        return np.arange(episodes) % self.rules.players if moves else np.full(episodes, self.seat)
+
+    def best(self) -> list[Reply]:
+        """Return the best response to the others, in each seat of the learner's that differs."""
+        from llm_games.baselines.best_response import best_response
+
+        each = isinstance(self.seat, str) and self.rules.seats_differ
+        seats = (
+            range(self.rules.players) if each else [0 if isinstance(self.seat, str) else self.seat]
+        )
+        return [best_response(self.rules, seat, self.opponents) for seat in seats]
+
+    def sits(self, seats: Array) -> PerPlayer:
+        """Return who sits where, places in ``[*policies, learner]``, ``(players, episodes)``."""
+        sits = self.seating.sits(seats)
+        return np.where(sits < 0, len(self.seating.policies), sits)
+
+
+# -- measures --------------------------------------------------------------------------------------
+
+
+def evaluate(rules: Rulebook, players: Sequence[str | Policy], seeds: Sequence[int]) -> PerPlayer:
+    """Return what each seat gets in the games of these seeds, ``(players, seeds)``.
+
+    `players` are by seat. Equal seeds are games of equal chance (common random numbers).
+    """
+    who = list(dict.fromkeys(players))
+    sits = np.tile([[who.index(one)] for one in players], len(seeds))
+    return sum(o.rewards for _, o in _played(rules, who, sits, seeds))  # type: ignore[return-value]
+
+
+def _played(rules: Rulebook, who: Sequence[Any], sits: Array, seeds: Sequence[int]) -> Any:
+    steps = None if rules.turns else LONGEST
+    return play_batch(rules, who, sits, seeds, max_steps=steps, models=True)
+
+
+class Judged(NamedTuple):
+    """What a learner comes to in games that it was not trained on.
+
+    `payoffs` are its own, ``(episodes,)``. `regret` is what another move had brought it in
+    hindsight, `nash_conv` the same of all seats together, each the mean over steps;
+    `exploitability` is what a best reply gains a step on copies of the learner's play. The last
+    three are NaN where the game's theory does not define them.
+    """
+
+    payoffs: Array
+    regret: float
+    nash_conv: float
+    exploitability: float
+
+    @property
+    def payoff(self) -> float:
+        """Return the mean payoff."""
+        return float(self.payoffs.mean())
+
+    def values(self) -> dict[str, float]:
+        """Return what is defined, by name, as it is logged."""
+        found = {
+            "payoff": self.payoff,
+            "regret": self.regret,
+            "nash_conv": self.nash_conv,
+            "exploitability": self.exploitability,
+        }
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+
+def judge(
+    table: Table, learner: Policy, episodes: int, first: int = FRESH, theory: bool = True
+) -> Judged:
+    """Play games of the seeds from `first` on with a learner at its table.
+
+    Without `theory` there are payoffs alone.
+    """
+    rules, seats, at = table.rules, table.seats(episodes), np.arange(episodes)
+    who, sits = [*table.seating.policies, learner], table.sits(seats)
+    paid, lost, conv = np.zeros(episodes), [], []
+    known = theory and deviation.has(rules.name, "deviation") and rules.core is rules
+    records: list[Mapping[str, Any]] = []
+    for over, outcome in _played(rules, who, sits, list(range(first, first + episodes))):
+        paid += outcome.rewards[seats, at]
+        if known:
+            records.append(outcome.record)
+            regret = deviation.regret(rules, outcome.record)
+            lost.append(regret[seats, at][~over])
+            conv.append(regret.sum(axis=0)[~over])
+    means = [float(np.concatenate(part).mean()) if part else np.nan for part in (lost, conv)]
+    return Judged(paid, *means, _exploited(rules, records, seats))
+
+
+def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Array) -> float:
+    """Return the exploitability of the learner's play, in the games of the seat it sat in first."""
+    if not records or not deviation.has(rules.name, "exploitability"):
+        return float("nan")
+    own = seats == seats[0]
+    steps = {
+        name: value[:, own] if value.ndim == 3 and value.shape[1] == len(own) else value
+        for name, value in deviation.stacked(records).items()
+    }
+    return float(deviation.exploitability(rules, steps)[seats[0]])
+
+
+# -- a training ------------------------------------------------------------------------------------
+
+
+class Training:
+    """A training as it runs, in ``with Training("ppo", options) as run:``.
+
+    Args:
+        method: the script's name.
+        options: its options; the folder is by default ``trainings/METHOD-GAME-SEED``.
+
+    Raises:
+        BadParameter: the folder has a training already and is not to be resumed, or has none and
+            is, or one of other options.
+
+    Attributes:
+        table: the game and the players around the learner.
+        folder: the training's files: ``options.json``, ``curve.csv``, TensorBoard's, ``state``.
+        state: what the training goes on from, None of a new one.
+        step: decisions so far; say how many they are by `at`.
+        saving: returns the state as bytes; a script sets it, and it is kept at `keep`, and when a
+            training is broken off.
+        stopping: whether Ctrl-C was pressed: stop where the state is whole.
+    """
+
+    def __init__(self, method: str, options: Options) -> None:
+        self.method, self.options = method, options
+        if find_spec("tensorboard") is None:
+            raise BadParameter("training needs packages: pip install 'llm-games[training]'")
+        self.table = options.table()
+        usual = Path("trainings", f"{method}-{options.game}-{options.seed}")
+        self.folder = Path(options.folder or usual)
+        self.step, self.stopping, self.sound = 0, False, -1
+        self.saving: Callable[[], bytes] | None = None
+        self.state = self._state()
+        self.began = time.process_time()
+
+    @property
+    def file(self) -> Path:
+        """Return where the state is kept."""
+        return self.folder / "state"
+
+    @property
+    def way_on(self) -> str:
+        """Return the command that goes on."""
+        module, options = f"llm_games.baselines.training.{self.method}", self.options
+        words = ["python", "-m", module, options.game]
+        for one in fields(options):
+            value = getattr(options, one.name)
+            usual = one.default if one.default_factory is MISSING else one.default_factory()
+            if one.name not in ("game", "folder", "resume") and value != usual:
+                flag = f"--{one.name.replace('_', '-')}"
+                each = value if isinstance(value, list) else [value]
+                words += [w for own in each for w in ([flag] if own is True else [flag, str(own)])]
+        return shlex.join([*words, "--folder", str(self.folder), "--resume"])
+
+    def _state(self) -> bytes | None:
+        """Return the state that was kept, if it is one of these options."""
+        about = self.folder / "options.json"
+        if not self.options.resume:
+            if self.file.exists():
+                way = "go on with it by --resume, or name another --folder"
+                raise BadParameter(f"{self.folder} has a training already: {way}")
+            return None
+        if not self.file.exists():
+            raise BadParameter(f"{self.folder} has no training to go on with: leave out --resume")
+        said, ours = json.loads(about.read_text("utf-8")), self._about()
+        other = [name for name in ours if said.get(name) != ours[name]]
+        if other:
+            name = other[0]
+            raise BadParameter(
+                f"{self.folder} has a training with {name} {said.get(name)!r}, not {ours[name]!r}: "
+                "give it the same options, or name another --folder"
+            )
+        return self.file.read_bytes()
+
+    def _about(self) -> dict[str, Any]:
+        plain = {"method": self.method, **self.options.plain()}
+        read: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+        return read
+
+    # -- the block ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> Training:
+        write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
+        self._before = signal.getsignal(signal.SIGINT)
+        try:
+            signal.signal(signal.SIGINT, self._interrupted)
+        except ValueError:  # not in the main thread: whoever started it stops it
+            self._before = None
+        self.bar.start()
+        return self
+
+    def _interrupted(self, *_: Any) -> None:
+        if self.stopping:
+            raise KeyboardInterrupt
+        self.stopping = True
+        self.say("stopping where the state is whole; Ctrl-C again stops at once")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        """Keep the state of a training that was broken off, and say how it goes on."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        self.bar.stop()
+        raised = error
+        try:
+            if self.__dict__.get("_writer") is not None:
+                self._writer.close()
+            if isinstance(error, LLMGamesError) and not isinstance(error, (TrainingBroke, OSError)):
+                self.keep()  # such as a budget that has ended: what came before is sound
+        except OSError as fault:
+            raised = raised or fault
+        if isinstance(raised, OSError):
+            raised = full(raised, self.folder)
+        if raised is not None and self.sound >= 0:
+            raised.add_note(f"(saved at step {self.sound}; go on: {self.way_on})")
+        if raised is not None and raised is not error:
+            raise raised from error
+
+    @cached_property
+    def bar(self) -> Any:
+        """Return the progress bar, on the error output."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        parts = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+        bar = Progress(*parts, TimeRemainingColumn(), console=Console(stderr=True))
+        self._task = bar.add_task(self.options.game, total=self.options.steps)
+        return bar
+
+    def say(self, text: str) -> None:
+        """Print on the error output, above the bar."""
+        self.bar.console.print(text, markup=False, highlight=False)
+
+    # -- what a script calls -----------------------------------------------------------------------
+
+    def at(self, step: int) -> None:
+        """Say how many decisions there were so far."""
+        self.step = step
+        self.bar.update(self._task, completed=step)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to judge it: `POINTS` times in all, and at the end."""
+        every = max(1, self.options.steps // POINTS)
+        marks = self.step // every
+        first = marks != self.__dict__.get("_marks", -1)
+        self._marks = marks
+        return first or self.step >= self.options.steps
+
+    def judge(self, learner: Policy, **more: float) -> Judged:
+        """Judge the learner in games of its own, and log what it came to."""
+        found = judge(self.table, learner, self.options.episodes)
+        self.log(**found.values(), **more)
+        shown = f"{self.options.game}, payoff {found.payoff:.4g}"
+        self.bar.update(self._task, description=shown)
+        return found
+
+    def log(self, **values: float) -> None:
+        """Write values of this step to TensorBoard's file and to ``curve.csv``.
+
+        Raises:
+            TrainingBroke: one is no finite number.
+        """
+        self.check(**values)
+        for name, value in values.items():
+            self._writer.add_scalar(name.replace("__", "/"), value, self.step)
+        with (self.folder / "curve.csv").open("a", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerows((self.step, name, repr(float(v))) for name, v in values.items())
+
+    @cached_property
+    def _writer(self) -> Any:
+        from tensorboard.summary import Writer
+
+        return Writer(str(self.folder))
+
+    def check(self, **values: Any) -> None:
+        """Raise TrainingBroke if a value, or one in an array, is no finite number."""
+        for name, value in values.items():
+            if not np.isfinite(value).all():
+                self.broke(name)
+
+    def broke(self, name: str) -> NoReturn:
+        """Raise TrainingBroke: this is no number."""
+        last = f"it was last sound at step {self.sound}, which is in {self.folder}"
+        last = last if self.sound >= 0 else "nothing was kept before"
+        way = "give a smaller --rate"
+        raise TrainingBroke(f"{name} is no number at step {self.step}; {last}; {way}")
+
+    def keep(self) -> None:
+        """Keep the state, so that the training can go on from here; `DiskFull` names the folder."""
+        if self.saving is not None:
+            write_whole(self.file, self.saving())
+            self.sound = self.step
+
+    def end(self, learner: Policy, player: str, games: int | None = None, **more: float) -> Judged:
+        """Judge the learner once more, in other games, and say what it came to and how to seat it.
+
+        `player` is its name, such as ``sb3:PATH``; `games` are 5 times its `episodes` unless it is
+        said how many. One that was stopped before is not judged: that is a KeyboardInterrupt.
+        """
+        if self.stopping and self.step < self.options.steps:
+            raise KeyboardInterrupt
+        found = judge(self.table, learner, games or 5 * self.options.episodes, LAST)
+        self.bar.stop()
+        for name, value in {**found.values(), **more}.items():
+            print(f"{name:15} {value:.5g}")
+        if self.options.best:
+            print(f"best response   {_in_words(found.payoff, self.table.best())}")
+        print(f"player          {player}")
+        print(f"log             tensorboard --logdir {shlex.quote(str(self.folder))}")
+        print(f"evaluate        llm-games run {shlex.quote(str(self._file_of_table(player)))}")
+        return found
+
+    def _file_of_table(self, player: str) -> Path:
+        """Return a file of the table with a player in the learner's place, for `llm-games run`."""
+        options, table = self.options, self.table
+        others = [options.opponents[0]] * (table.rules.players - 1)
+        others = others if len(options.opponents) == 1 else list(options.opponents)
+        moves = isinstance(table.seat, str)
+        place = 0 if moves else table.seat
+        games = {
+            "game": options.game,
+            "params": assigned("--param", options.param, "rounds=5"),
+            "seats": [*others[:place], player, *others[place:]],
+            "order": "rotate" if moves else "fixed",
+        }
+        lines = [f"title = {_toml(f'{self.method} in {options.game}')}", "episodes = 100"]
+        if options.set:
+            settings = assigned("--set", options.set, "memory=none")
+            lines += ["", "[player]", *(f"{key} = {_toml(v)}" for key, v in settings.items())]
+        lines += ["", "[[games]]", *(f"{key} = {_toml(value)}" for key, value in games.items())]
+        return write_whole(self.folder / "table.toml", "\n".join([*lines, ""]).encode())
+
+
+def _in_words(payoff: float, found: Sequence[Reply]) -> str:
+    """Return the best response's value, or its bounds, and the share of it that a payoff is."""
+    low, high = (np.mean([getattr(reply, end) for reply in found]) for end in ("value", "upper"))
+    if all(reply.exact for reply in found):
+        return f"{low:.5g}, exact; the payoff is {payoff / low:.1%} of it"
+    return f"{low:.5g} to {high:.5g}; the payoff is {payoff / high:.1%} to {payoff / low:.1%} of it"
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML has it in one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(own)}" for key, own in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def curve(folder: str | Path) -> dict[str, Array]:
+    """Return what a training logged: by name, ``(2, points)`` of steps and values.
+
+    Of a step that was reached twice, since a training went on from before it, the last counts.
+    """
+    found: dict[str, dict[int, float]] = {}
+    with Path(folder, "curve.csv").open(newline="") as file:
+        for step, name, value in csv.reader(file):
+            found.setdefault(name, {})[int(step)] = float(value)
+    return {name: np.array(sorted(of.items())).T for name, of in found.items()}
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def command(train: Callable[[Any], Any], kind: type[Options]) -> None:
+    """Run a script: read options of this kind from the command line, and train.
+
+    What a user can cause ends with one message and exit code 2, Ctrl-C with 130.
+    """
+    app = Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command(help=inspect.getdoc(sys.modules[train.__module__]))(_called(train, kind))
+    app()
+
+
+def _told(text: str, error: BaseException, code: int) -> int:
+    print("\n".join([text, *getattr(error, "__notes__", ())]), file=sys.stderr)
+    return code
+
+
+def _called(train: Callable[[Any], Any], kind: type[Options]) -> Callable[..., None]:
+    """Return a function with an argument for each option, as Typer reads it."""
+    hints, parameters = get_type_hints(kind, include_extras=True), []
+    for one in fields(kind):
+        made = one.default_factory
+        usual = one.default if made is MISSING else made()
+        usual = inspect.Parameter.empty if usual is MISSING else usual
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(
+            inspect.Parameter(one.name, keyword, default=usual, annotation=hints[one.name])
+        )
+
+    def run(**given: Any) -> None:
+        try:
+            train(kind(**given))
+        except LLMGamesError as error:
+            raise SystemExit(_told(f"error: {error}", error, 2)) from None
+        except KeyboardInterrupt as error:
+            raise SystemExit(_told("interrupted", error, 130)) from None
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

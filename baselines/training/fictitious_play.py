@@ -1,0 +1,52 @@
+"""Fictitious play: everybody replies best to how the others have played so far, on average.
+
+Brown, Iterative solution of games by fictitious play, 1951; in games of several moves averages are
+of what is realised, as in Heinrich, Lanctot and Silver, Fictitious self-play in extensive-form
+games, ICML 2015 (XFP). Averages come to an equilibrium with two players whose payoffs add up to a
+constant and in games with a potential; in others they may go round for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from llm_games.arrays import Array
+from llm_games.baselines.training.common import Judged, command
+from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
+from llm_games.baselines.tree import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class FictitiousOptions(SolvingOptions):
+    """Options of fictitious play."""
+
+
+class FictitiousPlay(Solver):
+    """The algorithm. `played` is how often each row was reached and taken, ``(rows,)``."""
+
+    kept: ClassVar = ("played",)
+
+    def __init__(self, tree: Tree, seed: int) -> None:
+        self.tree = tree
+        begun = tree.uniform()
+        self.played = begun * tree.own_reach(begun)[tree.owner]
+
+    def step(self, number: int) -> None:
+        """Add everybody's best reply to the average."""
+        tree = self.tree
+        replies, _ = tree.best_response(self.average())
+        self.played += replies * tree.own_reach(replies)[tree.owner]
+
+    def average(self) -> Array:
+        """Return the average strategy."""
+        return self.tree.scaled(self.played)
+
+
+def train(options: FictitiousOptions) -> Judged:
+    """Solve the game, and return what the strategy comes to."""
+    return solve("fictitious_play", FictitiousPlay, options)
+
+
+if __name__ == "__main__":
+    command(train, FictitiousOptions)

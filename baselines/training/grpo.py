@@ -1,0 +1,281 @@
+"""GRPO of a language model that answers in words in one seat (TRL's trainer).
+
+The model is the embedded one, or a folder in Hugging Face layout; with --device cuda --vllm its
+replies come from vLLM. Shao and others, DeepSeekMath, 2024, arXiv:2402.03300.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from typer import Option
+
+from llm_games.assigned import assigned
+from llm_games.baselines.deviation import regret
+from llm_games.baselines.tiny.chat import GROWING
+from llm_games.baselines.tiny.runtime import WEIGHTS
+from llm_games.baselines.training.common import Judged, Options, Training, command, option
+from llm_games.errors import BadParameter
+from llm_games.files import full
+from llm_games.wrappers.clients.stack import booked, spent, tally
+from llm_games.wrappers.clients.transformers import TransformersClient
+from llm_games.wrappers.grpo import WHOLE, GameRollout, games, score
+from llm_games.wrappers.llm_policy import LLMPolicy
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+try:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
+    from transformers.utils.logging import disable_progress_bar
+    from trl import GRPOConfig, GRPOTrainer
+except ModuleNotFoundError:
+    raise BadParameter("this training needs packages: pip install 'llm-games[trl]'") from None
+
+APART = 10**6
+"""How far the first seeds of the games of two trainings are apart."""
+DISTINCT = 10_000
+"""Games after which a training begins again with the first."""
+NO_ROOM = re.compile(r"os error (27|28|122)\b|No space left|File too large|file write failed")
+"""What safetensors and torch say of a full disk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRPOOptions(Options):
+    """Options of GRPO; `steps` are the samples that are learned from."""
+
+    model: Annotated[str, option("MODEL", "tiny, a folder, or a name in the local cache")] = "tiny"
+    player: Annotated[
+        list[str], option("NAME=VALUE", "a setting of the learner: prompts=v2, reasoning=true")
+    ] = field(default_factory=list)
+    credit: Annotated[
+        Literal["decision", "conversation"], option("CREDIT", "what one sample is")
+    ] = "decision"
+    reward: Annotated[
+        Literal["payoff", "regret"], option("REWARD", "the payoff, or minus the regret")
+    ] = "payoff"
+    discount: Annotated[float, option("X", "of later rewards", min=0, max=1)] = 1.0
+    penalty: Annotated[float, option("X", "what a reply that is no move costs", min=0)] = 0.0
+    steps: Annotated[int, option("N", "samples that are learned from", min=1)] = 640
+    copies: Annotated[int, option("N", "samples of one update", min=2)] = 32
+    group: Annotated[int, option("N", "samples that are compared with each other")] = 8
+    rows: Annotated[int, option("N", "samples that the model takes at once", min=1)] = 32
+    scale: Annotated[
+        Literal["group", "batch", "none"], option("OF", "by whose deviation scores are divided")
+    ] = "batch"
+    rate: Annotated[float, option("X", "learning rate", min=0)] = 5e-4
+    beta: Annotated[float, option("X", "weight of the distance from the first model", min=0)] = 0.0
+    entropy: Annotated[float, option("X", "weight of the entropy of replies", min=0)] = 0.0
+    tokens: Annotated[int, option("N", "of a reply, at most", min=1)] = 64
+    episodes: Annotated[int, option("N", "games that judge it, at both ends", min=1)] = 100
+    device: Annotated[Literal["cpu", "cuda"], option("DEVICE", "cpu or cuda")] = "cpu"
+    vllm: Annotated[bool, Option("--vllm", help="replies come from vLLM, on the same device")] = (
+        False
+    )
+
+    def check(self) -> None:
+        """Raise BadParameter if a batch is not one of whole groups."""
+        if self.group < 2:
+            raise BadParameter(
+                f"a group of {self.group} has nothing to be compared with: --group 2 or more"
+            )
+        rows = min(self.rows, self.copies)
+        if self.copies % self.group or self.copies % rows:
+            raise BadParameter(
+                f"--copies {self.copies} must be whole groups of {self.group}, and whole parts of "
+                f"{rows} rows"
+            )
+
+
+class Loop(TrainerCallback):
+    """Tells a `Training` where TRL's trainer stands, after each update."""
+
+    def __init__(self, run: Training, options: GRPOOptions) -> None:
+        self.run, self.options = run, options
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
+        """Check and log an update, and keep the model if it is time."""
+        if "loss" not in logs:  # a summary of all
+            return
+        run = self.run
+        run.at(state.global_step * self.options.copies)
+        run.check(loss=logs["loss"], gradient=logs["grad_norm"])
+        for name, weights in more["model"].named_parameters():
+            if not torch.isfinite(weights).all():
+                run.broke(name)
+        taken = {"entropy", "reward", "reward_std", "frac_reward_zero_std", "loss", "grad_norm"}
+        shown = {f"train/{name}": logs[name] for name in taken & logs.keys()}
+        own = {name.replace("game", "train"): v for name, v in logs.items() if name[:5] == "game/"}
+        costs = {f"opponents/{name}": value for name, value in tally(_clients(run)).items()}
+        run.log(**shown, **own, **(costs if _clients(run) else {}))
+        if run.due or run.stopping:
+            keep(run)
+        if run.stopping:
+            control.should_training_stop = True
+
+
+def train(options: GRPOOptions) -> Judged:
+    """Train, and return what the learner came to."""
+    options.check()
+    if options.device == "cpu":
+        torch.set_num_threads(1)
+    with Training("grpo", options) as run, warnings.catch_warnings():
+        # Transformers renames what TRL calls by its old name.
+        warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
+        disable_progress_bar()  # there is one already
+        kept = None if run.state is None else json.loads(run.state)
+        trainer = make(run, options)
+        run.saving = lambda: state(run, trainer)
+        if kept is None:
+            run.judge(learner(trainer, options))
+        else:
+            booked(_clients(run), kept["spent"])
+            run.sound = kept["step"]
+        checkpoint = None if kept is None else str(run.folder / kept["checkpoint"])
+        try:
+            trainer.train(resume_from_checkpoint=checkpoint)
+        except RuntimeError as error:
+            if "probability tensor" in str(error):
+                run.broke("what the model finds likely")
+            raise
+        keep(run)
+        model = run.folder / "model"
+        _saved(run.folder, lambda: trainer.save_model(str(model)))
+        trainer.processing_class.save_pretrained(model)
+        return run.end(learner(trainer, options), f"transformers:{model}", games=options.episodes)
+
+
+def make(run: Training, options: GRPOOptions) -> Any:
+    """Return TRL's trainer of the model at its table."""
+    table = run.table
+    rollout = GameRollout(
+        table.rules,
+        seat=table.seat,
+        opponents=table.opponents,
+        credit=options.credit,
+        regret=regret if options.reward == "regret" else None,
+        discount=options.discount,
+        penalty=options.penalty,
+        player=assigned("--player", options.player, "prompts=v2"),
+    )
+    model, tokenizer = loaded(options)
+    rows = min(options.rows, options.copies)
+    on_cpu = options.device == "cpu"
+    config = GRPOConfig(
+        str(run.folder),
+        max_steps=-(-options.steps // options.copies),
+        per_device_train_batch_size=rows,
+        gradient_accumulation_steps=options.copies // rows,
+        num_generations=options.group,
+        max_completion_length=options.tokens,
+        learning_rate=options.rate,
+        lr_scheduler_type="constant",
+        beta=options.beta,
+        scale_rewards=options.scale,
+        entropy_coef=options.entropy,
+        shuffle_dataset=False,
+        seed=options.seed,
+        use_cpu=on_cpu,
+        bf16=not on_cpu,
+        gradient_checkpointing=not on_cpu,
+        use_vllm=options.vllm,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = GRPOTrainer(
+        model,
+        score,
+        args=config,
+        train_dataset=games(DISTINCT, APART * (options.seed + 1)),
+        processing_class=tokenizer,
+        rollout_func=rollout,
+        callbacks=[Loop(run, options)],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def loaded(options: GRPOOptions) -> tuple[Any, Any]:
+    """Return the model and its tokenizer; BadParameter if there is none of this name."""
+    path = str(WEIGHTS) if options.model == "tiny" else options.model
+    dtype = "float32" if options.device == "cpu" else "bfloat16"
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise BadParameter(
+            f"cannot load the model {options.model}: it is tiny, a folder in Hugging Face layout, "
+            f"or a name in the local cache. {' '.join(str(error).split())[:200]}"
+        ) from error
+    if options.model == "tiny" and options.credit == "conversation":
+        tokenizer.chat_template = GROWING
+    return model, tokenizer
+
+
+def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
+    """Return the model as it is now as a player."""
+    trainer.model.eval()
+    if trainer.model.is_activation_checkpointing:
+        trainer.model.gradient_checkpointing_disable()  # else replies are noise
+    client = TransformersClient.of(
+        trainer.model, trainer.processing_class, max_batch=options.copies, max_tokens=options.tokens
+    )
+    whole = WHOLE if options.credit == "conversation" else {}
+    settings = assigned("--player", options.player, "prompts=v2")
+    return LLMPolicy(client, **{"max_attempts": 1, **settings, **whole})
+
+
+# -- a state from which the training goes on -------------------------------------------------------
+
+
+def keep(run: Training) -> None:
+    """Keep the state; checkpoints before it go once it is whole."""
+    run.keep()
+    named = json.loads(run.file.read_bytes())["checkpoint"]
+    for old in run.folder.glob("checkpoint-*"):
+        if old.name != named:
+            shutil.rmtree(old)
+
+
+def state(run: Training, trainer: Any) -> bytes:
+    """Write a checkpoint of the trainer's own, and return what names it."""
+    update = trainer.state.global_step
+    step, folder = update * run.options.copies, run.folder / f"checkpoint-{update}"
+    if run.sound != step or not folder.exists():  # a whole one is never written over
+        _saved(folder, lambda: trainer._save_checkpoint(trainer.model, None))
+    kept = {"checkpoint": folder.name, "step": step, "spent": spent(_clients(run))}
+    return json.dumps(kept).encode()
+
+
+def _saved(folder: Path, save: Any) -> None:
+    """Save something in a folder; one that is not whole is removed where there is no room."""
+    try:
+        save()
+    except Exception as error:
+        if isinstance(error, OSError):
+            fault = full(error, folder.parent)
+        elif NO_ROOM.search(str(error)):
+            fault = full(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder.parent)
+        else:
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        raise fault from error
+
+
+def _clients(run: Training) -> list[Any]:
+    """Return the clients of opponents that ask a model."""
+    return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
+
+
+if __name__ == "__main__":
+    command(train, GRPOOptions)

@@ -1,0 +1,283 @@
+"""Independent PPO: every seat learns for itself, and the others are part of its world.
+
+One file, torch alone, after CleanRL's ``ppo.py``. Each seat has a network of its own, or all share
+one. Learners that act by index draw from what they find likely, as mixed strategies do, those that
+name shares take the mean. They are judged among themselves (``self/...``), and each seat's among
+the `--opponents`, which are met in no training.
+Schulman et al. 2017 (arXiv 1707.06347); de Witt et al. 2020 (arXiv 2011.09533).
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from typer import Option
+
+from llm_games.baselines.training.common import (
+    Codec,
+    Judged,
+    Options,
+    Table,
+    Training,
+    command,
+    judge,
+    option,
+)
+from llm_games.baselines.tree import Tree
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.mixture import BySeat
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.single_agent import seating
+from llm_games.wrappers.team_env import TeamVectorEnv
+from llm_games.wrappers.torch_player import ActorCritic, network, save_network
+
+FRESH = 10**6  # seeds of games of one training
+DRAWS = 400
+"""How often a player is asked in each situation of a tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Options):
+    """What independent PPO is told; `steps` are those of each seat."""
+
+    actions: Codec = "index"
+    shared: Annotated[bool, Option("--shared", help="one network plays all seats")] = False
+    exact: Annotated[bool, Option("--exact", help="log the exact NashConv, of a small game")] = (
+        False
+    )
+    rollout: Annotated[int, option("N", "steps of all copies before each update", min=1)] = 20
+    rate: Annotated[float, option("X", "learning rate at the start, 0 at the end")] = 1e-3
+    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
+    trace: Annotated[float, option("X", "lambda of advantages", min=0, max=1)] = 0.95
+    entropy: Annotated[float, option("X", "weight of the entropy", min=0)] = 0.01
+    epochs: Annotated[int, option("N", "times through each rollout", min=1)] = 4
+    batches: Annotated[int, option("N", "parts of a rollout", min=1)] = 4
+    clip: Annotated[float, option("X", "how far a chance may move", min=0)] = 0.2
+
+
+class Learner:
+    """A network and its optimizer."""
+
+    def __init__(self, run: Training) -> None:
+        told: Settings = run.options
+        self.net: ActorCritic = network(run.table.rules, told.actions)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=told.rate, eps=1e-5)
+
+
+class Rows(NamedTuple):
+    """What some seats went through, ``(steps, seats, copies, ...)``.
+
+    `lives` is 0 where a seat was out before the step, `goes_on` where it was after it, and `asked`
+    where it had nothing to decide.
+    """
+
+    numbers: Tensor
+    masks: Tensor
+    actions: Tensor
+    chances: Tensor
+    values: Tensor
+    rewards: Tensor
+    asked: Tensor
+    lives: Tensor
+    goes_on: Tensor
+
+
+class Rewards:
+    """Scales rewards by the deviation of discounted returns so far."""
+
+    def __init__(self, shape: tuple[int, ...], gamma: float) -> None:
+        self.returns, self.gamma = np.zeros(shape), gamma
+        self.count, self.squares, self.mean = 1e-4, 0.0, 0.0
+
+    def scaled(self, rewards: np.ndarray, over: np.ndarray) -> np.ndarray:
+        """Return rewards ``(seats, copies)`` scaled; `over` where an episode has ended."""
+        self.returns = self.returns * self.gamma + rewards
+        new, size = self.returns.mean(), self.returns.size
+        shift, total = new - self.mean, self.count + size
+        self.squares += self.returns.var() * size + shift**2 * self.count * size / total
+        self.mean, self.count = self.mean + shift * size / total, total
+        self.returns = np.where(over, 0.0, self.returns)
+        return rewards / np.sqrt(self.squares / self.count + 1e-8)
+
+
+class Team:
+    """Copies of the game, and which seat each of the learners plays."""
+
+    def __init__(self, run: Training, learners: list[Learner]) -> None:
+        rules, told = run.table.rules, run.options
+        self.env = TeamVectorEnv(rules, told.copies, actions=told.actions, normalize=True)
+        self.learners, self.told = learners, told
+        self.discrete = learners[0].net.discrete
+        self.rewards = Rewards((rules.players, told.copies), told.gamma)
+        seen, infos = self.env.reset(seed=FRESH * told.seed + run.step)
+        self._look(seen, infos)
+        self.lives = torch.ones(self.asked.shape)
+
+    def _each(self, found: dict[str, Any]) -> np.ndarray:
+        return np.stack([found[agent] for agent in self.env.agents])
+
+    def _look(self, seen: Any, infos: Any) -> None:
+        numbers = {a: v["observation"] if isinstance(v, dict) else v for a, v in seen.items()}
+        self.numbers = torch.as_tensor(self._each(numbers), dtype=torch.float32)
+        masks = self._each(self.env.action_masks()) if self.discrete else self.numbers[..., :0] > 0
+        self.masks = torch.as_tensor(masks)
+        asked = self._each({agent: infos[agent]["asked"] for agent in self.env.agents})
+        self.asked = torch.as_tensor(asked, dtype=torch.float32)
+
+    def _each_learner(self, ask: Any) -> list[Any]:
+        """Ask each learner about its seats; `ask` takes it and where these are."""
+        if len(self.learners) == 1:
+            return [ask(self.learners[0].net, slice(None))]
+        return [ask(own.net, slice(k, k + 1)) for k, own in enumerate(self.learners)]
+
+    @torch.no_grad()
+    def step(self) -> Rows:
+        """Play one step and return what it was."""
+        numbers, masks, asked, lives = self.numbers, self.masks, self.asked, self.lives
+
+        def decided(net: ActorCritic, seats: slice) -> tuple[Tensor, Tensor, Tensor]:
+            likely = net.chances(numbers[seats], masks[seats])
+            action = likely.sample()
+            return action, likely.log_prob(action), net.worth(numbers[seats])
+
+        found = zip(*self._each_learner(decided), strict=True)
+        actions, chances, values = (torch.cat(part) for part in found)
+        given = actions.numpy() if self.discrete else actions.clamp(-1, 1).numpy()
+        by_agent = dict(zip(self.env.agents, given, strict=True))
+        seen, rewards, ended, cut, infos = self.env.step(by_agent)
+        out = self._each(ended) | self._each(cut)
+        paid = self.rewards.scaled(self._each(rewards), out)
+        self._look(seen, infos)
+        goes_on = torch.as_tensor(~out, dtype=torch.float32)
+        again = torch.as_tensor(out.all(axis=0), dtype=torch.float32)
+        self.lives = torch.maximum(goes_on, again)
+        reward = torch.as_tensor(paid, dtype=torch.float32)
+        return Rows(numbers, masks, actions, chances, values, reward, asked, lives, goes_on)
+
+    @torch.no_grad()
+    def worth(self) -> Tensor:
+        """Return what seats are worth now."""
+        return torch.cat(self._each_learner(lambda net, seats: net.worth(self.numbers[seats])))
+
+
+def advantages(rows: Rows, after: Tensor, gamma: float, trace: float) -> Tensor:
+    """Return how much better each action was than expected (GAE); `after` is the worth at last."""
+    found, last = torch.zeros_like(rows.values), torch.zeros_like(after)
+    for t in reversed(range(len(found))):
+        error = rows.rewards[t] + gamma * after * rows.goes_on[t] - rows.values[t]
+        found[t] = last = error + gamma * trace * rows.goes_on[t] * last
+        after = rows.values[t]
+    return found
+
+
+def update(own: Learner, rows: Rows, gains: Tensor, told: Settings) -> float:
+    """Learn from what a learner's seats went through; return the mean loss."""
+    flat = Rows(*(part.flatten(0, 2) for part in rows))
+    gain, target = gains.flatten(), (gains + rows.values).flatten()
+    some = torch.nonzero(flat.lives).flatten()  # out: nothing to learn
+    losses = []
+    for _ in range(told.epochs):
+        for part in some[torch.randperm(len(some))].chunk(told.batches):
+            loss = _loss(own.net, Rows(*(v[part] for v in flat)), gain[part], target[part], told)
+            own.optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(own.net.parameters(), 0.5)
+            own.optimizer.step()
+            losses.append(float(loss.detach()))
+    return float(np.mean(losses))
+
+
+def _loss(net: ActorCritic, rows: Rows, gain: Tensor, target: Tensor, told: Settings) -> Tensor:
+    likely, asked = net.chances(rows.numbers, rows.masks), rows.asked
+    many = asked.sum().clamp(min=1)
+    centre = (gain * asked).sum() / many
+    spread = (((gain - centre) ** 2 * asked).sum() / many).sqrt() + 1e-8
+    gain = (gain - centre) / spread
+    ratio = (likely.log_prob(rows.actions) - rows.chances).exp()
+    held = ratio.clamp(1 - told.clip, 1 + told.clip)
+    acted = -(torch.min(ratio * gain, held * gain) * asked).sum() / many
+    spread_out = (likely.entropy() * asked).sum() / many
+    valued = (net.worth(rows.numbers) - target).pow(2).mean()
+    return acted - told.entropy * spread_out + 0.5 * valued
+
+
+def learned(run: Training, team: Team) -> float:
+    """Play a rollout and learn from it in all seats; return the mean loss."""
+    told: Settings = team.told
+    steps = (team.step() for _ in range(told.rollout))
+    rows = Rows(*map(torch.stack, zip(*steps, strict=True)))
+    gains = advantages(rows, team.worth(), told.gamma, told.trace)
+    losses = []
+    for k, own in enumerate(team.learners):
+        seats = slice(None) if told.shared else slice(k, k + 1)
+        own.optimizer.param_groups[0]["lr"] = told.rate * max(0.0, 1 - run.step / told.steps)
+        mine = Rows(*(part[:, seats] for part in rows))
+        losses.append(update(own, mine, gains[:, seats], told))
+        run.check(**{name: value.numpy() for name, value in own.net.state_dict().items()})
+    run.at(run.step + told.rollout * told.copies)
+    return float(np.mean(losses))
+
+
+def begun(run: Training) -> Team:
+    """Return the team of a new training, or that of the state which it goes on from."""
+    if run.state is not None:
+        team, step, chance = pickle.loads(run.state)
+        torch.set_rng_state(chance)
+        run.at(step)
+        run.sound = step
+        return team
+    told: Settings = run.options
+    torch.manual_seed(told.seed)
+    many = 1 if told.shared else run.table.rules.players
+    return Team(run, [Learner(run) for _ in range(many)])
+
+
+def player(run: Training, team: Team) -> Policy:
+    """Return the networks as they play, each in its seat."""
+    trained = Trained.of(run.table.rules, team.told.actions, True)
+    sure = not team.discrete
+    found = [
+        LearnedPolicy(own.net, trained=trained, deterministic=sure, name="ippo")
+        for own in team.learners
+    ]
+    return found[0] if len(found) == 1 else BySeat(found)
+
+
+def judged(run: Training, own: Policy, tree: Tree | None) -> dict[str, float]:
+    """Return what players come to among themselves, and in a tree what best replies gain."""
+    rules = run.table.rules
+    found = judge(Table(rules, seating(rules, run.table.seat, own)), own, run.options.episodes)
+    values = {f"self/{name}": value for name, value in found.values().items()}
+    if tree is not None:
+        values["tree/nash_conv"] = tree.nash_conv(tree.strategy_of(own, DRAWS))
+    return values
+
+
+def train(options: Settings) -> Judged:
+    """Train, and return what came of it among the opponents that it is judged with."""
+    torch.set_num_threads(1)
+    with Training("ippo", options) as run:
+        rules, team = run.table.rules, begun(run)
+        own, trained = player(run, team), Trained.of(run.table.rules, options.actions, True)
+        tree, loss = Tree(rules, options.seed) if options.exact else None, 0.0
+        run.saving = lambda: pickle.dumps((team, run.step, torch.get_rng_state()))
+        while True:
+            stops = run.stopping or run.step >= options.steps
+            if run.due or stops:
+                run.judge(own, **{"train/loss": loss, **judged(run, own, tree)})
+                nets = [learner.net for learner in team.learners]
+                file = run.folder / "player.safetensors"
+                save_network(nets, rules, trained, file, not team.discrete)
+                run.keep()
+            if stops:
+                return run.end(own, f"torch:{file}")
+            loss = learned(run, team)
+
+
+if __name__ == "__main__":
+    command(train, Settings)

@@ -1,0 +1,56 @@
+"""PPO, or MaskablePPO where a game says which actions are legal (Stable-Baselines3).
+
+Schulman and others, Proximal policy optimization algorithms, 2017, arXiv:1707.06347; Huang and
+Ontañón, A closer look at invalid action masking, 2022, arXiv:2006.14171.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from gymnasium.spaces import Dict
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import PPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from llm_games.baselines.training.common import Judged, command, option
+from llm_games.baselines.training.stable import Make, StableOptions, learn
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOOptions(StableOptions):
+    """Options of PPO."""
+
+    rollout: Annotated[int, option("N", "decisions of each copy between updates", min=1)] = 20
+    batches: Annotated[int, option("N", "parts of a rollout in an epoch", min=1)] = 4
+    epochs: Annotated[int, option("N", "how often an update goes through it", min=1)] = 4
+    entropy: Annotated[float, option("X", "weight of entropy at first; it falls to 0", min=0)] = 0.0
+    trace: Annotated[float, option("X", "lambda of the advantages", min=0, max=1)] = 0.95
+
+
+def maker(options: PPOOptions) -> Make:
+    """Return what makes the model."""
+
+    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
+        kind = MaskablePPO if isinstance(env.observation_space, Dict) else PPO
+        return kind(
+            **common,
+            n_steps=options.rollout,
+            batch_size=max(2, options.rollout * options.copies // options.batches),
+            n_epochs=options.epochs,
+            ent_coef=options.entropy,
+            gae_lambda=options.trace,
+        )
+
+    return make
+
+
+def train(options: PPOOptions) -> Judged:
+    """Train, and return what the learner came to."""
+    return learn("ppo", options, maker(options))
+
+
+if __name__ == "__main__":
+    command(train, PPOOptions)

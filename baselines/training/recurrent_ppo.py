@@ -1,0 +1,47 @@
+"""Recurrent PPO, for tables where it helps to remember who the others seem to be (sb3-contrib).
+
+Its network carries a state through an episode, so that it can tell apart opponents that look alike
+at first, as of ``mix:``. Pleines and others, Memory gym, 2022, and the implementation's own pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from llm_games.baselines.training.common import Judged, command, option
+from llm_games.baselines.training.ppo import PPOOptions
+from llm_games.baselines.training.stable import learn
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentOptions(PPOOptions):
+    """Options of recurrent PPO."""
+
+    memory: Annotated[int, option("N", "numbers that the network remembers", min=1)] = 32
+
+
+def train(options: RecurrentOptions) -> Judged:
+    """Train, and return what the learner came to."""
+
+    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
+        policy = common["policy"].replace("Policy", "LstmPolicy")
+        network = common["policy_kwargs"] | {"lstm_hidden_size": options.memory}
+        return RecurrentPPO(
+            **common | {"policy": policy, "policy_kwargs": network},
+            n_steps=options.rollout,
+            batch_size=max(2, options.rollout * options.copies // options.batches),
+            n_epochs=options.epochs,
+            ent_coef=options.entropy,
+            gae_lambda=options.trace,
+        )
+
+    return learn("recurrent_ppo", options, make)
+
+
+if __name__ == "__main__":
+    command(train, RecurrentOptions)

@@ -1,0 +1,209 @@
+"""PPO of RLlib on a cluster of Ray: copies of the table play on all its nodes, one network learns.
+
+By default a cluster of two nodes is made on this machine, of a CPU each; `--address` joins one
+that is there. Every node plays, or it ends with an error. Needs ``pip install 'llm-games[ray]'``,
+best in an environment of its own: RLlib pins Gymnasium.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import ray
+import torch
+from gymnasium.vector import VectorEnv
+from ray.cluster_utils import Cluster
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from ray.tune.registry import register_env
+
+from llm_games.baselines.learner import learners
+from llm_games.baselines.training.common import (
+    Codec,
+    Judged,
+    Options,
+    Training,
+    command,
+    option,
+)
+from llm_games.errors import BadParameter
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.torch_player import ILLEGAL, ActorCritic, network, save_network
+
+ROOM = 100 * 2**20  # bytes of memory for what nodes share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Options):
+    """What RLlib's PPO is told."""
+
+    actions: Codec = "index"
+    nodes: Annotated[int, option("N", "nodes of the cluster that is made here", min=1)] = 2
+    address: Annotated[str, option("HOST:PORT", "a cluster that is there")] = ""
+    rollout: Annotated[int, option("N", "decisions of each copy between updates", min=1)] = 20
+    rate: Annotated[float, option("X", "learning rate", min=0)] = 1e-3
+    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
+    entropy: Annotated[float, option("X", "weight of the entropy", min=0)] = 0.0
+    epochs: Annotated[int, option("N", "times through each rollout", min=1)] = 4
+    batches: Annotated[int, option("N", "parts of a rollout", min=1)] = 4
+
+
+class Module(TorchRLModule, ValueFunctionAPI):
+    """Our actor and critic, as RLlib takes networks."""
+
+    def setup(self) -> None:
+        """Make the network."""
+        self.net = ActorCritic(self.observation_space, self.action_space)
+
+    def _forward(self, batch: Any, **_: Any) -> dict[str, Any]:
+        seen = batch[Columns.OBS]
+        numbers = seen["observation"] if isinstance(seen, dict) else seen
+        found = self.net.actor(numbers)
+        if isinstance(seen, dict):
+            found = found.masked_fill(seen["action_mask"] == 0, ILLEGAL)
+        if not self.net.discrete:
+            found = torch.cat([found, self.net.log_deviation.expand_as(found)], dim=-1)
+        return {Columns.ACTION_DIST_INPUTS: found}
+
+    def compute_values(self, batch: Any, embeddings: Any = None) -> torch.Tensor:
+        """Return what a batch is worth."""
+        seen = batch[Columns.OBS]
+        return self.net.worth(seen["observation"] if isinstance(seen, dict) else seen)
+
+
+@contextmanager
+def cluster(options: Settings) -> Iterator[list[str]]:
+    """Join or make a cluster, and return its nodes' names."""
+    made = None
+    if not options.address:
+        about = {"num_cpus": 1, "object_store_memory": ROOM}
+        made = Cluster(initialize_head=True, head_node_args={**about, "include_dashboard": False})
+        for _ in range(options.nodes - 1):
+            made.add_node(**about)
+    try:
+        address = made.address if made else options.address
+        ray.init(address=address, log_to_driver=False, logging_level="error")
+        yield [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    finally:
+        ray.shutdown()
+        if made:
+            made.shutdown()
+
+
+def built(run: Training, nodes: int) -> Algorithm:
+    """Return RLlib's PPO with copies of the table on as many nodes."""
+    told, table = run.options, run.table
+
+    def make(settings: Any) -> VectorEnv[Any, Any, Any]:
+        return learners(
+            table.rules, settings.get("num_envs", 1), opponents=table.opponents, seat=table.seat,
+            actions=told.actions, normalize=True,
+        )  # fmt: skip
+
+    register_env("game", make)
+    each = max(1, told.copies // nodes)
+    batch = each * nodes * told.rollout
+    config = PPOConfig().environment("game").debugging(seed=told.seed)
+    config = config.env_runners(
+        num_env_runners=nodes,
+        num_envs_per_env_runner=each,
+        gym_env_vectorize_mode="vector_entry_point",
+        rollout_fragment_length=told.rollout,
+    )
+    config = config.training(
+        train_batch_size=batch,
+        minibatch_size=max(2, batch // told.batches),
+        num_epochs=told.epochs,
+        lr=told.rate,
+        gamma=told.gamma,
+        lambda_=0.95,
+        entropy_coeff=told.entropy,
+        use_kl_loss=False,
+        clip_param=0.2,
+        vf_clip_param=float("inf"),
+        grad_clip=0.5,
+    )
+    return config.rl_module(rl_module_spec=RLModuleSpec(module_class=Module)).build_algo()
+
+
+def places(algorithm: Algorithm) -> list[str]:
+    """Return the node of each worker that plays."""
+
+    def place(_: Any) -> str:
+        found: str = ray.get_runtime_context().get_node_id()
+        return found
+
+    workers: list[str] = algorithm.env_runner_group.foreach_env_runner(
+        place, local_env_runner=False
+    )
+    return workers
+
+
+class Learner:
+    """RLlib's algorithm, and the player that its network is."""
+
+    def __init__(self, run: Training, nodes: list[str]) -> None:
+        self.run, self.algorithm = run, built(run, len(nodes))
+        if idle := {*nodes} - {*places(self.algorithm)}:
+            raise BadParameter(f"nothing plays on {len(idle)} of {len(nodes)} nodes: {idle}")
+        run.say(f"tables are played on {len(nodes)} nodes: {', '.join(n[:8] for n in nodes)}")
+        self.net = network(run.table.rules, run.options.actions)
+        self.trained = Trained.of(run.table.rules, run.options.actions, True)
+        self.player = LearnedPolicy(self.net, trained=self.trained, name="rllib")
+        if run.state is not None:
+            step, learned = pickle.loads(run.state)
+            self.algorithm.learner_group.set_state(learned)
+            self.algorithm.env_runner_group.sync_weights(
+                from_worker_or_learner_group=self.algorithm.learner_group
+            )
+            run.at(step)
+            run.sound = step
+
+    def state(self) -> bytes:
+        """Return the step, and the network with its optimizer."""
+        return pickle.dumps((self.run.step, self.algorithm.learner_group.get_state()))
+
+    def learn(self) -> None:
+        """Play and learn once, on all nodes."""
+        found = self.algorithm.train()
+        lifetime = found["env_runners"]["num_env_steps_sampled"]
+        self.run.at(self.run.step + int(lifetime))
+
+    def kept(self) -> Path:
+        """Keep the state, and save the network as a player."""
+        weights = self.algorithm.learner_group.get_weights()["default_policy"]
+        self.run.check(**weights)
+        own = {key.removeprefix("net."): torch.as_tensor(value) for key, value in weights.items()}
+        self.net.load_state_dict(own)
+        self.run.keep()
+        rules = self.run.table.rules
+        return save_network(self.net, rules, self.trained, self.run.folder / "player")
+
+
+def train(options: Settings) -> Judged:
+    """Train on all nodes of a cluster, and return what the learner came to."""
+    torch.set_num_threads(1)
+    with Training("rllib", options) as run, cluster(options) as nodes:
+        learner = Learner(run, nodes)
+        run.saving = learner.state
+        while True:
+            stops = run.stopping or run.step >= options.steps
+            if run.due or stops:
+                file = learner.kept()
+                run.judge(learner.player)
+            if stops:
+                return run.end(learner.player, f"torch:{file}")
+            learner.learn()
+
+
+if __name__ == "__main__":
+    command(train, Settings)

@@ -1,0 +1,152 @@
+"""Self-play: PPO against a league of its own past selves (Stable-Baselines3).
+
+Whenever it is judged, a copy of it joins the league. All other seats are played by the league: the
+newest copy, or else one drawn from those before it, all as likely or the likelier the less it is
+beaten (prioritised fictitious self-play). `--opponents` are whom it is judged among, and never
+trained with. Vinyals and others, Grandmaster level in StarCraft II, 2019, Nature 575.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from llm_games.arrays import Array
+from llm_games.baselines.skill import play_batch
+from llm_games.baselines.training import ppo
+from llm_games.baselines.training.common import (
+    LONGEST,
+    POINTS,
+    Judged,
+    Table,
+    Training,
+    command,
+    judge,
+    option,
+)
+from llm_games.baselines.training.stable import learn, player
+from llm_games.rulebook import Rulebook
+from llm_games.wrappers.learned import LearnedPolicy
+from llm_games.wrappers.mixture import Drawns, Mixture
+from llm_games.wrappers.policy import Policy, RandomPolicy
+from llm_games.wrappers.sb3 import save_player
+from llm_games.wrappers.single_agent import seating
+
+MATCHES = 10**9
+"""First seed of the games between a learner and its past selves."""
+SELDOM = 0.01
+"""What is added to each past self's weight, so that none is forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ppo.PPOOptions):
+    """What self-play is told."""
+
+    latest: Annotated[
+        float, option("X", "share of opponents that are the newest copy", min=0, max=1)
+    ] = 0.5
+    draw: Annotated[Literal["pfsp", "uniform"], option("HOW", "of those before it")] = "pfsp"
+    matches: Annotated[int, option("N", "games against each past self that weigh it", min=1)] = 64
+
+
+class Copy:
+    """A model as it was when it was copied, as `LearnedPolicy` takes it."""
+
+    def __init__(self, model: BaseAlgorithm) -> None:
+        self.observation_space, self.action_space = model.observation_space, model.action_space
+        network: Any = model.policy
+        optimizer, network.optimizer = network.optimizer, None
+        self.policy = deepcopy(network)
+        network.optimizer = optimizer
+        self.predict = self.policy.predict
+
+
+class League(Mixture):
+    """Past selves, of whom seats draw one each episode; it grows between episodes."""
+
+    def __init__(self, latest: float, draw: str) -> None:
+        super().__init__([RandomPolicy()], name="league")
+        self.players = []  # until the learner itself joins, before the first game
+        self.latest, self.draw, self.mark = latest, draw, 0
+
+    def join(self, past: Policy) -> None:
+        """Take in a past self, now the newest."""
+        self.players.append(past)
+        self.weigh(np.zeros(len(self.players)))
+
+    def weigh(self, beaten: Array) -> None:
+        """Say how likely each is drawn, from the shares in which the learner beats them."""
+        old = len(self.players) - 1
+        hard = (1 - beaten[:old]) ** 2 + SELDOM if self.draw == "pfsp" else np.ones(old)
+        self.weights = np.append(hard / hard.sum() * (1 - self.latest), self.latest if old else 1.0)
+
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Drawns | None = None
+    ) -> Drawns:
+        """Draw a past self for each cell that begins."""
+        if memory is not None:  # of games that began when there were fewer
+            new = [None] * (len(self.players) - len(memory.memories))
+            memory = memory._replace(memories=[*memory.memories, *new])
+        return super().start_batch(game, where, seeds, memory)
+
+
+def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: int) -> Array:
+    """Return how often a learner beats each past self: gets more than the others' mean.
+
+    All other seats are that past self's. A game that is even counts half.
+    """
+    who, count = [*past, learner], len(past) * matches
+    match = np.arange(count) % matches
+    seats, tables = match % rules.players, np.arange(count)
+    sits = np.tile(tables // matches, (rules.players, 1))
+    sits[seats, tables] = len(past)
+    steps = None if rules.turns else LONGEST
+    games = play_batch(rules, who, sits, (MATCHES + match).tolist(), max_steps=steps)
+    paid: Any = sum(outcome.rewards for _, outcome in games)
+    own = paid[seats, tables]
+    others = (paid.sum(axis=0) - own) / (rules.players - 1)
+    won = (own > others) + 0.5 * (own == others)
+    return np.asarray(won.reshape(len(past), matches).mean(axis=1))
+
+
+def grown(run: Training, model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
+    """Let a copy of the model join the league, weigh all, and return what is logged of it."""
+    told, rules, own = run.options, run.table.rules, player(model, run)
+    (league,) = env.get_attr("opponents")[0]
+    wins = beaten(rules, own, league.players, told.matches)
+    mark = run.step // max(1, told.steps // POINTS)
+    if mark > league.mark:  # not twice, where a training goes on
+        league.mark = mark
+        league.join(copied(model, told))
+        league.weigh(np.append(wins, 0.5))
+        save_player(model, env, run.folder / "league" / f"{run.step}.zip")
+    found = judge(Table(rules, seating(rules, "rotate", own)), own, told.episodes).values()
+    return {"league/beaten": float(wins.mean()), **{f"self/{k}": v for k, v in found.items()}}
+
+
+def copied(model: BaseAlgorithm, told: Settings) -> LearnedPolicy:
+    """Return a model as it plays now; it draws its actions, as it does in training."""
+    acts = {"actions": told.actions, "normalize": True, "name": "past"}
+    return LearnedPolicy(Copy(model), deterministic=False, **acts)
+
+
+def train(options: Settings) -> Judged:
+    """Train, and return what the learner came to among the opponents that it is judged with."""
+    league, made = League(options.latest, options.draw), ppo.maker(options)
+
+    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
+        model = made(env, common)
+        league.join(copied(model, options))
+        return model
+
+    return learn("self_play", options, make, league, grown)
+
+
+if __name__ == "__main__":
+    command(train, Settings)

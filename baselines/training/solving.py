@@ -1,0 +1,119 @@
+"""What the scripts that solve small games share: the game's tree, a loop, and what comes of it.
+
+Nothing of an algorithm is here: a script has a `Solver`, and `solve` runs it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.training.common import Judged, Options, Training, option
+from llm_games.baselines.tree import Tree
+from llm_games.wrappers.tabular import TabularPolicy, save_table, table_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolvingOptions(Options):
+    """Options of a solver. It plays all seats itself; opponents only judge what comes of it."""
+
+    opponents: Annotated[
+        list[str], option("PLAYER", "who it is judged against, one for all other seats or for each")
+    ] = field(default_factory=lambda: ["rational"])
+    copies: Annotated[
+        int, option("N", "deals that are drawn where no room says what chance may bring", min=1)
+    ] = 256
+    steps: Annotated[int, option("N", "iterations", min=1)] = 1000
+
+
+class Solver(ABC):
+    """An algorithm on a game's tree.
+
+    `kept` names the arrays that it goes on from, attributes of its own.
+    """
+
+    kept: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def __init__(self, tree: Tree, seed: int) -> None:
+        """Begin; all chance comes from the seed."""
+
+    @abstractmethod
+    def step(self, number: int) -> None:
+        """Do one iteration, counted from 1."""
+
+    @abstractmethod
+    def average(self) -> Array:
+        """Return the strategy found so far, ``(rows,)``."""
+
+    def measures(self) -> Mapping[str, float]:
+        """Return what else is logged."""
+        return {}
+
+
+def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Judged:
+    """Run a solver and return what its strategy comes to; see `Training` for what is raised.
+
+    Its log has ``tree/nash_conv``, the exact sum of what seats gain by best replies, at powers of
+    two and whenever it is judged.
+    """
+    with Training(method, options) as run:
+        tree = Tree(run.table.rules, options.seed, options.copies)
+        solver = kind(tree, options.seed)
+        if run.state is not None:
+            restore(run, solver)
+        run.saving = lambda: packed(run.step, solver)
+        while run.step < options.steps and not run.stopping:
+            solver.step(run.step + 1)
+            run.at(run.step + 1)
+            due = run.due
+            if due or not run.step & (run.step - 1):
+                report(run, tree, solver, due)
+        path = save_table(player_of(tree, solver), run.folder / "player.npz")
+        run.keep()
+        values: dict[str, Any] = measured(tree, solver)
+        return run.end(player_of(tree, solver), f"tabular:{path}", **values)
+
+
+def report(run: Training, tree: Tree, solver: Solver, judge: bool) -> None:
+    """Log how far the strategy is from equilibrium; keep and judge it if it is time."""
+    values = measured(tree, solver)
+    run.check(**values)
+    if judge:
+        run.judge(player_of(tree, solver), **values)
+        run.keep()
+    else:
+        run.log(**values)
+
+
+def measured(tree: Tree, solver: Solver) -> dict[str, float]:
+    """Return the distance to equilibrium, and what the solver measures itself."""
+    return {"tree/nash_conv": tree.nash_conv(solver.average()), **solver.measures()}
+
+
+def player_of(tree: Tree, solver: Solver) -> TabularPolicy:
+    """Return the player of the strategy."""
+    return table_of(tree.game, tree.rows, solver.average())
+
+
+def packed(step: int, solver: Solver) -> bytes:
+    """Return a solver's arrays as bytes."""
+    content = BytesIO()
+    arrays = {name: getattr(solver, name) for name in solver.kept}
+    np.savez(content, allow_pickle=False, step=step, **arrays)
+    return content.getvalue()
+
+
+def restore(run: Training, solver: Solver) -> None:
+    """Put a solver's arrays back."""
+    with np.load(BytesIO(run.state or b""), allow_pickle=False) as file:
+        for name in solver.kept:
+            setattr(solver, name, file[name])
+        run.at(int(file["step"]))
+    run.sound = run.step

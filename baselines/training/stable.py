@@ -1,0 +1,257 @@
+"""What the scripts on Stable-Baselines3 share: copies of a table, and a training of a model there.
+
+Nothing of an algorithm is here: a script makes its model of the environment, and `learn` trains it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Dict
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from llm_games.baselines.learner import learners
+from llm_games.baselines.training.common import Codec, Judged, Options, Training, option
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.wrappers.clients.stack import booked, spent, tally
+from llm_games.wrappers.learned import LearnedPolicy
+from llm_games.wrappers.sb3 import SB3VecEnv, save_player
+
+TRAINED = 10**6
+"""First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
+WIDEST = 100.0
+"""Deviations at which a scaled reward is cut."""
+LEGACY: Any = np.random
+"""NumPy's one generator for all, which Stable-Baselines3 draws from."""
+Make = Callable[[VecEnv, dict[str, Any]], BaseAlgorithm]
+"""Makes a model for an environment, of settings that all algorithms take."""
+Grown = Callable[[Training, BaseAlgorithm, VecEnv], Mapping[str, float]]
+"""Is called whenever a model is judged, and returns what else is to be logged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableOptions(Options):
+    """Options of models of Stable-Baselines3."""
+
+    actions: Codec = "index"
+    rate: Annotated[float, option("X", "learning rate at first; it falls to 0", min=0)] = 1e-3
+    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
+    width: Annotated[int, option("N", "units of both hidden layers", min=1)] = 64
+
+
+class Loop(BaseCallback):
+    """Tells a `Training` where the model stands, between rollouts: there its state is whole."""
+
+    def __init__(self, run: Training, env: VecEnv, grown: Grown | None = None) -> None:
+        super().__init__()
+        self.run, self.env, self.stopped, self.grown = run, env, False, grown
+        self.clients = clients_of(run)
+
+    def _on_rollout_start(self) -> None:
+        self.boundary()
+
+    def boundary(self) -> None:
+        """Judge and keep the model if it is time, and see whether to stop."""
+        run, model = self.run, self.model
+        run.at(model.num_timesteps)
+        check(run, model)
+        if hasattr(run.options, "entropy"):
+            left = max(0.0, 1 - run.step / run.options.steps)
+            model.ent_coef = run.options.entropy * left  # explore first, and be sure in the end
+        if run.due:
+            logged = model.logger.name_to_value
+            train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
+            costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}
+            more = self.grown(run, model, self.env) if self.grown else {}
+            run.judge(player(model, run), **train, **(costs if self.clients else {}), **more)
+            self.keep()
+        elif run.stopping:
+            self.keep()
+        self.stopped = run.stopping
+
+    def keep(self) -> None:
+        """Keep the state, and the model as a player."""
+        self.run.keep()
+        save_player(self.model, self.env, seated(self.run))
+
+    def _on_step(self) -> bool:
+        return not self.stopped
+
+
+def clients_of(run: Training) -> list[Any]:
+    """Return the clients of opponents that ask a model."""
+    return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
+
+
+def seated(run: Training) -> Path:
+    """Return where the model is saved as a player."""
+    return run.folder / "player.zip"
+
+
+def player(model: BaseAlgorithm, run: Training) -> LearnedPolicy:
+    """Return the model as it plays, the likeliest action each time."""
+    return LearnedPolicy(model, actions=run.options.actions, normalize=True, name=run.method)
+
+
+def check(run: Training, model: BaseAlgorithm) -> None:
+    """Raise TrainingBroke if the model's weights or what it logged are no numbers."""
+    logged = model.logger.name_to_value.items()
+    run.check(**{name: v for name, v in logged if isinstance(v, float) and "variance" not in name})
+    run.check(**{name: value.numpy() for name, value in model.policy.state_dict().items()})
+
+
+def learn(
+    method: str,
+    options: StableOptions,
+    make: Make,
+    opponents: Any = None,
+    grown: Grown | None = None,
+) -> Judged:
+    """Train a model and return what it came to; see `Training` for what is raised.
+
+    `opponents`, as `GameVectorEnv` takes them, are whom it meets in training; by default those of
+    the table at which it is judged.
+    """
+    torch.set_num_threads(1)
+    with Training(method, options) as run:
+        kept = None if run.state is None else read(run)
+        env = environment(run, kept, opponents)
+        if kept is None:
+            model = make(env, settings(options, env))
+            env.seed(TRAINED * (options.seed + 1))
+        else:
+            model = restored(run, make, env, kept)
+        run.saving = lambda: state(run, model, env)
+        loop, left = Loop(run, env, grown), options.steps - model.num_timesteps
+        loop.init_callback(model)
+        try:
+            if left > 0:
+                model.learn(
+                    left, callback=loop, reset_num_timesteps=kept is None, log_interval=None
+                )
+        except (ValueError, LLMGamesError) as error:
+            check(run, model)  # whatever was raised where weights were no numbers
+            if "invalid values" in str(error):  # of a distribution of actions
+                run.broke("what the policy finds likely")
+            raise
+        if not loop.stopped:
+            loop.boundary()
+        return run.end(player(model, run), f"sb3:{seated(run)}")
+
+
+def environment(run: Training, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
+    """Return the copies of the table, in the games of a state that was kept if it has some.
+
+    Rewards are divided by their deviation as it is found, observations scaled by their columns.
+    """
+    options, table = run.options, run.table
+    games = learners(
+        table.rules, options.copies, opponents=opponents or table.opponents, seat=table.seat,
+        actions=options.actions, normalize=True,
+    )  # fmt: skip
+    if kept is not None and kept["games"] is not None:
+        games = kept["games"]
+    env = SB3VecEnv(games)
+    if kept is None:
+        return VecNormalize(env, norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
+    scaled: VecNormalize = kept["scaled"]
+    scaled.set_venv(env)
+    return scaled
+
+
+def settings(options: StableOptions, env: VecEnv) -> dict[str, Any]:
+    """Return the settings that all algorithms take; the network is named by what it sees."""
+    return {
+        "policy": "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy",
+        "env": env,
+        "seed": options.seed,
+        "learning_rate": schedule(options),
+        "gamma": options.gamma,
+        "policy_kwargs": {"net_arch": [options.width, options.width]},
+        "device": "cpu",
+    }
+
+
+def schedule(options: StableOptions) -> LinearSchedule:
+    """Return a learning rate that falls to 0."""
+    return LinearSchedule(options.rate, 0.0, 1.0)
+
+
+# -- a state from which the training goes on as if it had never stopped ----------------------------
+
+
+def state(run: Training, model: BaseAlgorithm, env: VecEnv) -> bytes:
+    """Return all that the training hangs on: model, games, scales, memories and chance.
+
+    Games whose players ask models are not kept: such a training goes on with new ones.
+    """
+    content, scaled = BytesIO(), env
+    model.save(content)
+    waits = any(policy.waits for policy in run.table.seating.policies)
+    assert isinstance(scaled, VecNormalize)
+    kept = {
+        "model": content.getvalue(),
+        "games": None if waits else scaled.venv.env,
+        "scaled": scaled,
+        "returns": scaled.returns,
+        "memories": getattr(model, "_last_lstm_states", None),
+        "buffer": getattr(model, "replay_buffer", None),
+        "spent": spent(clients_of(run)),
+        "chance": chance(model),
+    }
+    return pickle.dumps(kept)
+
+
+def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
+    """Return the states of all chance that a training draws from."""
+    moves = model.action_space.np_random.bit_generator.state
+    return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
+
+
+def read(run: Training) -> dict[str, Any]:
+    """Return the state that was kept, or raise BadParameter."""
+    try:
+        kept: dict[str, Any] = pickle.loads(run.state or b"")
+    except Exception as error:  # whatever a damaged pickle comes to
+        raise BadParameter(
+            f"{run.file} cannot be read: {error}: train in another folder"
+        ) from error
+    return kept
+
+
+def restored(run: Training, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
+    """Return the model of a state, and chance and books as they were then."""
+    kind = type(make(env, settings(run.options, env)))
+    anew = kept["games"] is None
+    rate = {"learning_rate": schedule(run.options)}  # may be another one now
+    model = kind.load(
+        BytesIO(kept["model"]), env=env, device="cpu", force_reset=anew, custom_objects=rate
+    )
+    if anew:
+        env.seed(TRAINED * (run.options.seed + 1) + model.num_timesteps)
+    else:
+        env.returns = kept["returns"]
+        if kept["memories"] is not None:
+            model._last_lstm_states = kept["memories"]
+    if kept["buffer"] is not None:
+        model.replay_buffer = kept["buffer"]
+    booked(clients_of(run), kept["spent"])
+    before, numbers, draws, moves = kept["chance"]
+    random.setstate(before)
+    LEGACY.set_state(numbers)
+    torch.set_rng_state(draws)
+    model.action_space.np_random.bit_generator.state = moves
+    run.at(model.num_timesteps)
+    run.sound = run.step
+    return model

@@ -1,0 +1,177 @@
+"""Q-learning with a table: what each action was worth wherever the same numbers were seen.
+
+Watkins and Dayan, Q-learning, Machine Learning 1992. With ``--every`` one table learns in all seats
+of the copies at once; where ``--column seat`` is part of a state, each seat has its own, as the
+firms of Calvano and others, AER 110(10), 2020.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from typer import Option
+
+from llm_games.arrays import Array
+from llm_games.baselines.learner import learners
+from llm_games.baselines.training.common import Judged, Options, Training, command, option
+from llm_games.errors import unknown
+from llm_games.wrappers.clients.stack import booked, spent
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.tabular import QTable
+from llm_games.wrappers.team_env import TeamVectorEnv
+
+FIRST = 10**6
+"""First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QOptions(Options):
+    """Options of Q-learning."""
+
+    column: Annotated[
+        list[str], option("NAME", "a number of the observation that makes the state; all if none")
+    ] = field(default_factory=list)
+    every: Annotated[bool, Option("--every", help="learn in all seats; opponents only judge")] = (
+        False
+    )
+    rate: Annotated[
+        float, option("X", "least weight of what is new; until then 1 / visits", min=0, max=1)
+    ] = 0.01
+    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
+    begin: Annotated[float, option("X", "value of an action that was never tried")] = 0.0
+    explore: Annotated[float, option("X", "share of the steps that explore", min=0, max=1)] = 0.5
+    least: Annotated[float, option("X", "share of random moves after that", min=0, max=1)] = 0.02
+
+
+class QLearning:
+    """The algorithm: values, how often each was learned, and the games that it learns in."""
+
+    def __init__(self, run: Training, options: QOptions) -> None:
+        rules = run.table.rules
+        known = [*rules.column_index]
+        for name in options.column:
+            if name not in known:
+                raise unknown(f"column of {rules.name}", name, known)
+        columns = np.array([known.index(name) for name in options.column or known])
+        self.games, self.options = games_of(run, options), options
+        actions = int(self.games.single_action_space.n)  # type: ignore[attr-defined]
+        states = np.zeros((0, len(columns)), np.float32)
+        self.table = QTable(columns, states, np.zeros((0, actions)))
+        self.visits = np.zeros((0, actions), np.int64)
+        self.rng = np.random.default_rng(options.seed)
+        self.anew(0)
+
+    def anew(self, step: int) -> None:
+        """Begin games that hang on the seed and on the step."""
+        seen, _ = self.games.reset(seed=FIRST * (self.options.seed + 1) + step)
+        self.seen = seen
+        self.here = self._places(seen)
+
+    def _places(self, seen: Any) -> Array:
+        """Return the states that are seen, new ones too."""
+        numbers = seen["observation"] if isinstance(seen, dict) else seen
+        places = self.table.add(numbers, self.options.begin)
+        new = len(self.table.states) - len(self.visits)
+        self.visits = np.pad(self.visits, ((0, new), (0, 0)))
+        return places
+
+    def step(self, done: float) -> float:
+        """Play one move at all copies and learn from it; `done` is the share of the training.
+
+        Returns the mean reward.
+        """
+        legal = self.games.action_masks()  # type: ignore[attr-defined]
+        values = np.where(legal, self.table.values[self.here], -np.inf)
+        falls = 1 - done / self.options.explore if self.options.explore else 0.0
+        tries = self.rng.random(len(values)) < max(self.options.least, falls)
+        tried = np.where(legal, self.rng.random(values.shape), -1).argmax(axis=1)
+        actions = np.where(tries, tried, values.argmax(axis=1))
+        self.seen, rewards, ended, cut, _ = self.games.step(actions)
+        there = self._places(self.seen)
+        legal = self.games.action_masks()  # type: ignore[attr-defined]
+        best = np.where(legal, self.table.values[there], -np.inf).max(axis=1)
+        self._learn(actions, rewards + self.options.gamma * np.where(ended | cut, 0, best))
+        self.here = there
+        return float(rewards.mean())
+
+    def _learn(self, actions: Array, targets: Array) -> None:
+        """Move values towards targets; several copies may have done the same in the same state."""
+        wide = self.table.values.shape[1]
+        cells, inverse, counts = np.unique(
+            self.here * wide + actions, return_inverse=True, return_counts=True
+        )
+        means = np.bincount(inverse, targets) / counts
+        values, visits = self.table.values.reshape(-1), self.visits.reshape(-1)
+        visits[cells] += counts
+        weight = np.maximum(counts / visits[cells], 1 - (1 - self.options.rate) ** counts)
+        values[cells] += weight * (means - values[cells])
+
+    def player(self) -> LearnedPolicy:
+        """Return the table as it plays, the best action each time."""
+        game = self.games.game  # type: ignore[attr-defined]
+        return LearnedPolicy(self.table, trained=Trained.of(game.core), name="tabular_q")
+
+    def save(self, path: Path) -> Path:
+        """Save it as a player that ``tabular:PATH`` seats."""
+        return self.table.save(path, self.games.game)  # type: ignore[attr-defined]
+
+
+def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
+    """Return the copies: of the learner's seat, or a row for each seat."""
+    if options.every:
+        return TeamVectorEnv(run.table.rules, options.copies).rows()
+    return learners(
+        run.table.rules, options.copies, opponents=run.table.opponents, seat=run.table.seat,
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )  # fmt: skip
+
+
+def train(options: QOptions) -> Judged:
+    """Train, and return what the learner came to."""
+    with Training("tabular_q", options) as run:
+        clients = [p.client for p in run.table.seating.policies if hasattr(p, "client")]
+        learner = restored(run, options, clients) if run.state else QLearning(run, options)
+        run.saving = lambda: packed(run.step, learner, clients)
+        while run.step < options.steps and not run.stopping:
+            reward = learner.step(run.step / options.steps)
+            run.at(run.step + learner.games.num_envs)
+            if run.due:
+                states = float(len(learner.table.states))
+                run.judge(learner.player(), **{"train/reward": reward, "train/states": states})
+                run.keep()
+        run.check(values=learner.table.values)
+        path = learner.save(run.folder / "player.npz")
+        run.keep()
+        return run.end(learner.player(), f"tabular:{path}")
+
+
+def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
+    """Return the learner, and the games it is in unless their players ask models."""
+    games, learner.games = learner.games, None if clients else learner.games  # type: ignore[assignment]
+    try:
+        return pickle.dumps((step, learner, spent(clients)))
+    finally:
+        learner.games = games
+
+
+def restored(run: Training, options: QOptions, clients: list[Any]) -> QLearning:
+    """Return the learner of a state that was kept; without its games it begins new ones."""
+    step, learner, paid = pickle.loads(run.state or b"")
+    run.at(step)
+    run.sound = step
+    learner.options = options
+    if learner.games is None:
+        learner.games = games_of(run, options)
+        learner.anew(step)
+    booked(clients, paid)
+    found: QLearning = learner
+    return found
+
+
+if __name__ == "__main__":
+    command(train, QOptions)

@@ -1,0 +1,50 @@
+"""The best response by value iteration: exact, and a player of its own.
+
+Nothing is learned step by step: where opponents follow rules and all that chance may bring is
+known, beliefs about who they are and what state the game is in are gone through from the last step
+back. Elsewhere the best rule player is found, with bounds. See `llm_games.baselines.best_response`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from llm_games.baselines.best_response import Reply, best_response
+from llm_games.baselines.training.common import Options, Training, command, option
+from llm_games.errors import BadParameter
+from llm_games.wrappers.tabular import TabularPolicy, save_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterationOptions(Options):
+    """Options of value iteration: each seat has its own best response."""
+
+    seat: Annotated[str, option("SEAT", "the learner's, a number")] = "0"
+    steps: Annotated[int, option("N", "there are none to count", min=1)] = 1
+
+
+def train(options: IterationOptions) -> Reply:
+    """Find the best response, keep it as a player, and return it.
+
+    Raises:
+        BadParameter: the seat is no number, or an opponent asks a model.
+    """
+    with Training("value_iteration", options) as run:
+        rules, seat = run.table.rules, run.table.seat
+        if not isinstance(seat, int):
+            raise BadParameter(f"--seat must be a number, as in --seat 0, got {seat}")
+        reply = best_response(rules, seat, run.table.opponents)
+        name = reply.policy.name
+        if isinstance(reply.policy, TabularPolicy):
+            name = f"tabular:{save_table(reply.policy, run.folder / 'player.npz')}"
+        run.at(options.steps)
+        run.end(reply.policy, name)
+    value = f"{reply.value:.6g}" if reply.exact else f"{reply.value:.6g} to {reply.upper:.6g}"
+    print(f"value           {value}")
+    print(f"found           {reply.how}")
+    return reply
+
+
+if __name__ == "__main__":
+    command(train, IterationOptions)

@@ -1,0 +1,412 @@
+"""A small game as a whole: all its moves, what each seat knows before them, and what they bring.
+
+The tree is made from the rules alone, one step of all its nodes at once. Seats that move in the
+same step do not see each other's moves. A seat's information set is its seat, what it sees (the
+columns of `Rulebook.observe`) and the last of its own moves, which stands for all it saw and did
+before: everybody recalls all of it. Each legal move of an information set is a *row*; a strategy
+gives each row its probability, ``(rows,)``, those of a set adding up to 1.
+
+Chance is exact where a room says what it may bring: in a whole game, ``theory.deals(game, most)``,
+or in the next step, ``theory.nature(game, state)``. Else a game that leaves something to chance is
+that of some equally likely deals, drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games import rooms
+from llm_games.arrays import Array
+from llm_games.codecs import MOST_INDEXES, codec
+from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+from llm_games.rulebook import PerPlayer, Rulebook, State
+from llm_games.view import Sight
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.tabular import Rows, keys_of, likeliest
+from llm_games.wrappers.together import at_once
+
+MOST_EDGES = 1_000_000
+"""Joint moves, of all nodes together, up to which a tree is made."""
+DEALS = 256
+"""Deals that are drawn where no room says what chance may bring."""
+TRIED = 64  # tables in which it is tried whether chance brings anything
+ASKED = 50_000  # tables at which players are asked at once
+TIED = 1e-12
+
+
+class TooLarge(BadParameter):
+    """A game has more moves than a tree can hold, `MOST_EDGES`."""
+
+
+class Level(NamedTuple):
+    """One step of all games: nodes, and the joint moves (edges) that leave them, node by node.
+
+    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`. Of an edge,
+    ``begin`` is the first of each node, `node` its own; `rows` ``(players, edges)`` are the moves
+    that make it (of a seat that is not asked, the last row, which is always played), `rewards` what
+    it pays.
+    """
+
+    edge: Array
+    chance: Array
+    begin: Array
+    node: Array
+    rows: PerPlayer
+    rewards: PerPlayer
+
+
+@dataclass
+class _Sets:
+    """Information sets as they are found."""
+
+    width: int
+    known: dict[bytes, int] = field(default_factory=dict)
+    seat: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    seen: list[Array] = field(default_factory=list)
+    first: list[int] = field(default_factory=lambda: [0])
+    moves: list[Array] = field(default_factory=list)
+
+    def of(self, seat: int, before: Array, seen: Array, moves: Callable[[int], Array]) -> Array:
+        """Return the sets of a seat at some nodes, making those that are new."""
+        keys = keys_of(seat, before, seen)
+        _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        own = np.empty(len(firsts), np.int64)
+        for place, node in enumerate(firsts.tolist()):
+            key = keys[node].tobytes()
+            if key not in self.known:
+                self.known[key] = len(self.seat)
+                legal = moves(node).reshape(-1, self.width)
+                self.seat.append(seat)
+                self.before.append(int(before[node]))
+                self.seen.append(seen[node])
+                self.first.append(self.first[-1] + len(legal))
+                self.moves.append(legal)
+            own[place] = self.known[key]
+        return own[inverse.reshape(-1)]
+
+
+class Tree:
+    """A game's tree, see the module; `rows` are its information sets and their moves.
+
+    Args:
+        game: the rules; talk is left out.
+        seed: of the deals, where these are drawn.
+        deals: how many are.
+
+    Raises:
+        TooLarge: there are more than `MOST_EDGES` joint moves.
+    """
+
+    def __init__(self, game: Rulebook, seed: int = 1, deals: int = DEALS) -> None:
+        self.game = game = game.core
+        nature = getattr(rooms.part(game.name, "theory"), "nature", None)
+        found = None if nature else deals_of(game, MOST_EDGES)
+        drawn = nature is None and found is None
+        self.deals = deals if drawn else 0
+        """how many deals were drawn; 0: chance is exact"""
+        if found is None:
+            noise = Noise.copies(seed, (deals if drawn else 1,))
+            found = game.chance(noise), np.full(noise.batch, 1 / noise.batch[0])
+        chance, likely = found
+        state = game.begin(chance, likely.shape)
+        states = _dealt(game, nature, state, np.full(len(likely), -1), likely)
+        sets = _Sets(game.players if game.division is not None else 1)
+        self.levels: list[Level] = []
+        self._found: list[tuple[Array, Any]] = []  # sets of a level, each with a state it is in
+        last, edges = np.full((game.players, len(states[1])), -1), 0
+        while len(states[1]):
+            level, after, taken = self._level(sets, *states, last, edges)
+            self.levels.append(level)
+            edges += len(level.node)
+            going = np.flatnonzero(~after.over)
+            going_on = after.table(going)
+            states = _dealt(game, nature, going_on, going, np.ones(len(going)))
+            last = taken[:, states[1]]
+        self._finish(sets)
+
+    def _level(
+        self, sets: _Sets, state: Any, edge: Array, chance: Array, last: PerPlayer, edges: int
+    ) -> tuple[Level, Any, PerPlayer]:
+        """Return one step, the states after its edges, and everybody's last row so far."""
+        game, nodes = self.game, len(edge)
+        turn, seen = game.asked(state), game.observe(state)
+        own, counts = np.full(turn.shape, -1), np.ones(turn.shape, np.int64)
+        legal, known, nodes_of = _Legal(game, state), len(sets.seat), dict[int, int]()
+        for seat in range(game.players):
+            at = np.flatnonzero(turn[seat])
+            if len(at):
+                moves = partial(legal.moves, seat, at)
+                own[seat, at] = found = sets.of(seat, last[seat, at], seen[seat, at], moves)
+                counts[seat, at] = np.diff(sets.first)[found]
+                nodes_of |= dict(zip(found.tolist(), at.tolist(), strict=True))
+        new = np.arange(known, len(sets.seat))
+        self._found.append(
+            (new, state.table(np.array([nodes_of[one] for one in new.tolist()], np.int64)))
+        )
+        many = counts.prod(axis=0)
+        if edges + int(counts.prod(axis=0, dtype=np.float64).sum()) > MOST_EDGES:
+            raise TooLarge(
+                f"{game.name} has more than {MOST_EDGES} joint moves with {game.players} players "
+                "and these parameters: choose fewer players, rounds or amounts"
+            )
+        node = np.repeat(np.arange(nodes), many)
+        begin = np.cumsum(many) - many
+        place = np.arange(len(node)) - begin[node]
+        rows, first = np.full((game.players, len(node)), -1), np.array(sets.first)
+        for seat in reversed(range(game.players)):
+            digit, place = place % counts[seat, node], place // counts[seat, node]
+            rows[seat] = np.where(own[seat, node] < 0, -1, first[own[seat, node]] + digit)
+        after, outcome = game.step(state.table(node), self._actions(sets, rows))
+        taken = np.where(rows < 0, last[:, node], rows)
+        return Level(edge, chance, begin, node, rows, outcome.rewards), after, taken
+
+    def _actions(self, sets: _Sets, rows: PerPlayer) -> PerPlayer:
+        """Return the rules' actions of edges; whole plans are columns, votes stand alone."""
+        nothing = np.zeros((1, sets.width), np.int64)
+        moves = np.concatenate([*sets.moves, nothing])  # what the last row stands for
+        if sets.width == 1:
+            return moves[rows, 0]
+        columns: PerPlayer = moves[rows].sum(axis=0).T
+        return columns
+
+    def _finish(self, sets: _Sets) -> None:
+        first = np.array(sets.first)
+        seat, before = np.array(sets.seat), np.array(sets.before)
+        self.rows = Rows(seat, before, np.array(sets.seen), first, np.concatenate(sets.moves))
+        self.count = int(first[-1])
+        self.owner = np.repeat(np.arange(len(seat)), np.diff(first))
+        depth = np.zeros(len(seat), np.int64)
+        for one, row in enumerate(before.tolist()):  # sets come after those they follow
+            depth[one] = 0 if row < 0 else depth[self.owner[row]] + 1
+        self.depth = depth
+        self.levels = [  # a row that is always played stands last
+            own._replace(rows=np.where(own.rows < 0, self.count, own.rows)) for own in self.levels
+        ]
+
+    # -- strategies ------------------------------------------------------------------------------
+
+    def uniform(self) -> Array:
+        """Return the strategy that plays every legal move as often."""
+        return 1 / np.diff(self.rows.first)[self.owner]
+
+    def scaled(self, weights: Array) -> Array:
+        """Return probabilities from weights of at least 0; where all are 0, uniform."""
+        total = np.add.reduceat(weights, self.rows.first[:-1])[self.owner]
+        return np.divide(weights, total, out=self.uniform(), where=total > 0)
+
+    def strategy_of(
+        self, players: Policy | Sequence[Policy], draws: int = 1, seed: int = 1
+    ) -> Array:
+        """Return how often players without memory make each move, asked so often in each set.
+
+        One player for all seats, or one for each. A move that is no row raises BadParameter.
+        """
+        each = [players] * self.game.players if isinstance(players, Policy) else players
+        weights, size = np.zeros(self.count), max(1, ASKED // draws)
+        for sets, states in self._found:
+            for part in range(0, len(sets), size):
+                some = np.arange(part, min(part + size, len(sets)))
+                sight = Sight(self.game, states.table(np.repeat(some, draws)))
+                moves = self._asked(each, sight, np.repeat(self.rows.seat[sets[some]], draws), seed)
+                for one, given in zip(sets[some], moves.reshape(len(some), draws, -1), strict=True):
+                    own = slice(*self.rows.first[one : one + 2])
+                    same = (self.rows.moves[own] == given[:, None]).all(axis=2)
+                    if not same.any(axis=1).all():
+                        odd = given[same.any(axis=1).argmin()].tolist()
+                        who = self.game.names()[self.rows.seat[one]]
+                        raise BadParameter(
+                            f"{who} plays {odd} in {self.game.name}, which is none of the "
+                            f"{same.shape[1]} moves of the tree there"
+                        )
+                    weights[own] = same.sum(axis=0)
+        return self.scaled(weights)
+
+    def _asked(self, each: Sequence[Policy], sight: Sight, seats: Array, seed: int) -> Array:
+        """Return the moves of a seat at each table, ``(tables, width of a move)``."""
+        tables, width = np.arange(len(seats)), self.rows.moves.shape[1]
+        seeds = np.asarray(Noise(tables + seed).of("seat").seed())
+        moves = np.zeros((len(seats), width), np.int64)
+        for seat in np.unique(seats).tolist():
+            where = np.zeros((self.game.players, len(seats)), np.bool_)
+            where[seat, own := tables[seats == seat]] = True
+            memory = each[seat].start_batch(self.game, where, where * seeds)
+            decided, _ = at_once(each[seat].decide_batch(sight, where, memory))
+            moves[own] = (
+                decided.actions[:, own].T if width > 1 else decided.actions[seat, own][:, None]
+            )
+        return moves
+
+    def own_reach(self, strategy: Array) -> Array:
+        """Return how likely each seat's own moves lead it to each of its sets, ``(sets,)``."""
+        found = np.ones(len(self.depth))
+        for depth in range(1, int(self.depth.max(initial=0)) + 1):
+            here = np.flatnonzero(self.depth == depth)
+            before = self.rows.before[here]
+            found[here] = found[self.owner[before]] * strategy[before]
+        return found
+
+    # -- what strategies bring ---------------------------------------------------------------------
+
+    def reaches(self, strategy: Array) -> list[tuple[PerPlayer, Array]]:
+        """Return each level's edges' chance of being reached by each seat's moves, and by chance.
+
+        ``(players, edges)`` and ``(edges,)``.
+        """
+        sure = np.append(strategy, 1.0)
+        own, luck = np.ones((self.game.players, 1)), np.ones(1)
+        found = []
+        for level in self.levels:
+            entered = np.maximum(level.edge, 0)
+            own, luck = own[:, entered], luck[entered] * level.chance
+            own, luck = own[:, level.node] * sure[level.rows], luck[level.node]
+            found.append((own, luck))
+        return found
+
+    def worth(self, strategy: Array, replies: Array | None = None) -> tuple[Array, Array]:
+        """Return what each seat gets on average, and what each row brings.
+
+        Seats follow the `replies` themselves (by default the strategy), others the strategy. The
+        worth of a row, ``(rows,)``, is counterfactual: weighted by how likely chance and the others
+        make it that the set is reached.
+        """
+        sure = np.append(strategy, 1.0)
+        mine = sure if replies is None else np.append(replies, 1.0)
+        brought, reaches = np.zeros(self.count + 1), self.reaches(strategy)
+        later: Array | float = 0.0
+        for place in reversed(range(len(self.levels))):
+            level, (reach, luck) = self.levels[place], reaches[place]
+            edges = level.rewards + later
+            values = np.empty((len(edges), len(level.begin)))
+            for seat, rows in enumerate(level.rows):
+                others = np.arange(len(edges)) != seat
+                weight = luck * reach[others].prod(axis=0)
+                brought += np.bincount(rows, weight * edges[seat], self.count + 1)
+                chances = mine[rows] * sure[level.rows[others]].prod(axis=0)
+                values[seat] = np.add.reduceat(chances * edges[seat], level.begin)
+            values *= level.chance
+            if place:
+                many = len(self.levels[place - 1].node)
+                later = np.stack([np.bincount(level.edge, own, many) for own in values])
+        return values.sum(axis=1), brought[:-1]
+
+    def best_response(self, strategy: Array) -> tuple[Array, Array]:
+        """Return everybody's best reply to the others' strategy, and what it brings each seat.
+
+        It is exact; where the others never lead, the first move stands for any.
+        """
+        replies = self.uniform()
+        for depth in range(int(self.depth.max()), -1, -1):
+            _, brought = self.worth(strategy, replies)
+            here = self.depth[self.owner] == depth
+            replies = np.where(here, self._best(brought), replies)
+        return replies, self.worth(strategy, replies)[0]
+
+    def _best(self, brought: Array) -> Array:
+        """Return the strategy that takes the first of the best rows of each set."""
+        top = np.maximum.reduceat(brought, self.rows.first[:-1])[self.owner]
+        near = brought >= top - TIED * np.maximum(1, np.abs(top))
+        return likeliest(near.astype(np.float64), self.rows.first)
+
+    def gains(self, strategy: Array) -> Array:
+        """Return what each seat gains by its best reply; they add up to the NashConv."""
+        return np.maximum(self.best_response(strategy)[1] - self.worth(strategy)[0], 0)
+
+    def nash_conv(self, strategy: Array) -> float:
+        """Return the sum of what seats gain by best replies: 0 in equilibrium."""
+        return float(self.gains(strategy).sum())
+
+
+# -- chance and moves ------------------------------------------------------------------------------
+
+
+def deals_of(game: Rulebook, most: int) -> tuple[dict[str, Array], Array] | None:
+    """Return what chance may bring in a whole game, on a last axis, and how likely that is.
+
+    A room's ``theory.deals(game, most)`` says so; None where none does and something is drawn.
+
+    Raises:
+        TooLarge: that is more than `most`.
+    """
+    theory: Any = rooms.part(game.name, "theory")
+    if hasattr(theory, "deals"):
+        found: tuple[dict[str, Array], Array] | None = theory.deals(game, most)
+        if found is None:
+            raise TooLarge(f"chance may bring too much in {game.name}: choose fewer rounds")
+        return found
+    drawn = game.chance(Noise(np.arange(TRIED, dtype=np.uint64)))
+    if any((values != values[..., :1]).any() for values in drawn.values()):
+        return None
+    return {name: values[..., :1] for name, values in drawn.items()}, np.ones(1)
+
+
+def _dealt(
+    game: Rulebook, nature: Any, state: Any, edge: Array, chance: Array
+) -> tuple[Any, Array, Array]:
+    """Return all that chance may make of these states, with the edges that lead there."""
+    if nature is None or not len(edge):
+        return state, edge, chance
+    parts = [(np.broadcast_to(likely, edge.shape), other) for likely, other in nature(game, state)]
+    likely = np.concatenate([own * chance for own, _ in parts])
+    edge, kept = np.tile(edge, len(parts)), np.flatnonzero(likely > 0)
+    whole = together([other for _, other in parts])
+    return whole.table(kept), edge[kept], likely[kept]
+
+
+def together(states: list[State]) -> Any:
+    """Put batches of tables one behind another."""
+    fields = states[0].arrays()
+    joined = {name: [getattr(state, name) for state in states] for name in fields}
+    return states[0].replace(**{k: np.concatenate(own, axis=-1) for k, own in joined.items()})
+
+
+class _Legal:
+    """What seats may do in some states: amounts where these are few, else shares of them."""
+
+    def __init__(self, game: Rulebook, state: Any) -> None:
+        self.game, self.state = game, state
+        self.mask = game.mask(state) if game.picks else None
+        self.low, self.high = game.amounts(state)
+        self.sharers = game.sharers(state) if game.division is not None else None
+
+    def moves(self, seat: int, nodes: Array, place: int) -> Array:
+        """Return the moves of a seat at one of some nodes: ``(moves,)``, plans have a row each."""
+        game, node = self.game, int(nodes[place])
+        low, high = int(self.low[seat, node]), int(self.high[seat, node])
+        if self.sharers is not None:
+            if self.sharers[seat, node]:
+                return _plans(game, np.flatnonzero(self.sharers[:, node]))
+            votes = np.zeros((high - low + 1, game.players), np.int64)
+            votes[:, seat] = np.arange(low, high + 1)
+            return votes
+        if self.mask is not None:
+            return game.bounds()[0] + np.flatnonzero(self.mask[seat, node])
+        if game.grid is not None:
+            return np.array(game.grid)
+        declined = [] if game.decline is None else [game.decline]
+        if high - low < MOST_INDEXES:
+            return np.array([*declined, *range(low, high + 1)])
+        own = codec(game, seat)
+        view = Sight(game, self.state.table(node)).view(seat)
+        return np.unique([own.take(view, index) for index in range(own.space.n)])
+
+
+def _plans(game: Rulebook, among: Array) -> Array:
+    """Return all plans that divide among these seats, ``(plans, players)``."""
+    total, bars = game.division or 0, len(among) - 1
+    if comb(total + bars, bars) > MOST_EDGES:
+        raise TooLarge(f"{game.name} has too many plans to divide {total}: divide less")
+    cuts = np.array(list(combinations(range(total + bars), bars)), np.int64).reshape(-1, bars)
+    ends = np.full((len(cuts), 1), total + bars)
+    shares = np.diff(np.hstack([ends * 0 - 1, cuts, ends]), axis=1) - 1
+    plans = np.zeros((len(shares), game.players), np.int64)
+    plans[:, among] = shares
+    return plans

@@ -1,0 +1,221 @@
+"""Any game as an environment of verifiers 0.4: a model in one seat, players by name in the others.
+
+verifiers finds an environment as a module with `__all__`, so that one's own names these three::
+
+    from llm_games.baselines.verifiers import GameEnv, GameTaskset, InProcess
+
+    __all__ = ["GameEnv", "GameTaskset", "InProcess"]
+
+A task is a seed: all rollouts of one have the same chance and the same seat, so that a group can be
+compared. An episode is a game; its traces are the model's decisions, each with its own prompt and
+its own reward, or one conversation. verifiers needs an environment of its own (`pip install
+verifiers`), since it wants a hundred other packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Literal
+
+import httpx
+import numpy as np
+import verifiers.v1 as vf
+from pydantic import Field
+from verifiers.v1.dialects.chat import message_to_wire
+from verifiers.v1.runtimes import ProgramResult
+
+from llm_games.baselines.deviation import regret
+from llm_games.baselines.players import make_player
+from llm_games.errors import BadParameter
+from llm_games.facts import check_integer
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.seats import Episode, play_table
+
+ROTATE = "rotate"
+
+
+class Seed(vf.TaskData):
+    """The chance of one game."""
+
+    seed: int = 0
+
+
+class SeedTask(vf.Task[Seed]):
+    """Rewards are recorded by the environment, which knows the game."""
+
+
+class GamesConfig(vf.TasksetConfig):
+    """Which games: seeds from `first` on."""
+
+    games: int = 100
+    first: int = 0
+
+
+class GameTaskset(vf.Taskset[SeedTask, GamesConfig]):
+    """Seeds, one after another."""
+
+    def load(self) -> Iterable[SeedTask]:
+        """Yield a task for each seed."""
+        first = self.config.first
+        for seed in range(first, first + self.config.games):
+            yield SeedTask(Seed(prompt=None, seed=seed), self.config.task)
+
+
+class GameConfig(vf.EnvConfig):
+    """The table.
+
+    `opponents`: a player for all other seats, or one for each, in seat order. `seat`: the model's,
+    or ``"rotate"``: the seed modulo the number of seats. `reward`: ``"payoff"``, what was paid from
+    the decision on (of a conversation, in all), or ``"regret"``, less what the decision lost in
+    hindsight (of a conversation, in all). `legal` is paid for a reply that is a legal
+    move. `settings` are those of a player that asks a model, such as ``reasoning = true``; with
+    `conversation` all decisions are one trace.
+    """
+
+    learner: vf.AgentConfig = vf.AgentConfig(runtime={"type": "subprocess"})
+    game: str = ""
+    params: dict[str, Any] = Field(default_factory=dict)
+    opponents: str | list[str] = "rational"
+    seat: int | Literal["rotate"] = ROTATE
+    reward: Literal["payoff", "regret"] = "payoff"
+    legal: float = 0.0
+    conversation: bool = False
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class GameEnv(vf.Env[GameConfig]):
+    """Plays a game for each task, see `GameConfig`.
+
+    Raises:
+        BadParameter, UnknownName: there is no such game, player, seat or setting.
+    """
+
+    def __init__(self, config: GameConfig) -> None:
+        super().__init__(config)
+        self.rules = rulebook(config.game, **config.params)
+        named = config.opponents
+        many = self.rules.players - 1
+        names = [named] * many if isinstance(named, str) else list(named)
+        if len(names) != many:
+            raise BadParameter(f"{many} other seats need as many opponents, got {len(names)}")
+        if config.seat != ROTATE:
+            check_integer("seat", config.seat, 0, many)
+        self.others = [make_player(name, self.rules) for name in names]
+        _learner(_Learner(None, config.conversation), config)
+
+    async def run(self, task: vf.Task[Any], agents: Any) -> None:
+        """Play one game, and record what each trace earned."""
+        seed, config = task.data.seed, self.config
+        seat = seed % self.rules.players if config.seat == ROTATE else int(config.seat)
+        policies: list[Policy] = [*self.others]
+        async with AsyncExitStack() as stack:
+            asked = _Learner((agents.learner, task, stack), config.conversation)
+            policies.insert(seat, _learner(asked, config))
+            episode = await play_table(self.rules, policies, seed)
+        rewards = _rewards(self.rules, episode, seat, config)
+        calls = [call for step in episode.steps for call in _attempts(step, seat)]
+        legal = [call.outcome == "valid" for call in calls]
+        for step, trace, number in asked.traces:
+            own = legal if config.conversation else legal[number : number + 1]
+            trace.record_reward(config.reward, rewards[step])
+            trace.record_metric("legal", sum(own) / max(1, len(own)))
+            if config.legal:
+                trace.record_reward("legal", sum(own), config.legal)
+
+
+def _learner(client: Any, config: GameConfig) -> LLMPolicy:
+    """Return the model's player; a reply is not asked for again unless that is set."""
+    kept = {"remember": "replies", "notices": True} if config.conversation else {}
+    usual: dict[str, Any] = {"max_attempts": 1, "structured": False}
+    return LLMPolicy(client, **usual | kept | config.settings)
+
+
+def _attempts(step: Any, seat: int) -> Sequence[Any]:
+    return step.decisions[seat].attempts if seat in step.decisions else ()
+
+
+def _rewards(rules: Rulebook, episode: Episode, seat: int, config: GameConfig) -> Any:
+    """Return by step what its trace earned; that of a conversation stands at the first step."""
+    if config.reward == "payoff":
+        paid = np.array([step.outcome.rewards[seat] for step in episode.steps])
+        return np.cumsum(paid[::-1])[::-1]
+    lost = [0.0 if s.talk else float(regret(rules, s.outcome.record)[seat]) for s in episode.steps]
+    found = -np.array(lost)
+    return np.cumsum(found[::-1])[::-1] if config.conversation else found
+
+
+class _Learner:
+    """The client behind the model's seat: a reply is a turn of an agent of verifiers.
+
+    `traces` are, call by call, the step, the trace and the number of the call.
+    """
+
+    name = "learner"
+
+    def __init__(self, seated: Any, conversation: bool) -> None:
+        self.seated, self.conversation = seated, conversation
+        self.traces: list[tuple[int, Any, int]] = []
+        self.calls = self.said = 0
+        self.talk: Any = None
+
+    async def complete(self, request: Request) -> Completion:
+        """Have the agent answer, in an interaction of this call or in that of all."""
+        agent, task, stack = self.seated
+        messages = [*request.messages]
+        if not self.conversation:
+            async with agent.interaction(task) as talk:
+                self.traces.append((request.who.step, talk.trace, self.calls))
+                text = await self._turn(talk, messages)
+        else:
+            if self.talk is None:
+                self.talk = await stack.enter_async_context(agent.interaction(task))
+                self.traces.append((request.who.step, self.talk.trace, self.calls))
+            text = await self._turn(self.talk, messages[self.said :] or messages[-1:])
+            self.said = len(messages) + 1
+        self.calls += 1
+        return Completion(text, model=self.name)
+
+    async def _turn(self, talk: Any, messages: list[dict[str, str]]) -> str:
+        segment = await talk.turn([dict(message) for message in messages])
+        if segment.terminated:
+            raise ClientError(f"the agent's run ended: {talk.trace.stop_condition}")
+        return str(segment.last_reply)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class InProcess(vf.Harness[vf.HarnessConfig]):
+    """Sends a chat to the model from this process: what is there else starts one for each turn."""
+
+    APPENDS_SYSTEM_PROMPT = True
+    SUPPORTS_RESUME = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: Any,
+        trace: Any,
+        runtime: Any,
+        endpoint: str,
+        secret: str,
+        mcp_urls: dict[str, str],
+        data: vf.TaskData,
+    ) -> ProgramResult:
+        """Make one call of the model."""
+        _, prompt = self.resolve_prompt(data)
+        messages = [message_to_wire(message) for message in prompt or ()]
+        async with httpx.AsyncClient(timeout=self.config.tool_timeout) as client:
+            found = await client.post(
+                f"{endpoint}/chat/completions",
+                json={"model": ctx.model, "messages": messages},
+                headers={"Authorization": f"Bearer {secret}"},
+            )
+        failed = not found.is_success
+        return ProgramResult(int(failed), "", found.text[:500] if failed else "")

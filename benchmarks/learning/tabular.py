@@ -1,0 +1,205 @@
+"""How solvers of small games come to equilibrium, and Q-learning to the best response.
+
+``python -m llm_games.benchmarks.learning.tabular`` plays what ``tabular.toml`` names, row by row to
+``tabular.csv`` and ``tabular_q.csv``, goes on where it was stopped, and writes the tables in
+docs/training.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+import numpy as np
+
+from llm_games.baselines.players import make_player
+from llm_games.baselines.training.cfr import CFR
+from llm_games.baselines.training.fictitious_play import FictitiousPlay
+from llm_games.baselines.training.regret_matching import (
+    RegretMatching,
+    SwapRegretMatching,
+    normal_form,
+)
+from llm_games.baselines.training.solving import Solver
+from llm_games.baselines.tree import Tree
+from llm_games.benchmarks.learning.training import record, rows, text, train
+from llm_games.errors import BadParameter
+from llm_games.files import write_whole
+from llm_games.registry import rulebook
+from llm_games.version import __version__
+
+FILE = Path(__file__).with_suffix(".csv")
+SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SOLVERS: dict[str, type[Solver]] = {"cfr": CFR, "fictitious_play": FictitiousPlay}
+DRAWN: dict[str, type[Solver]] = {
+    "regret_matching": RegretMatching,
+    "regret_matching --swap": SwapRegretMatching,
+}
+RATIONAL = "rational"
+DRAWS = 1000
+"""How often a rational player that draws is asked in each information set."""
+LEARNED = Path(__file__).with_name("tabular_q.csv")
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+BY = "written by python -m llm_games.benchmarks.learning.tabular -->"
+FOLDER = Path("trainings", "tabular")
+
+
+class Point(NamedTuple):
+    """A solver after so many iterations: how far from equilibrium, and what the seats then get.
+
+    `nash_conv` is exact, the sum of what seats gain by best replies to the average strategies;
+    `uniform` is that of uniform play, to see it by. Of regret matching, `joint` is the gain that is
+    left in how often joint moves were played, see its script; else NaN.
+    """
+
+    game: str
+    method: str
+    seed: int
+    iteration: int
+    nash_conv: float
+    joint: float
+    uniform: float
+    payoffs: str
+    cpu_seconds: float
+    day: str
+    package: str
+
+
+def points(file: Path = FILE) -> list[Point]:
+    """Return what is in the file."""
+    if not file.exists():
+        return []
+    with file.open(newline="") as lines:
+        found = list(csv.reader(lines))[1:]
+    types = get_type_hints(Point).values()
+    return [Point(*(kind(v) for kind, v in zip(types, row, strict=True))) for row in found]
+
+
+def write(new: Sequence[Point], file: Path = FILE) -> None:
+    """Add rows to the file, all or none."""
+    text, first = StringIO(), not file.exists()
+    csv.writer(text, lineterminator="\n").writerows([Point._fields] * first + [*new])
+    before = b"" if first else file.read_bytes()
+    write_whole(file, before + text.getvalue().encode())
+
+
+def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[Point]:
+    """Yield where a solver stands at powers of two."""
+    solver = (SOLVERS | DRAWN)[method](tree, seed)
+    began = time.process_time()
+    for number in range(1, iterations + 1):
+        solver.step(number)
+        if not number & (number - 1):
+            joint = solver.measures().get(
+                "tree/correlated" if "swap" in method else "tree/coarse", np.nan
+            )
+            spent = time.process_time() - began
+            yield point(name, tree, (method, seed, number), solver.average(), joint, spent)
+
+
+def point(
+    name: str, tree: Tree, at: tuple[str, int, int], strategy: Any, joint: float, spent: float
+) -> Point:
+    """Return the row of a strategy."""
+    worth = " ".join(f"{value:.4g}" for value in tree.worth(strategy)[0])
+    gap, day = tree.nash_conv(strategy), datetime.now(UTC).strftime("%Y-%m-%d")
+    return Point(
+        name,
+        *at,
+        gap,
+        joint,
+        tree.nash_conv(tree.uniform()),
+        worth,
+        round(spent, 2),
+        day,
+        __version__,
+    )
+
+
+def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[list[Point]]:
+    """Yield the rows of each solver of one game that are not held yet."""
+    name, rules = game["name"], rulebook(game["game"], **game["params"])
+    tree = Tree(rules)
+    if (name, RATIONAL, 1) not in held:
+        strategy = tree.strategy_of(make_player(RATIONAL, rules), DRAWS)
+        yield [point(name, tree, (RATIONAL, 1, 0), strategy, np.nan, 0.0)]
+    runs = [(method, 1, SETTINGS["iterations"]) for method in SOLVERS]
+    try:
+        normal_form(tree)
+        runs += [(m, seed, SETTINGS["plays"]) for m in DRAWN for seed in SETTINGS["seeds"]]
+    except BadParameter:  # several moves, or private information
+        pass
+    for method, seed, iterations in runs:
+        if (name, method, seed) not in held:
+            yield [*solved(name, tree, method, seed, iterations)]
+
+
+def table(found: list[Point]) -> str:
+    """Return the table of the docs: how far from equilibrium, in percent of uniform play's."""
+    said = ["| game | method | after 16 | 128 | 1,024 | 8,192 | joint play | payoffs at the end |"]
+    said.append("|" + "---|" * 8)
+    for game in dict.fromkeys(p.game for p in found):
+        for method in dict.fromkeys(p.method for p in found if p.game == game):
+            own = [p for p in found if (p.game, p.method) == (game, method)]
+            last = max(p.iteration for p in own)
+            ends = [p for p in own if p.iteration == last]
+            cells = [
+                shown([p for p in own if p.iteration == many]) for many in (16, 128, 1024, 8192)
+            ]
+            who = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
+            joint = "" if np.isnan(ends[0].joint) else shown(ends, "joint")
+            paid = ends[0].payoffs if len(ends) == 1 else ""
+            said.append(f"| {' | '.join([game, who, *cells, joint, paid])} |")
+    return "\n".join(said)
+
+
+def shown(own: list[Point], what: str = "nash_conv") -> str:
+    """Return a mean in percent of uniform play's, and the least and the most of several seeds."""
+    if not own:
+        return ""
+    values = [100 * getattr(p, what) / p.uniform for p in own]
+    mean, low, high = (short(end(values)) for end in (np.mean, np.min, np.max))
+    return f"{mean} ({low} to {high})" if len(values) > 1 else mean
+
+
+def short(value: float) -> str:
+    """Return a number in two digits at least."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+# -- all of it -------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Play what is missing, and write the tables."""
+    for game in SETTINGS["games"]:
+        held = {(p.game, p.method, p.seed) for p in points()}
+        for new in play(game, held):
+            write(new)
+    for seed in SETTINGS["seeds"]:
+        for about in SETTINGS["learners"]:
+            if (about["name"], seed) not in {(r.experiment, r.seed) for r in rows(LEARNED)}:
+                record([train(about, seed, FOLDER)], LEARNED)
+    show()
+
+
+def show() -> None:
+    """Write the tables between their marks."""
+    page = DOCS.read_text("utf-8")
+    for name, made in (("solvers", table(points())), ("q-learners", text(rows(LEARNED)))):
+        begin, end = f"<!-- {name}: {BY}\n", f"<!-- end of {name} -->"
+        before, found, rest = page.partition(begin)
+        if not found:
+            raise BadParameter(f"{DOCS} has no line {begin}")
+        page = f"{before}{begin}{made}\n{end}{rest.partition(end)[2]}"
+    write_whole(DOCS, page.encode())
+
+
+if __name__ == "__main__":
+    main()

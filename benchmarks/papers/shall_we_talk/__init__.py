@@ -1,0 +1,1 @@
+"""Shall We Talk."""

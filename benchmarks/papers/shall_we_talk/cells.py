@@ -1,0 +1,218 @@
+"""The cells of Shall We Talk, and what its tables and statements need of each recorded run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.deviation import stacked
+from llm_games.baselines.games.bertrand_competition import metrics as pricing
+from llm_games.baselines.games.bertrand_competition import theory
+from llm_games.baselines.games.emergency_evacuation.metrics import evacuation
+from llm_games.benchmarks.papers.shall_we_talk import metrics
+from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
+from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, Contest, Escape, Market
+from llm_games.benchmarks.runs import judge
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.paper import Measure
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
+from llm_games.benchmarks.runs.talk import turns
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+
+FILES = ("beauty_contest", "bertrand", "evacuation")
+SIZES = ("players", "rounds", "max_rounds", "switch_round", "walker")
+"""Parameters in which a run of a cell may be smaller than the paper's."""
+CASES = {"beauty_contest": "KBC", "bertrand_competition": "BC", "emergency_evacuation": "EE"}
+RUBRICS = {"KBC": "plan", "BC": "agreement"}
+"""What a judge labels in the talk of a case."""
+EARLY = 99
+"""Rounds in which an agreement is early."""
+
+
+def owns(game: Game) -> bool:
+    """Return whether a game is one of the paper's."""
+    rules = game.rules
+    if rules.name == "beauty_contest":
+        return bool(rules.reply_key == "number" and not rules.reveal)
+    return rules.name in CASES
+
+
+@cache
+def cells(game: str) -> Mapping[str, Rulebook]:
+    """Return the rules of each cell of the paper in a game by its label, as the files have them."""
+    found = {}
+    for name in FILES:
+        source = f"shall-we-talk/{name}"
+        for own in parse(load(source), source).games:
+            if own.game == game:
+                settings: dict[str, Any] = {**own.params}
+                settings |= {} if own.talk is None else {"talk": own.talk}
+                found[str(own.label)] = rulebook(game, **settings)
+    return found
+
+
+def cell_of(rules: Rulebook) -> str:
+    """Return the cell that rules are of, of whatever size; "" if they differ otherwise."""
+    known = cells(rules.name).items()
+    return next((cell for cell, own in known if _sized(own, rules) == rules), "")
+
+
+def _sized(own: Any, rules: Any) -> Any:
+    """Return the rules of a cell in the size of others, if both talk or neither does."""
+    if (own.core is own) != (rules.core is rules):
+        return None
+    names = {f.name for f in fields(own.core)} & {*SIZES}
+    sizes = {name: getattr(rules.core, name) for name in names}
+    known = {name: size for name, size in sizes.items() if getattr(own, name) and size}
+    core = replace(own.core, **known)
+    return core if own.core is own else type(own)(core, own.talk)
+
+
+# -- what is read of a run -------------------------------------------------------------------------
+
+
+def full(game: Game) -> Rulebook:
+    """Return the rules of a game with its talk."""
+    return rulebook(game.name, **game.params)
+
+
+def ends(rules: Any) -> tuple[float, float]:
+    """Return the least and the largest number of a contest."""
+    return float(rules.min), float(rules.max)
+
+
+def references(rules: Any) -> tuple[float, float]:
+    """Return the mean prices of the one-shot equilibrium and of a cartel."""
+    ends = theory.equilibrium(rules), theory.cartel(rules)
+    low, high = (float(sum(prices) / len(prices)) for prices in ends)
+    return low, high
+
+
+def found(game: Game) -> list[Any]:
+    """Return what came out of each finished episode, for tables and statements."""
+    of: dict[str, Callable[[RecordedEpisode, str | None], Any]]
+    of = {"KBC": _contest, "BC": _market, "EE": _escape}
+    plans = label(game)
+    return [of[CASES[game.name]](*one) for one in zip(game.done, plans, strict=True)]
+
+
+def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
+    """Return the legal numbers of the last round."""
+    last = episode.records[-1]
+    numbers = zip(last["actions"], last["legal"], strict=True)
+    return Contest([number for number, legal in numbers if legal], plan)
+
+
+def _market(episode: RecordedEpisode, plan: str | None) -> Market:
+    """Return the mean prices, and what the game's metrics say of the last tenth of the rounds."""
+    rules = episode.rules
+    prices, profits = pricing.path(rules, episode.records)
+    late = slice(-max(1, len(prices) // 10), None)
+    return Market(
+        prices.mean(axis=1).tolist(),
+        None if plan is None else plan == "agreement",
+        pricing.convergence(prices),
+        float(pricing.price_index(rules, prices[late].mean())),
+        float(pricing.profit_gain(rules, profits[late].mean())),
+        float(pricing.price_gap(prices)),
+    )
+
+
+def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
+    """Return what became of the crowd, and how many of the asked reported panic."""
+    crowd = evacuation(episode.rules, stacked(episode.records))
+    sides, out = [*crowd.sides.values()], sum(crowd.sides.values())
+    felt = [note.content["panic"] for note in episode.notes() if note.kind == "feeling"]
+    told = [panic for panic in felt if panic is not None]
+    return Escape(
+        np.stack([crowd.escapes[name.replace(", ", " & ")] for name in GROUPS]),
+        crowd.evacuation_time,
+        crowd.mean_escape_round if out else None,
+        [side / out for side in sides] if out else None,
+        crowd.exit_balance if out else None,
+        crowd.escape_rate,
+        crowd.casualty_rate,
+        crowd.overtaken_rounds,
+        None if math.isnan(crowd.changes) else crowd.changes,
+        sum(told) / len(told) if told else None,
+    )
+
+
+def _spread(episode: RecordedEpisode) -> float | None:
+    """Return %RSD of the legal numbers."""
+    numbers = _contest(episode, None).numbers
+    return metrics.rsd(numbers) if numbers else None
+
+
+MEASURES = {
+    "beauty_contest": Measure(
+        "spread of numbers",
+        "%RSD, 100 times the deviation of a run's numbers to their mean",
+        "lower",
+        _spread,
+    ),
+    "bertrand_competition": Measure(
+        "price index",
+        "mean price of the last tenth of the rounds, 0 in the one-shot equilibrium, 1 in a cartel",
+        "higher",
+        lambda episode: float(_market(episode, None).price_index),
+        ".2f",
+    ),
+    "emergency_evacuation": Measure(
+        "escaped",
+        "share of the people who get out",
+        "higher",
+        lambda episode: float(evacuation(episode.rules, stacked(episode.records)).escape_rate),
+        ".1%",
+        lambda rules: (0.0, 1.0),
+    ),
+}
+"""What each case is judged by, in a terminal and first on a page."""
+
+
+# -- labels ----------------------------------------------------------------------------------------
+
+
+def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[list[tuple[int, str]]]:
+    """Yield what was said before each move of the first `rounds`, with the speakers, in order."""
+    for turn in turns(episode):
+        if turn.round > rounds:
+            return
+        yield [(message.seat, str(message.said)) for message in turn.talk if message.said]
+
+
+def by_rule(episode: RecordedEpisode) -> str:
+    """Return the label that a fixed rule gives the talk of an episode."""
+    if CASES[episode.rules.name] == "KBC":
+        return joint_plan(line for lines in messages(episode) for line in lines)
+    firms = episode.rules.players
+    early = (agreed_price(lines, firms) for lines in messages(episode, EARLY))
+    return "agreement" if any(price is not None for price in early) else "none"
+
+
+def labels(game: Game) -> list[tuple[str | None, str | None]]:
+    """Return the labels of a game's finished episodes, by the rule and by a judge; worked out once.
+
+    None where there is none, as without talk.
+    """
+    if __name__ not in game.found:
+        rubric = RUBRICS.get(CASES[game.name]) if game.talks else None
+        given = judge.labels(game.shelf.file, rubric) if rubric else {}
+        game.found[__name__] = [
+            (by_rule(one) if rubric else None, given.get(one.row.id)) for one in game.done
+        ]
+    found: list[tuple[str | None, str | None]] = game.found[__name__]
+    return found
+
+
+def label(game: Game) -> list[str | None]:
+    """Return one label for each finished episode: the judge's if it has all, else the rule's."""
+    pairs = labels(game)
+    place = int(all(judged for _, judged in pairs))
+    return [pair[place] for pair in pairs]

@@ -1,0 +1,191 @@
+"""Shall We Talk: metrics of recorded runs, and what the paper prints.
+
+Source: arXiv 2402.12327, sections 3 to 5, Table 1, and the plots of the authors' code. A run is one
+episode. Functions take plain numbers; what is not defined is None, never a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.runs.paper import data, printed
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.stats.intervals import Interval, Values
+from llm_games.rulebook import Array
+
+# -- the beauty contest ----------------------------------------------------------------------------
+
+
+def rsd(numbers: Sequence[int]) -> float:
+    """Return %RSD of the numbers of one run: 100 times the population deviation to the mean.
+
+    0 where all are equal, whatever the mean. From exact integers, one root and one division.
+    """
+    count, total = len(numbers), sum(numbers)
+    square = count * sum(number * number for number in numbers) - total * total
+    return 100 * math.sqrt(square) / abs(total) if square else 0.0
+
+
+def modal_share(numbers: Sequence[int]) -> float:
+    """Return the largest share of players who name the same number."""
+    return max(Counter(numbers).values()) / len(numbers)
+
+
+def within(numbers: Sequence[float], low: float, high: float) -> float:
+    """Return the share of numbers from `low` to `high`, both included."""
+    return sum(low <= number <= high for number in numbers) / len(numbers)
+
+
+# -- prices ----------------------------------------------------------------------------------------
+
+
+def window(prices: Sequence[float], first: int, last: int) -> Sequence[float] | None:
+    """Return the mean prices of the rounds `first` to `last`, from 1; None if they end before."""
+    return prices[first - 1 : last] if len(prices) >= last else None
+
+
+def mean_in(prices: Sequence[float], first: int, last: int) -> float | None:
+    """Return the mean of these rounds' prices."""
+    found = window(prices, first, last)
+    return None if found is None else math.fsum(found) / len(found)
+
+
+def slope_in(prices: Sequence[float], first: int, last: int) -> float | None:
+    """Return by how much a line through these rounds' prices rises in a hundred rounds."""
+    found = window(prices, first, last)
+    return None if found is None else 100 * float(np.polyfit(np.arange(len(found)), found, 1)[0])
+
+
+# -- over runs -------------------------------------------------------------------------------------
+
+
+def variance(curves: Array) -> Array:
+    """Return the variance over runs of each point of ``(runs, points)``, by runs - 1."""
+    return np.asarray(np.var(curves, axis=0, ddof=1))
+
+
+def pseudo_variances(curves: Array) -> list[float] | None:
+    """Return a value for each run, whose mean is the mean `variance` of ``(runs, points)``.
+
+    They are the jackknife's: what each run adds to it. None below 3 runs.
+    """
+    runs = len(curves)
+    if runs < 3:
+        return None
+    whole = variance(curves).mean()
+    rest = [variance(np.delete(curves, i, axis=0)).mean() for i in range(runs)]
+    return [float(runs * whole - (runs - 1) * one) for one in rest]
+
+
+def difference(a: Values, b: Values) -> Cell | None:
+    """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
+
+    None without values on both sides; no interval for one value alone.
+    """
+    if not len(a) or not len(b):
+        return None
+    sides = [np.asarray(a, np.float64), -np.asarray(b, np.float64)]
+    mean, n = float(sides[0].mean() + sides[1].mean()), min(map(len, sides))
+    if n < 2:
+        return Cell(mean, None, n)
+    middle, error, df = intervals.welch(sides)
+    if error <= intervals.EQUAL * max(np.abs(side).max() for side in sides):
+        return Cell(mean, None, n, intervals.no_spread(mean, n))
+    low, high = map(float, intervals.t_ends(2 * middle, 2 * error, df, 0.95))
+    return Cell(mean, None, n, Interval(low, high, "Welch", n, intervals.few(n)))
+
+
+def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
+    """Return the share of runs of `a` in which something is so, less that of `b`.
+
+    The interval is Agresti and Caffo's (The American Statistician 54, 2000): Wald's after one more
+    success and failure on both sides.
+    """
+    if not a or not b:
+        return None
+    n, mean = min(len(a), len(b)), sum(a) / len(a) - sum(b) / len(b)
+    if n < 2:
+        return Cell(mean, None, n)
+    shares = [((sum(side) + 1) / (len(side) + 2), len(side) + 2) for side in (a, b)]
+    (p, m), (q, k) = shares
+    half = 1.959963984540054 * math.sqrt(p * (1 - p) / m + q * (1 - q) / k)
+    return Cell(
+        mean,
+        None,
+        n,
+        Interval(max(p - q - half, -1.0), min(p - q + half, 1.0), "Agresti-Caffo", n),
+    )
+
+
+def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
+    """Return Cohen's kappa of two labels of each run; None where chance alone would agree."""
+    n = len(pairs)
+    one, other = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else ({}, {})
+    chance = sum(one[label] * other[label] for label in one)
+    same = n * sum(a == b for a, b in pairs)
+    return (same - chance) / (n * n - chance) if chance < n * n else None
+
+
+# -- what the paper prints -------------------------------------------------------------------------
+
+
+class Printed(NamedTuple):
+    """A row of Table 1: the plans of a cell by kind, their share of the runs, and %RSD."""
+
+    cell: str
+    plan: str
+    rate: float
+    rsd: float
+
+
+class Price(NamedTuple):
+    """A price that the paper states in words: of which cell, in which rounds."""
+
+    cell: str
+    rounds: str
+    price: float
+
+
+class Statement(NamedTuple):
+    """A finding of the paper: a published number (N), stated in words (Q), or off a figure (F)."""
+
+    id: str
+    kind: str
+    statement: str
+
+
+@cache
+def table1() -> Mapping[str, Printed]:
+    """Return Table 1 by cell."""
+    return {row.cell: row for row in printed(__package__, "table1", Printed)}
+
+
+@cache
+def personas() -> Mapping[str, float]:
+    """Return the share of runs with a joint plan by persona, %, by cell."""
+    return {row["cell"]: float(row["rate"]) for row in data(__package__, "personas")}
+
+
+@cache
+def prices() -> tuple[Price, ...]:
+    """Return the prices that the paper states in words."""
+    return printed(__package__, "prices", Price)
+
+
+@cache
+def models() -> Mapping[str, int]:
+    """Return what models of the time named alone, without other players."""
+    return {row["model"]: int(row["number"]) for row in data(__package__, "models")}
+
+
+@cache
+def findings() -> Mapping[str, Statement]:
+    """Return the findings by their ids."""
+    return {row.id: row for row in printed(__package__, "statements", Statement)}

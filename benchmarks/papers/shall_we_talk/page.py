@@ -1,0 +1,374 @@
+"""Shall We Talk: three cases in silence, with talk and with other personas, and what was found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
+from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
+from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, SHARE, statements
+from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.report.canvas import BLUE, ORANGE
+from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
+from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
+from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats import intervals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CONTEST = columns("game, cell, source", "runs", "d") | columns(
+    "",
+    "mean number, %RSD, win together %, avoid equals %, all equal %, winners %, largest group %",
+)
+CONTEST_NOTE = (
+    "One number of each player. %RSD: 100 times the population deviation of a run's numbers to "
+    "their mean, mean over runs. Plans: share of runs whose talk has a joint plan, to win "
+    "together or to avoid equal numbers, labelled by a judge (llm-games judge FILE --rubric "
+    "shall-we-talk/plan) if all runs of the game have one, else by a fixed rule; published: by "
+    "hand, and by persona without its kind. All equal: runs in which all name one number; winners"
+    " and largest group of equal numbers: shares of the players. The last three are not in the "
+    "paper."
+)
+WINDOWS = ((101, 200), (301, 400), (401, 600), (601, 700))
+MARKET = columns("game, cell, source", "runs", "d") | columns(
+    "",
+    ", ".join(f"price {first}-{last}" for first, last in WINDOWS)
+    + ", price index, profit gain, price gap, settled %, early agreement %",
+)
+MARKET_NOTE = (
+    "Mean price of the firms in some rounds, from runs that reach them. Price index and profit "
+    "gain of the last tenth of the rounds: 0 as in the one-shot equilibrium (6), 1 as in a cartel"
+    " (8). Price gap: dearest less cheapest, mean over all rounds. Settled: runs that have a "
+    "round of convergence, after which prices stay within 0.25 of their mean for 100 rounds. "
+    "Early agreement: runs that agree on prices before round 100, by a judge (--rubric "
+    "shall-we-talk/agreement) if all have its label, else by a fixed rule. Published, in words: "
+    "near 7 in silence, 8 with talk."
+)
+ESCAPE = columns("game, cell, source", "runs", "d") | columns(
+    "",
+    "escaped %, lost %, rounds, mean round, exit balance, bottom %, left %, right %, fallen, "
+    "changes %, panic %",
+)
+ESCAPE_NOTE = (
+    "Rounds until the last escape, of runs in which all get out; mean round of those who do. Exit"
+    " balance: entropy of the shares of the three sides, 1 if equal. Fallen: rounds that people "
+    "could not walk, in all. Changes: decisions, after each one's first, for another side. Panic:"
+    " feelings that say so. The paper has figures without numbers."
+)
+STATEMENTS = columns("id, kind, the paper says, measured here") | {
+    "effect": ".2f",
+    "runs": "d",
+    "if true": "",
+    "these runs": "",
+}
+STATEMENTS_NOTE = (
+    "What the paper finds, and whether these runs say so. N: a published number, Q: in words, F: "
+    "read off a figure. The effect is this package's reading of the words; not clear: its "
+    "interval reaches over the end of the region. A part without an effect needs cells that the "
+    "run does not have, or more rounds. Any common number is an equilibrium of the contest if a "
+    "shared win pays in full, so agreement there is no departure from rational play. G1 is about "
+    "a weaker model."
+)
+REPLIES = columns("game, asked for", "replies", "d") | {"not usable %": ".1f"}
+REPLIES_NOTE = (
+    "Replies of models by what they were asked for, re-asks among them, and the share of those "
+    "that broke a rule or could not be read."
+)
+LABELS = columns("game, label by", "runs", "d") | dict.fromkeys((*KINDS, "agreement", "none"), "d")
+LABELS |= {"same label %": ".1f", "kappa": ".2f"}
+LABELS_NOTE = (
+    "Labels of the talk by a fixed rule and by a judge, how often both are the same, and Cohen's "
+    "kappa: that beyond chance, 1 if always the same, undefined if both only know one label."
+)
+
+
+# -- what is read of a run -------------------------------------------------------------------------
+
+
+class Read:
+    """A run's games of each case that have finished episodes, with their cells and what came out.
+
+    A cell is held against the statements by the first game of the run that is of it.
+    """
+
+    def __init__(self, run: Run) -> None:
+        games = [game for game in run.games if game.done]
+        self.games = [(game, cells.cell_of(cells.full(game))) for game in games]
+        self.found: dict[str, list[Any]] = {game.label: cells.found(game) for game in games}
+        self.cells: dict[str, list[Any]] = {}
+        for game, cell in self.games:
+            if cell:
+                self.cells.setdefault(cell, self.found[game.label])
+
+    def of(self, case: str) -> list[tuple[Game, str, list[Any]]]:
+        """Return the games of a case."""
+        return [
+            (game, cell, self.found[game.label])
+            for game, cell in self.games
+            if cells.CASES[game.name] == case
+        ]
+
+
+def sections(read: Read) -> list[Section]:
+    """Return a table of each case that was played, the statements, and figures."""
+    grids = []
+    for case, rows, heads, title, note in (
+        ("KBC", _contests, CONTEST, "Beauty contest", CONTEST_NOTE),
+        ("BC", _markets, MARKET, "Price competition", MARKET_NOTE),
+        ("EE", _escapes, ESCAPE, "Evacuation", ESCAPE_NOTE),
+    ):
+        if read.of(case):
+            name = f"shall_we_talk_{case.lower()}"
+            grids.append(Grid(heads, [*rows(read)], title, name, note))
+    if not grids:
+        return [Section(PAPER.title, ABOUT)]
+    said = [*_statements(read)]
+    grids.append(Grid(STATEMENTS, said, "Statements", "shall_we_talk_findings", STATEMENTS_NOTE))
+    if labelled := [*_labels(read)]:
+        grids.append(Grid(LABELS, labelled, "Labels", "shall_we_talk_labels", LABELS_NOTE))
+    if replies := [*_replies(read)]:
+        grids.append(Grid(REPLIES, replies, "Replies", "shall_we_talk_replies", REPLIES_NOTE))
+    return [Section(PAPER.title, ABOUT, grids, [*_sketches(read)])]
+
+
+def _share(values: Sequence[float | None]) -> Cell | None:
+    """Return the mean of shares of each run, in per cent; None left out."""
+    return mean_of([100.0 * value for value in values if value is not None], (0, 100))
+
+
+def _rate(found: Sequence[bool | None]) -> Cell | None:
+    """Return in how many per cent of the runs something is so; None left out."""
+    known = [so for so in found if so is not None]
+    if not known:
+        return None
+    interval = intervals.share(sum(known), len(known))
+    ends = interval and interval._replace(low=100 * interval.low, high=100 * interval.high)
+    return Cell(100 * sum(known) / len(known), None, len(known), ends)
+
+
+def _contests(read: Read) -> Iterator[list[Value]]:
+    for game, cell, runs in read.of("KBC"):
+        named = [run for run in runs if run.numbers]
+        numbers = [run.numbers for run in named]
+        plans = [run.plan for run in runs if run.plan]
+        won = [sum(e.records[-1]["winners"]) / e.rules.players for e in game.done]
+        yield [
+            *(game.label, cell, OWN, len(runs)),
+            mean_of([sum(one) / len(one) for one in numbers], cells.ends(game.rules)),
+            mean_of([metrics.rsd(one) for one in numbers]),
+            *(_rate([plan == kind for plan in plans]) for kind in KINDS),
+            _rate([len(set(one)) == 1 for one in numbers]),
+            _share(won),
+            _share([metrics.modal_share(one) for one in numbers]),
+        ]
+    for row in metrics.table1().values():
+        rates = [row.rate if row.plan == kind else None for kind in KINDS]
+        yield [row.cell, row.cell, PUBLISHED, 10, None, row.rsd, *rates, None, None, None]
+    for cell, rate in metrics.personas().items():
+        if cell not in metrics.table1():
+            yield [cell, cell, PUBLISHED, 10, None, None, rate, *[None] * 4]
+
+
+def _markets(read: Read) -> Iterator[list[Value]]:
+    for game, cell, runs in read.of("BC"):
+        means = [
+            [m for run in runs if (m := metrics.mean_in(run.prices, *rounds)) is not None]
+            for rounds in WINDOWS
+        ]
+        yield [
+            *(game.label, cell, OWN, len(runs)),
+            *map(mean_of, means),
+            mean_of([run.price_index for run in runs]),
+            mean_of([run.profit_gain for run in runs]),
+            mean_of([run.price_gap for run in runs]),
+            _rate([run.settled is not None for run in runs]),
+            _rate([run.early for run in runs]),
+        ]
+    for line in metrics.prices():
+        at = [line.price if f"{a}-{b}" == line.rounds else None for a, b in WINDOWS]
+        yield [line.cell, line.cell, PUBLISHED, 5, *at, *[None] * 5]
+
+
+def _escapes(read: Read) -> Iterator[list[Value]]:
+    for game, cell, runs in read.of("EE"):
+        shares = [run.shares for run in runs if run.shares]
+        yield [
+            *(game.label, cell, OWN, len(runs)),
+            _share([run.escaped for run in runs]),
+            _share([run.lost for run in runs]),
+            mean_of([run.time for run in runs if run.time is not None]),
+            mean_of([run.mean_round for run in runs if run.mean_round is not None]),
+            mean_of([run.balance for run in runs if run.balance is not None], SHARE),
+            *(_share([each[side] for each in shares]) for side in range(3)),
+            mean_of([float(run.fallen) for run in runs]),
+            _share([run.changes for run in runs]),
+            _share([run.panic for run in runs]),
+        ]
+
+
+def _statements(read: Read) -> Iterator[list[Value]]:
+    cases = {case[0] for case in cells.CASES.values() if read.of(case)}
+    for part in statements(read.cells):
+        about, value = metrics.findings()[part.of], part.value
+        if value is None and not cases & {*part.of}:
+            continue
+        yield [
+            *(part.of, about.kind, about.statement, part.what),
+            *(value, value and value.runs, part.region, part.verdict or "not played"),
+        ]
+
+
+def _labels(read: Read) -> Iterator[list[Value]]:
+    for game, _ in read.games:
+        pairs = cells.labels(game)
+        both = [(one, other) for one, other in pairs if one and other]
+        for place, who in enumerate(("rule", "judge")):
+            given = Counter(pair[place] for pair in pairs if pair[place])
+            if given:
+                same = _rate([one == other for one, other in both]) if place else None
+                counts = [given[name] for name in (*KINDS, "agreement", "none")]
+                kappa = metrics.kappa(both) if place else None
+                yield [game.label, who, given.total(), *counts, same, kappa]
+
+
+def _replies(read: Read) -> Iterator[list[Value]]:
+    for game, _ in read.games:
+        for kind, outcomes in game.did.read.items():
+            many = sum(outcomes[name] for name in outcomes if name not in ("failed", "tool"))
+            if many:
+                yield [game.label, kind, many, 100 * (many - outcomes["valid"]) / many]
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def _sketches(read: Read) -> Iterator[Sketch]:
+    if contests := [one for one in read.of("KBC") if any(run.numbers for run in one[2])]:
+        size = canvas.tall(len(contests))
+        yield Sketch("Numbers", partial(_numbers, games=contests), size)
+    if markets := read.of("BC"):
+        yield Sketch("Prices", partial(_prices, games=markets))
+    if escapes := read.of("EE"):
+        yield Sketch("Escaped", partial(_escaped, games=escapes))
+        yield Sketch("Spread from run to run", partial(_spread, games=escapes))
+
+
+REFERENCES = (("one shot", ":"), ("cartel", "-"))
+Games = Sequence[tuple[Game, str, list[Any]]]
+
+
+def _numbers(axes: Axes, games: Games) -> str:
+    """Draw all numbers of a cell, a line of dots for each run, and the mean of the runs' means."""
+    for row, (_, _, runs) in enumerate(games):
+        shown = [runs[place] for place in canvas.some(len(runs))]
+        shifts = np.linspace(-0.3, 0.3, len(shown)) if len(shown) > 1 else [0.0]
+        for shift, run in zip(shifts, shown, strict=True):
+            height = np.full(len(run.numbers), row + shift)
+            axes.plot(run.numbers, height, "o", color=BLUE, alpha=0.3, ms=3.5, mew=0)
+        means = [sum(run.numbers) / len(run.numbers) for run in runs if run.numbers]
+        if means:
+            axes.plot(np.mean(means), row, "|", color=ORANGE, ms=18, mew=2.4)
+    canvas.down(axes, [game.label for game, _, _ in games])
+    low, high = zip(*(cells.ends(game.rules) for game, _, _ in games), strict=True)
+    axes.set(xlabel="number", xlim=(min(low) - 2, max(high) + 2))
+    return "All legal numbers, a line of dots for each run, and the mean of the runs' means (bar)."
+
+
+def _prices(axes: Axes, games: Games) -> str:
+    for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
+        table = canvas.padded([run.prices for run in runs])
+        at = np.arange(1, table.shape[1] + 1)
+        canvas.mean_line(axes, at, table, look, label=game.label[:24], lw=1.2)
+    _references(axes, games[0][0])
+    return f"Mean price of the firms in each round; {_bands(games)}."
+
+
+def _references(axes: Axes, game: Game) -> None:
+    """Draw the prices of the one-shot equilibrium and of a cartel across, and name the axes."""
+    for height, (name, style) in zip(cells.references(game.rules), REFERENCES, strict=True):
+        canvas.line(axes, height, name, canvas.INK, style)
+    canvas.over_rounds(axes)
+    axes.set(ylabel="mean price of the firms")
+
+
+def _bands(games: Games) -> str:
+    sizes = {len(runs) for _, _, runs in games}
+    return canvas.banded(sizes.pop()) if len(sizes) == 1 else "bands: 95 % intervals of the means"
+
+
+def _escaped(axes: Axes, games: Games) -> str:
+    for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
+        table = canvas.padded([run.curves.sum(axis=0).tolist() for run in runs])
+        at = np.arange(1, table.shape[1] + 1)
+        canvas.mean_line(axes, at, table, look, label=game.label[:24])
+    canvas.over_rounds(axes)
+    axes.set(ylabel="escaped so far", ylim=(0, None))
+    return f"People who have escaped after each round, mean over runs; {_bands(games)}."
+
+
+def _spread(axes: Axes, games: Games) -> str:
+    for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
+        if len(runs) > 1:
+            curves = np.array([run.curves for run in runs])
+            found = metrics.variance(curves).mean(axis=0)
+            drawn = {"color": look.colour, "linestyle": look.dash, "label": game.label[:24]}
+            axes.plot(np.arange(1, len(found) + 1), found, **drawn)
+    canvas.over_rounds(axes)
+    axes.set(ylabel="variance over runs")
+    return "Variance over runs of the escaped so far, mean over the four groups."
+
+
+def moves(read: Read, game: Game) -> list[Sketch]:
+    """Return the numbers, the prices or the escapes of one game."""
+    own = [one for one in read.of(cells.CASES[game.name]) if one[0].label == game.label]
+    if not own:
+        return []
+    return {
+        "KBC": [Sketch("How often each number", partial(_histogram, games=own))],
+        "BC": [Sketch("Prices of the runs", partial(_runs, games=own))],
+        "EE": [Sketch("Escaped by group", partial(_groups, games=own))],
+    }[cells.CASES[game.name]]
+
+
+def _histogram(axes: Axes, games: Games) -> str:
+    [(game, _, runs)] = games
+    numbers = [number for run in runs for number in run.numbers]
+    low, high = cells.ends(game.rules)
+    axes.hist(numbers, bins=np.linspace(low, high + 1, 52).tolist(), color=BLUE)
+    axes.set(xlabel="number", ylabel="players of all runs")
+    return "How many players of all runs named a number."
+
+
+def _runs(axes: Axes, games: Games) -> str:
+    [(game, _, runs)] = games
+    canvas.paths(axes, [run.prices for run in runs], "mean of the runs")
+    _references(axes, game)
+    return "Mean price of the firms in each round: single runs thin, their mean thick."
+
+
+def _groups(axes: Axes, games: Games) -> str:
+    [(_, _, runs)] = games
+    curves = np.array([run.curves for run in runs])
+    at = np.arange(1, curves.shape[2] + 1)
+    for group, look in enumerate(canvas.looks(len(GROUPS))):
+        canvas.mean_line(axes, at, curves[:, group], look, label=GROUPS[group])
+    canvas.over_rounds(axes)
+    axes.set(ylabel="escaped so far", ylim=(0, None))
+    return f"People of each group who have escaped after each round; {canvas.banded(len(runs))}."
+
+
+ABOUT = (
+    "Three games of arXiv 2402.12327, in silence, with talk, and with other personas: a beauty "
+    "contest (KBC), price competition (BC) and the evacuation of a room (EE), beside what the "
+    "paper prints of GPT-4 players."
+)
+PAPER = Paper(
+    "Shall We Talk", cells.owns, sections, moves, Read, measures=cells.MEASURES, first=True
+)

@@ -1,0 +1,281 @@
+"""The findings of Shall We Talk as statements that runs are held against, each with an interval.
+
+A statement has one part or more. A part is an effect, and the region in which it must lie for the
+statement to be true of these runs. Which effect stands for which words is this package's reading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.papers.shall_we_talk import metrics
+from llm_games.benchmarks.papers.shall_we_talk.metrics import difference, share_difference
+from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats import intervals
+from llm_games.rulebook import Array
+
+WIN, AVOID = KINDS
+SHARE = (0.0, 1.0)
+
+
+class Contest(NamedTuple):
+    """A run of the contest: the legal numbers, and the label of its plan, None if unknown."""
+
+    numbers: Sequence[int]
+    plan: str | None = None
+
+
+class Market(NamedTuple):
+    """A run of the price competition.
+
+    `prices` are means over the firms, round by round; `early` says whether they agreed on prices in
+    the talk of early rounds, None if unknown; `settled` is the round of convergence, None without
+    one. `price_index` and `profit_gain` are of late rounds, `price_gap` of all.
+    """
+
+    prices: Sequence[float]
+    early: bool | None = None
+    settled: int | None = None
+    price_index: float = math.nan
+    profit_gain: float = math.nan
+    price_gap: float = math.nan
+
+
+class Escape(NamedTuple):
+    """A run of the evacuation.
+
+    `curves` are the escaped so far, ``(groups, rounds)``; `time` is the round of the last escape,
+    None if somebody is left; `mean_round` of those who escaped, None without; `shares` are the
+    sides' (bottom, left, right) of the escapes, `balance` theirs. The shares of people who
+    `escaped` and were `lost`, and how many rounds people had `fallen` in all; of decisions the
+    shares that changed the side (`changes`), and before which `panic` was reported.
+    """
+
+    curves: Array
+    time: int | None
+    mean_round: float | None
+    shares: Sequence[float] | None
+    balance: float | None
+    escaped: float = math.nan
+    lost: float = math.nan
+    fallen: int = 0
+    changes: float | None = None
+    panic: float | None = None
+
+
+class Part(NamedTuple):
+    """A part of a statement: what is measured, what came out, and where it must lie.
+
+    That is between `low` and `high`, these excluded unless it is `closed`.
+    """
+
+    of: str
+    what: str
+    value: Cell | None
+    low: float = -math.inf
+    high: float = math.inf
+    closed: bool = False
+
+    @property
+    def region(self) -> str:
+        """Return where the effect must lie, in words."""
+        if self.high == math.inf:
+            return f"{'at least' if self.closed else 'above'} {self.low:g}"
+        if self.low == -math.inf:
+            return f"{'at most' if self.closed else 'below'} {self.high:g}"
+        return f"{self.low:g} to {self.high:g}"
+
+    @property
+    def verdict(self) -> str:
+        """Say whether the effect lies there, and if the interval does not settle it; "" if unknown.
+
+        The interval settles it if it lies within the region as well, or all of it outside.
+        """
+        if self.value is None:
+            return ""
+        word = "yes" if self.inside(self.value.mean) else "no"
+        interval = self.value.interval
+        if interval is None or interval.method == "none":
+            return f"{word}, no interval"
+        within = self.inside(interval.low) and self.inside(interval.high)
+        outside = interval.high < self.low or interval.low > self.high
+        return word if within or outside else f"{word}, not clear"
+
+    def inside(self, value: float) -> bool:
+        """Return whether a value lies in the region."""
+        if self.closed and value in (self.low, self.high):
+            return True
+        return self.low < value < self.high
+
+
+Runs = Mapping[str, Sequence[Any]]
+"""Finished runs by cell: `Contest`, `Market` or `Escape`."""
+
+
+def statements(runs: Runs) -> list[Part]:
+    """Return the parts of all statements; the value of one whose cells are not there is None."""
+    return [*_contests(runs), *_markets(runs), *_escapes(runs), *_weaker(runs)]
+
+
+def _of(runs: Runs, cell: str, of: Callable[[Any], Any]) -> list[Any]:
+    """Return a number of each run of a cell, those left out that have none."""
+    return [value for run in runs.get(cell, ()) if (value := of(run)) is not None]
+
+
+def _share(found: Sequence[bool]) -> Cell | None:
+    """Return the share of runs in which something is so."""
+    if not found:
+        return None
+    return Cell(sum(found) / len(found), None, len(found), intervals.share(sum(found), len(found)))
+
+
+# -- the beauty contest ----------------------------------------------------------------------------
+
+
+def _contests(runs: Runs) -> Iterator[Part]:
+    silent, talk = "KBC-silent", "KBC-talk"
+    near = _of(runs, silent, lambda run: metrics.within(run.numbers, 40, 50))
+    yield Part("K1", "share of numbers from 40 to 50, silent", mean_of(near, SHARE), 0.5)
+    means = [np.array(_of(runs, cell, _mean)).reshape(-1, 1) for cell in (talk, silent)]
+    spread = [metrics.pseudo_variances(one) or [] for one in means]
+    yield Part("K2", "variance of the run's mean, talk less silent", difference(*spread), 0)
+    equal = [_of(runs, cell, lambda run: len(set(run.numbers)) == 1) for cell in (talk, silent)]
+    yield Part("K3", "share of runs with all numbers equal, talk", _share(equal[0]), 0)
+    yield Part("K3", "the same, talk less silent", share_difference(*equal), 0)
+    win = {cell: _planned(runs, cell, WIN) for cell in RULES}
+    for more, less in ((talk, "KBC-independent"), ("KBC-independent", "KBC-exclusive")):
+        what = f"share of runs with a plan to win together, {_word(more)} less {_word(less)}"
+        yield Part("K4", what, share_difference(win[more], win[less]), 0)
+    spread = [_of(runs, cell, lambda run: metrics.rsd(run.numbers)) for cell in RULES]
+    yield Part(
+        "K5", "%RSD, amplified less independent", difference(*spread[:2]), high=0, closed=True
+    )
+    yield Part("K5", "%RSD, exclusive less independent", difference(spread[2], spread[1]), 0)
+    avoid = {cell: _planned(runs, cell, AVOID) for cell in RULES}
+    what = "share of runs with a plan to avoid equal numbers, exclusive"
+    yield Part("K6", what, _share(avoid["KBC-exclusive"]), 0)
+    for cell in RULES[:2]:
+        found = share_difference(avoid["KBC-exclusive"], avoid[cell])
+        yield Part("K6", f"the same, exclusive less {_word(cell)}", found, 0)
+    yield from _personas(runs)
+
+
+RULES = ("KBC-talk", "KBC-independent", "KBC-exclusive")
+
+
+def _word(cell: str) -> str:
+    return cell.removeprefix("KBC-").replace("talk", "amplified")
+
+
+def _mean(run: Contest) -> float | None:
+    return sum(run.numbers) / len(run.numbers) if run.numbers else None
+
+
+def _planned(runs: Runs, cell: str, kind: str = "") -> list[bool]:
+    """Return of each run with a label whether it has a plan, or one of a kind."""
+    plans = _of(runs, cell, lambda run: run.plan)
+    return [plan == kind if kind else plan in KINDS for plan in plans]
+
+
+def _personas(runs: Runs) -> Iterator[Part]:
+    rates = {word: _planned(runs, f"KBC-{word}") for word in ("agreeable", "disagreeable", "mixed")}
+    what = "share of runs with a joint plan, {}"
+    yield Part("K7", what.format("agreeable"), _share(rates["agreeable"]), 0.9)
+    yield Part("K7", what.format("disagreeable"), _share(rates["disagreeable"]), high=0.5)
+    yield Part("K7", what.format("mixed"), _share(rates["mixed"]), 0.9)
+    spread = [
+        _of(runs, f"KBC-{word}", lambda run: metrics.rsd(run.numbers))
+        for word in ("mixed", "agreeable")
+    ]
+    yield Part("K7", "%RSD, mixed less agreeable", difference(*spread), 0)
+
+
+# -- prices ----------------------------------------------------------------------------------------
+
+
+def _markets(runs: Runs) -> Iterator[Part]:
+    silent, talk, after = "BC-silent", "BC-talk", "BC-uncooperative"
+
+    def mean(cell: str, first: int, last: int) -> list[float]:
+        return _of(runs, cell, lambda run: metrics.mean_in(run.prices, first, last))
+
+    late = mean_of(mean(silent, 401, 600))
+    yield Part("B1", "mean price of rounds 401-600, silent", late, 6.5, 7.5, closed=True)
+    change = partial(_change, before=(101, 200), after=(401, 600))
+    risen = mean_of(_of(runs, silent, change))
+    yield Part("B1", "the same less that of rounds 101-200", risen, 0)
+    yield Part("B2", "mean price of rounds 401-600, silent", late, 6, 8)
+    early = _share(_of(runs, talk, lambda run: run.early))
+    yield Part("B3", "share of runs with an agreement before round 100, talk", early, 0.5)
+    last = mean(talk, 601, 700)
+    yield Part("B4", "mean price of rounds 601-700, talk", mean_of(last), 7.75, 8.25, True)
+    more = difference(last, mean(silent, 601, 700))
+    yield Part("B5", "mean price of rounds 601-700, talk less silent", more, 0)
+    fallen = mean_of(_of(runs, after, partial(_change, before=(301, 400), after=(501, 600))))
+    what = "mean price of rounds 501-600 less that of 301-400, uncooperative"
+    yield Part("B6", what, fallen, high=0)
+    slopes = _of(runs, after, lambda run: metrics.slope_in(run.prices, 401, 600))
+    what = "rise of the price in 100 rounds, 401-600, uncooperative"
+    yield Part("B6", what, mean_of(slopes), high=0)
+
+
+def _change(run: Market, before: tuple[int, int], after: tuple[int, int]) -> float | None:
+    first, last = (metrics.mean_in(run.prices, *rounds) for rounds in (before, after))
+    return None if first is None or last is None else last - first
+
+
+# -- the evacuation --------------------------------------------------------------------------------
+
+GROUPS = ("strong, positive", "strong, negative", "weak, positive", "weak, negative")
+LATE = slice(30, 50)  # rounds 31 to 50
+
+
+def _escapes(runs: Runs) -> Iterator[Part]:
+    silent, talk, selfish = "EE-silent", "EE-talk", "EE-uncooperative"
+
+    def less(one: str, other: str, of: Callable[[Escape], Any]) -> Cell | None:
+        return difference(_of(runs, one, of), _of(runs, other, of))
+
+    time = less(talk, silent, lambda run: run.time)
+    yield Part("E1", "rounds until all are out, talk less silent", time, high=0)
+    found = less(talk, silent, lambda run: run.mean_round)
+    yield Part("E1", "mean round of escape, talk less silent", found, high=0)
+    for group, name in enumerate(GROUPS):
+        sides = [_variances(runs.get(cell, ()), group) for cell in (talk, silent)]
+        what = f"variance of the escaped over runs, rounds 31-50, talk less silent: {name}"
+        yield Part("E2", what, difference(*sides), high=0)
+    found = less(talk, silent, lambda run: run.balance)
+    yield Part("E3", "balance of the exits, talk less silent", found, 0)
+    found = less(selfish, talk, lambda run: run.mean_round)
+    yield Part("E4", "mean round of escape, uncooperative less talk", found, 0)
+    right, bottom = (less(selfish, talk, partial(_side, place=place)) for place in (2, 0))
+    what = "share of the {} exit, uncooperative less talk"
+    yield Part("E5", what.format("right"), right, 0)
+    yield Part("E5", what.format("bottom"), bottom, high=0)
+
+
+def _side(run: Escape, place: int) -> float | None:
+    return run.shares[place] if run.shares else None
+
+
+def _variances(found: Sequence[Escape], group: int) -> list[float]:
+    curves = [run.curves[group, LATE] for run in found if group < len(run.curves)]
+    return (metrics.pseudo_variances(np.array(curves)) if len(curves) > 2 else None) or []
+
+
+# -- a weaker model --------------------------------------------------------------------------------
+
+
+def _weaker(runs: Runs) -> Iterator[Part]:
+    for cell in ("KBC-silent", "KBC-talk"):
+        near = _of(runs, cell, lambda run: metrics.within(run.numbers, 40, 80))
+        found = mean_of(near, SHARE)
+        yield Part("G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", found, 0.5)
+    settled = [run.settled is not None for run in runs.get("BC-talk", ())]
+    yield Part("G1", "share of runs whose prices settle, talk", _share(settled), high=0.5)

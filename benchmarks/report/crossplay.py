@@ -1,0 +1,140 @@
+"""The page of a cross-play: standings, each with each, and the meta-game."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.metagame import ALPHA, alpha_rank
+from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.report.page import of_sections
+from llm_games.benchmarks.runs.crossed import Crossed
+from llm_games.benchmarks.runs.crossplay import CrossPlayed
+from llm_games.benchmarks.runs.paper import HALF, Draw, Section, Sketch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SWEEP = np.geomspace(ALPHA / 1000, ALPHA, 25)
+"""Values of α from where all strategies are alike."""
+SHADES, DARK = "Blues", 0.55  # of the heat map, and the share from which words on it are white
+
+
+def page(played: CrossPlayed, out: Path) -> Path:
+    """Write the page of a cross-play and return its path; raises as `report.of_sections`."""
+    plan, crossed = played.plan, Crossed(played.cross)
+    given = ", ".join(f"{name} = {value}" for name, value in plan.about.params.items())
+    facts = [
+        ("game", plan.rules.title),
+        ("parameters", given or "default settings"),
+        ("players", str(len(plan.names))),
+        ("line-ups", f"{len(plan.counts)} of {plan.rules.players} seats"),
+        ("episodes of each", str(played.cross.episodes)),
+        ("seed", str(plan.alone.seed)),
+        *([("models' answers", played.db.name)] if played.db else []),
+        *([("seats are not worth the same", why)] if (why := plan.uneven()) else []),
+    ]
+    title = plan.about.title if "title" in plan.about.model_fields_set else "Cross-play"
+    return of_sections(title, facts, sections(crossed), out)
+
+
+def sections(crossed: Crossed) -> list[Section]:
+    """Return what stands on the page."""
+    names, tall = crossed.cross.names, canvas.tall(len(crossed.cross.names))
+    wide = (HALF[0], max(HALF[1], 1.6 + 0.36 * len(names)))
+
+    def sketch(title: str, draw: Draw, size: tuple[float, float] = HALF) -> Sketch:
+        return Sketch(title, partial(draw, crossed=crossed), size)
+
+    return [
+        Section(
+            "Who came to what",
+            grids=[crossed.standings()],
+            sketches=[sketch("Payoffs", _payoffs, tall), sketch("α-rank", _masses, tall)],
+        ),
+        Section(
+            "Each with each",
+            sketches=[sketch("Payoff among others of one kind", _heat, wide)],
+            grids=[crossed.matrix()],
+        ),
+        Section(
+            "The meta-game",
+            "Each player is a strategy of a game that is played before seats are drawn.",
+            grids=[crossed.equilibrium_grid(), crossed.correlated_grid()],
+            sketches=[sketch("Replicator", _replicator), sketch("α-rank by α", _sweep)],
+        ),
+        Section("All line-ups", grids=[crossed.lineup_grid()]),
+    ]
+
+
+def _payoffs(axes: Axes, crossed: Crossed) -> str:
+    order = np.argsort([-cell.mean if cell else 0.0 for cell in crossed.payoffs], kind="stable")
+    cells = [crossed.payoffs[who] for who in order]
+    canvas.dots(axes, [crossed.cross.names[who] for who in order], {"payoff": cells})
+    axes.set_xlabel("payoff of a seat")
+    return f"Mean among others drawn evenly from all players{canvas.resting(cells)}."
+
+
+def _masses(axes: Axes, crossed: Crossed) -> str:
+    order = np.argsort([-cell.mean for cell in crossed.alpha_rank], kind="stable")
+    cells = [crossed.alpha_rank[who] for who in order]
+    canvas.dots(axes, [crossed.cross.names[who] for who in order], {"share": cells})
+    axes.set_xlabel("share of the long run")
+    axes.set_xlim(-0.03, 1.03)
+    return f"α-rank of one population, α = {ALPHA:g}{canvas.resting(cells)}."
+
+
+def _heat(axes: Axes, crossed: Crossed) -> str:
+    names, paid = crossed.cross.names, crossed.meta.matrix()
+    many, low, high = len(names), float(paid.min()), float(paid.max())
+    edges = np.arange(many + 1) - 0.5
+    drawn = axes.pcolormesh(edges, edges, paid, cmap=SHADES, ec=canvas.FAINT, lw=0.5)
+    axes.figure.colorbar(drawn, ax=axes, label="payoff of the row's player", fraction=0.05)
+    for row, column in np.ndindex(many, many):
+        share = (paid[row, column] - low) / ((high - low) or 1.0)
+        colour = "#ffffff" if share > DARK else "#000000"
+        text = _short(float(paid[row, column]))
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
+    canvas.down(axes, names)
+    axes.set_xticks(range(many), [name[:16] for name in names], rotation=35, ha="right")
+    axes.set_xlabel("all others")
+    axes.grid(False)
+    return "Mean payoff of the row's player where all other seats are the column's."
+
+
+def _short(value: float) -> str:
+    """Write a payoff in five letters."""
+    if abs(value) >= 9999.5:
+        return f"{value / 1000:.4g}k" if abs(value) < 999_950 else f"{value:.1e}"
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
+
+
+def _replicator(axes: Axes, crossed: Crossed) -> str:
+    times, shares = crossed.path
+    _lines(axes, times, shares, crossed.cross.names)
+    axes.set_xlabel("time, in units of one over the range of payoffs")
+    return "Shares of a population that imitates success; all began equally often."
+
+
+def _sweep(axes: Axes, crossed: Crossed) -> str:
+    masses = np.array([alpha_rank(crossed.meta, alpha) for alpha in SWEEP])
+    _lines(axes, SWEEP, masses, crossed.cross.names)
+    axes.set_xscale("log")
+    ticks = SWEEP[:: len(SWEEP) // 4]
+    axes.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlabel("α, over the range of payoffs")
+    return "How α-rank's shares settle as the better are preferred more strongly."
+
+
+def _lines(axes: Axes, at: Array, shares: Array, names: Sequence[str]) -> None:
+    for (who, name), look in canvas.styled(list(enumerate(names))):
+        style = {"color": look.colour, "linestyle": look.dash, "marker": look.mark, "ms": 4}
+        axes.plot(at, shares[:, who], **style, markevery=max(1, len(at) // 10), label=name[:24])
+    axes.set_ylabel("share")
+    axes.set_ylim(-0.03, 1.03)

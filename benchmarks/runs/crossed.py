@@ -1,0 +1,251 @@
+"""What a cross-play came to: standings with intervals, who beats whom, and the meta-game.
+
+An episode has the same chance in all line-ups, so that episodes are the units of all intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.crossplay import ALL, Cross, lineup
+from llm_games.baselines.metagame import (
+    ALPHA,
+    POPULATION,
+    Correlated,
+    Equilibrium,
+    MetaGame,
+    alpha_rank,
+    correlated,
+    equilibria,
+    replicator,
+)
+from llm_games.benchmarks.runs.grid import Grid, columns
+from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.benchmarks.stats.ratings import Ratings, plackett_luce
+from llm_games.errors import BadParameter
+from llm_games.rulebook import Array
+
+SAMPLES, SEED = 200, 2024  # of the bootstrap over episodes, and of its draws
+LEVEL = 0.95
+RATED = 10_000  # games that are rated, at most: evenly spaced ones of all
+SHOWN = 0.005  # share of a mixture from which a player is named in it
+LIKELY = 8  # line-ups of a correlated equilibrium that are named
+
+
+@dataclass(frozen=True, eq=False)
+class Crossed:
+    """What there is to know of a cross-play, each worked out once."""
+
+    cross: Cross
+
+    @cached_property
+    def meta(self) -> MetaGame:
+        """The meta-game of mean payoffs."""
+        return self.cross.meta()
+
+    @cached_property
+    def equilibria(self) -> list[Equilibrium]:
+        """Its symmetric equilibria, the most even first; none if none was found."""
+        try:
+            return equilibria(self.meta)
+        except BadParameter:
+            return []
+
+    @cached_property
+    def correlated(self) -> tuple[Correlated, Correlated]:
+        """The correlated equilibria that pay most and least."""
+        return correlated(self.meta), correlated(self.meta, best=False)
+
+    @cached_property
+    def path(self) -> tuple[Array, Array]:
+        """Times and shares of the replicator from equal shares."""
+        return replicator(self.meta)
+
+    @cached_property
+    def alpha_rank(self) -> list[Cell]:
+        """α-rank's masses; their intervals are of the bootstrap over episodes."""
+        masses, many = alpha_rank(self.meta), self.cross.episodes
+        if many < 2:
+            return [Cell(float(mass), None, many) for mass in masses]
+        rng = np.random.default_rng(SEED)
+        drawn = rng.multinomial(many, [1 / many] * many, SAMPLES)
+        found = np.array([alpha_rank(self.cross.meta(weights)) for weights in drawn])
+        low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        return [
+            Cell(float(mass), None, many, Interval(float(a), float(b), "bootstrap", many))
+            for mass, a, b in zip(masses, low, high, strict=True)
+        ]
+
+    @cached_property
+    def payoffs(self) -> list[Cell | None]:
+        """What each earns among others drawn evenly from all players."""
+        many = len(self.cross.names)
+        paid = self.cross.against(np.full(many, 1 / many))
+        return [mean_of(own.tolist()) for own in paid]
+
+    @cached_property
+    def losses(self) -> list[Cell | None]:
+        """What each loses to the most even equilibrium among players of it, paired by episode."""
+        if not self.equilibria:
+            return [None] * len(self.cross.names)
+        mixture = self.equilibria[0].mixture
+        paid = self.cross.against(mixture)
+        return [mean_of((mixture @ paid - own).tolist()) for own in paid]
+
+    @cached_property
+    def ratings(self) -> Ratings | None:
+        """Ratings by who earned more than whom at a table; None where all always tie."""
+        found = []
+        cells = np.argwhere((self.cross.counts > 0).sum(axis=1) > 1)[:, 0]
+        places = [(row, e) for row in cells.tolist() for e in range(self.cross.episodes)]
+        for row, episode in places[:: -(-len(places) // RATED) or 1]:
+            who = np.flatnonzero(self.cross.counts[row])
+            paid = self.cross.paid[row, who, episode]
+            if np.isfinite(paid).all():
+                found.append(([self.cross.names[one] for one in who], paid.tolist()))
+        return plackett_luce(found) if found else None
+
+    def rating(self, name: str) -> Cell | None:
+        """Return how far a player is rated above the `reference`."""
+        if self.ratings is None:
+            return None
+        mean, interval = self.ratings.difference(name, self.reference)
+        return Cell(mean, None, self.ratings.games, interval if name != self.reference else None)
+
+    @property
+    def reference(self) -> str:
+        """Whom ratings are set beside: ``random`` where it plays, else the first."""
+        names = self.cross.names
+        return "random" if "random" in names else names[0]
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def standings(self) -> Grid:
+        """Return a row for each player, best payoff first."""
+        heads = columns("player", "payoff", ".2f") | {f"rating above {self.reference}": ".2f"}
+        heads |= {"in equilibrium": ".1%", "loses to it": ".2f", "α-rank": ".1%"}
+        heads |= {"replicator": ".1%"}
+        mixture = self.equilibria[0].mixture if self.equilibria else None
+        rows = [
+            [
+                name,
+                self.payoffs[who],
+                self.rating(name),
+                None if mixture is None else float(mixture[who]),
+                self.losses[who],
+                self.alpha_rank[who],
+                float(self.path[1][-1, who]),
+            ]
+            for who, name in enumerate(self.cross.names)
+        ]
+        rows.sort(key=lambda row: -row[1].mean)  # type: ignore[union-attr]
+        return Grid(heads, rows, "Standings", "standings", self._note(), strong=["payoff"])
+
+    def _note(self) -> str:
+        void = f" {self.cross.void} void episodes count as their line-up's mean." * bool(
+            self.cross.void
+        )
+        many = " (one of them at a table, all others alike)" * (self.cross.which != ALL)
+        return (
+            f"Payoff: of a seat, among others drawn evenly from all players{many}. Rating: "
+            "Plackett-Luce, from who earned more than whom at a table, in logits; its intervals "
+            "take games as independent, though those of an episode share their chance. In "
+            "equilibrium: share in the most even symmetric Nash equilibrium of the meta-game, and "
+            "what a seat loses to it there. α-rank: share of the long run in a population of "
+            f"{POPULATION} with α = {ALPHA:g} over the range of payoffs. Replicator: share after "
+            f"all began equally often.{void}"
+        )
+
+    def matrix(self) -> Grid:
+        """Return what each earns as the only one of its kind among those of another."""
+        rows = [
+            [name, *(mean_of(self.alone(who, other)) for other in range(len(self.cross.names)))]
+            for who, name in enumerate(self.cross.names)
+        ]
+        heads = {"player": ""} | {f"among {name}": ".2f" for name in self.cross.names}
+        note = "Mean payoff of the row's player where all other seats are the column's."
+        return Grid(heads, rows, "Each with each", "matrix", note)
+
+    def alone(self, who: int, other: int) -> list[float]:
+        """Return what one earns by episode among those of a kind."""
+        counts = np.zeros(len(self.cross.names), np.int64)
+        counts[other] = self.meta.players - 1
+        counts[who] += 1
+        row = self.meta.row[tuple(counts.tolist())]
+        return [float(paid) for paid in self.cross.payoffs[row, who]]
+
+    def equilibrium_grid(self) -> Grid:
+        """Return the symmetric equilibria that were found."""
+        rows = [
+            [number, self.mixed(one.mixture), one.payoff, one.regret]
+            for number, one in enumerate(self.equilibria, start=1)
+        ]
+        heads = {"": ">", "mixture": ""} | columns("", "payoff", ".2f") | {"a change gains": ".1e"}
+        note = (
+            "Symmetric Nash equilibria: all seats draw their player from the mixture. With more "
+            "than two seats some may be missing. Those of mean payoffs, which chance moves: the "
+            "losses in the standings have intervals."
+        )
+        return Grid(heads, rows, "Nash equilibria", "equilibria", note)
+
+    def correlated_grid(self) -> Grid:
+        """Return the correlated equilibria that pay most and least."""
+        rows = []
+        for which, found in zip(("pays most", "pays least"), self.correlated, strict=True):
+            order = np.argsort(-found.chance, kind="stable")[:LIKELY]
+            told = [(float(found.chance[row]), row) for row in order if found.chance[row] > SHOWN]
+            named = (f"{lineup(self.meta.names, self.meta.counts[r])} {p:.0%}" for p, r in told)
+            rows.append([which, found.payoff, "; ".join(named)])
+        heads = {"correlated equilibrium": "", "payoff": ".2f", "line-ups": ""}
+        note = f"The {LIKELY} likeliest line-ups; every correlated equilibrium pays between these."
+        return Grid(heads, rows, "Correlated equilibria", "correlated", note)
+
+    def lineup_grid(self) -> Grid:
+        """Return what each player came to in each line-up that was played."""
+        rows = []
+        for row, counts in enumerate(self.cross.counts):
+            for who in np.flatnonzero(counts):
+                paid = self.cross.paid[row, who]
+                mean = mean_of(paid[np.isfinite(paid)].tolist())
+                words = lineup(self.cross.names, counts)
+                rows.append([words, self.cross.names[who], int(counts[who]), mean])
+        heads = {"line-up": "", "player": "", "seats": ">", "payoff": ".2f"}
+        return Grid(heads, rows, "All line-ups", "lineups")
+
+    def mixed(self, mixture: Array) -> str:
+        """Return a mixture in words."""
+        order = np.argsort(-mixture, kind="stable")
+        shares = ((self.cross.names[who], float(mixture[who])) for who in order)
+        return ", ".join(f"{share:.1%} {name}" for name, share in shares if share >= SHOWN)
+
+    def plain(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        names = self.cross.names
+
+        def of(mixture: Sequence[float]) -> dict[str, float]:
+            return {name: float(share) for name, share in zip(names, mixture, strict=True)}
+
+        return {
+            "players": list(names),
+            "seats": self.cross.seats,
+            "lineups": self.cross.which,
+            "episodes": self.cross.episodes,
+            "void": self.cross.void,
+            "standings": list(self.standings().dicts()),
+            "matrix": self.meta.matrix().tolist(),
+            "payoffs": list(self.lineup_grid().dicts()),
+            "equilibria": [
+                {"mixture": of(one.mixture.tolist()), "payoff": one.payoff, "regret": one.regret}
+                for one in self.equilibria
+            ],
+            "correlated": {
+                which: found.payoff
+                for which, found in zip(("most", "least"), self.correlated, strict=True)
+            },
+        }

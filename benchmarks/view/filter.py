@@ -1,0 +1,155 @@
+"""What of a run's decisions is wanted, as it stands in the query of an address."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+from urllib.parse import urlencode
+
+from llm_games.errors import BadParameter, unknown
+
+Sort = Literal["place", "regret", "payoff", "tokens", "latency"]
+Phase = Literal["move", "talk", "after"]
+SORTS: tuple[str, ...] = get_args(Sort)
+PHASES: tuple[str, ...] = get_args(Phase)
+BROKE = "yes", "no"
+ROWS = 50
+"""Decisions on a page."""
+MOST = 2**31 - 1
+"""The largest number of a seat, a round, a page and the like."""
+
+
+class BadFilter(BadParameter):
+    """A filter that cannot be read; what is wrong with each of its values."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which decisions of a run are wanted; those fit that fit every field that is not empty.
+
+    A field of several values fits if one of them does. `game` is a label, `player` a name,
+    `episode` an id in the file; seats count from 0, rounds from 1. `phase` is ``move``, ``talk``,
+    or ``after`` for what is asked once the game is over; `broke`: whether the rules filled it in,
+    ``yes`` or ``no``. `regret_min`, `regret_max` and `calls_min`: at least, at most. `text` is
+    words, or phrases in quotes, that all stand in replies or thoughts. `sort` is one of `SORTS`,
+    with ``-`` before it from the largest down; `page` counts from 1.
+    """
+
+    game: tuple[str, ...] = ()
+    player: tuple[str, ...] = ()
+    seat: tuple[int, ...] = ()
+    outcome: tuple[str, ...] = ()
+    phase: tuple[str, ...] = ()
+    broke: tuple[str, ...] = ()
+    episode: tuple[int, ...] = ()
+    round: tuple[int, ...] = ()
+    regret_min: float | None = None
+    regret_max: float | None = None
+    calls_min: int | None = None
+    text: str = ""
+    sort: str = "place"
+    page: int = 1
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Filter:
+        """Read the names and values of a query; what is empty is left out.
+
+        Raises:
+            BadFilter: a name or values that there are not; all of them are named.
+        """
+        found: dict[str, list[str]] = {}
+        for name, text in pairs:
+            if text.strip():
+                found.setdefault(name, []).append(text.strip())
+        values: dict[str, Any] = {}
+        wrong = []
+        for name, texts in found.items():
+            try:
+                values[name] = _read(name, texts)
+            except LookupError as error:
+                wrong.append(str(error))
+            except ValueError as error:
+                wrong.append(f"{name}: {error}")
+        if wrong:
+            raise BadFilter("; ".join(wrong))
+        return cls(**values)
+
+    def query(self, **changes: Any) -> str:
+        """Return it with these changes as a query, "" for all decisions.
+
+        A change of anything but the page leads to the first page.
+        """
+        other = replace(self, **({"page": 1} | changes))
+        pairs = []
+        for field in fields(other):
+            value = getattr(other, field.name)
+            if value != field.default:
+                pairs += [(field.name, one) for one in _listed(value)]
+        return urlencode(pairs)
+
+    def toggled(self, name: str, value: Any) -> str:
+        """Return the query with one value of a field more, or without it if it is there."""
+        had: tuple[Any, ...] = getattr(self, name)
+        now = tuple(v for v in had if v != value) if value in had else (*had, value)
+        return self.query(**{name: now})
+
+
+def _listed(value: Any) -> list[str]:
+    many = value if isinstance(value, tuple) else [value]
+    return [str(one).removesuffix(".0") if isinstance(one, float) else str(one) for one in many]
+
+
+def _read(name: str, texts: list[str]) -> Any:
+    if name in ("game", "player", "outcome"):
+        return tuple(dict.fromkeys(texts))
+    if name in _LISTS:
+        low = _LISTS[name]
+        return tuple(dict.fromkeys(_integer(text, low) for text in texts))
+    if name in _CHOICES:
+        return tuple(dict.fromkeys(_choice(text, _CHOICES[name]) for text in texts))
+    if name not in _SINGLE:
+        raise unknown("filter", name, [field.name for field in fields(Filter)])
+    if len(texts) > 1:
+        raise ValueError(f"one value is allowed, got {len(texts)}")
+    return _SINGLE[name](texts[0])
+
+
+def _integer(text: str, low: int) -> int:
+    if not text.isascii() or not text.isdigit() or not low <= int(text[:20]) <= MOST:
+        raise ValueError(f"an integer from {low} to {MOST} is needed, got {text[:40]!r}")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"a number is needed, such as 2.5, got {text[:40]!r}")
+    return value
+
+
+def _choice(text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise ValueError(f"one of {', '.join(known)} is needed, got {text[:40]!r}")
+    return text
+
+
+def _sort(text: str) -> str:
+    _choice(text.removeprefix("-"), SORTS)
+    return text
+
+
+_LISTS = {"seat": 0, "episode": 1, "round": 1}
+_CHOICES = {"phase": PHASES, "broke": BROKE}
+_SINGLE: dict[str, Any] = {
+    "regret_min": _number,
+    "regret_max": _number,
+    "calls_min": lambda text: _integer(text, 0),
+    "text": str,
+    "sort": _sort,
+    "page": lambda text: _integer(text, 1),
+}

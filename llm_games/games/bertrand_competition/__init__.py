@@ -1,0 +1,1 @@
+"""bertrand_competition."""

@@ -1,0 +1,326 @@
+"""The room of an evacuation: a drawing, and all that hangs on nothing else.
+
+A cell is one number, ``row * columns + column``, rows from the top. Sides come in the order
+bottom, left, right, top, as far as they have an exit; exits in the order of their signs. People
+are arrays of cells, ``(people, *batch)``; who stands where is ``(cells, *batch)``.
+Wu et al., arXiv 2402.12327; Wang et al., Physica A 428, 2015.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections import Counter
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.errors import BadParameter
+
+WALL, FREE, SEAT = "#.o"
+SIGNS = string.digits + string.ascii_uppercase  # of exits, in their order
+LONGEST = 100  # rows, columns
+RAYS = 100  # of a whole turn
+BEYOND = 32_000  # steps to where nobody gets
+WAYS = {  # what each direction adds to row and column, in the order of their codes
+    "right": (0, 1),
+    "down": (1, 0),
+    "left": (0, -1),
+    "up": (-1, 0),
+    "stay": (0, 0),
+    "down-right": (1, 1),
+    "down-left": (1, -1),
+    "up-left": (-1, -1),
+    "up-right": (-1, 1),
+}
+STEPS, STAY = np.array([*WAYS.values()]), 4
+SIDES = ("bottom", "left", "right", "top")
+
+
+@lru_cache(maxsize=64)
+def layout_of(drawing: str, seats: bool = False) -> Layout:
+    """Return the room of a drawing, or of one of `DRAWINGS` by name; see `Layout`."""
+    return Layout(DRAWINGS.get(drawing, drawing), seats)
+
+
+class Layout:
+    """A room with its exits, and what is tabulated of it.
+
+    A drawing has a line for each row: ``#`` is wall, ``.`` free, ``o`` a seat (free without
+    `seats`), and exits are ``0`` to ``9``, then ``A`` to ``Z``, on the border but not in a corner.
+
+    Raises:
+        BadParameter: the drawing is no room, or not all of it is joined to every exit.
+    """
+
+    def __init__(self, drawing: str, seats: bool = False) -> None:
+        lines = [line.strip() for line in drawing.strip().splitlines()]
+        self.rows, self.columns = len(lines), len(lines[0]) if lines else 0
+        _check(lines)
+        self.cells = self.rows * self.columns
+        signs = np.array([*"".join(lines)])
+        drawn = sorted(set(SIGNS) & set(signs.tolist()), key=SIGNS.index)
+        self.exits: Array = np.array([np.flatnonzero(signs == sign)[0] for sign in drawn])
+        self.seat: Array = (signs == SEAT) & seats  # bool (cells,), as are the next two
+        self.free: Array = ((signs == FREE) | (signs == SEAT)) & ~self.seat  # people may start
+        self.open: Array = self.free.copy()  # people may step there
+        self.open[self.exits] = True
+        row, column = self.row_column(self.exits)
+        on = (row == self.rows - 1, column == 0, column == self.columns - 1, row == 0)
+        self.sides = tuple(side for side, here in zip(SIDES, on, strict=True) if here.any())
+        self.side: Array = np.argmax([here for here in on if here.any()], axis=0)  # of each exit
+        self._joined()
+
+    def row_column(self, cells: Any) -> tuple[Array, Array]:
+        """Return rows and columns of cells."""
+        return np.divmod(cells, self.columns)
+
+    def _joined(self) -> None:
+        """Raise BadParameter unless every free cell is joined to every exit."""
+        closed = self.free & (self.steps == BEYOND).any(axis=0)
+        if closed.any():
+            row, column = map(int, self.row_column(np.flatnonzero(closed)[0]))
+            exit_ = SIGNS[int(np.argmax(self.steps[:, row * self.columns + column] == BEYOND))]
+            raise BadParameter(
+                f"layout: cell ({row}, {column}) is closed off from exit {exit_}; all free cells "
+                "must be joined to every exit, by steps that do not cross walls, seats or exits"
+            )
+
+    # -- distances -----------------------------------------------------------------------------
+
+    @cached_property
+    def d2(self) -> Array:
+        """Squared distances, int64 ``(exits, cells)``."""
+        row, column = self.row_column(np.arange(self.cells))
+        at_row, at_column = (x[:, None] for x in self.row_column(self.exits))
+        return (row - at_row) ** 2 + (column - at_column) ** 2
+
+    @cached_property
+    def steps(self) -> Array:
+        """Numbers of steps to each exit through no other, int64 ``(exits, cells)``."""
+        found = np.full((len(self.exits), self.cells), BEYOND)
+        for steps, front in zip(found, self.exits, strict=True):
+            reached, count = np.array([front]), 0
+            while len(reached):
+                steps[reached] = count
+                near = np.unique(self.neighbours[:, reached])
+                reached, count = near[self.free[near] & (steps[near] == BEYOND)], count + 1
+        return found
+
+    @cached_property
+    def nearest(self) -> Array:
+        """The nearest exit of each cell, ``(cells,)``; the first of equally near ones."""
+        return self.d2.argmin(axis=0)
+
+    @cached_property
+    def nearest_of(self) -> Array:
+        """The nearest exit of each side, ``(sides, cells)``; the first of equally near ones."""
+        sides = np.arange(len(self.sides))[:, None, None]
+        return np.where(self.side[:, None] == sides, self.d2, self.d2.max() + 1).argmin(axis=1)
+
+    @cached_property
+    def mean_distance(self) -> Array:
+        """The mean distance to the exits of each side, float64 ``(sides, cells)``."""
+        return self.of_sides(np.sqrt(self.d2))
+
+    def of_sides(self, values: Array) -> Array:
+        """Return the means over each side's exits, of ``(exits, ...)``."""
+        return np.stack([values[self.side == side].mean(axis=0) for side in range(len(self.sides))])
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    @cached_property
+    def neighbours(self) -> Array:
+        """The cell that each direction leads to, ``(9, cells)``; out of the room: the own."""
+        row, column = (x + d[:, None] for x, d in zip(
+            self.row_column(np.arange(self.cells)), STEPS.T, strict=True))  # fmt: skip
+        inside = (row >= 0) & (row < self.rows) & (column >= 0) & (column < self.columns)
+        return np.where(inside, row * self.columns + column, np.arange(self.cells))
+
+    @cached_property
+    def enterable(self) -> Array:
+        """Whether a direction leads to no wall and no seat, bool ``(9, cells)``; staying does."""
+        found: Array = self.open[self.neighbours] & (self.neighbours != np.arange(self.cells))
+        found[STAY] = True
+        return found
+
+    # -- sight ---------------------------------------------------------------------------------
+
+    @cached_property
+    def lines(self) -> Array:
+        """The cells of the line to each exit, cut behind the first seat, −1 after the last.
+
+        ``(exits, cells, longest line)``.
+        """
+        cells = np.broadcast_to(np.arange(self.cells), (len(self.exits), self.cells))
+        ends = np.stack(self.row_column(self.exits), axis=-1)[:, None]
+        starts = np.stack(self.row_column(cells), axis=-1)
+        found, seen = self._seen(starts, ends - starts)
+        return np.where(seen, found, -1)
+
+    def _seen(self, starts: Array, ways: Array) -> tuple[Array, Array]:
+        """Return the cells of lines, and which of them are seen, ``(..., longest line)``."""
+        where = starts[..., None, :] + line(ways)
+        row, column = where[..., 0], where[..., 1]
+        inside = (row >= 0) & (row < self.rows) & (column >= 0) & (column < self.columns)
+        inside &= np.arange(where.shape[-2]) <= np.abs(ways).max(axis=-1)[..., None]
+        cells = np.where(inside, row * self.columns + column, 0)
+        if not self.seat.any():
+            return cells, inside
+        seats = self.seat[cells] & inside
+        return cells, inside & (seats.cumsum(axis=-1) - seats == 0)
+
+    def view(self, start: Array, exit_: Array, radius: Array, angle: float) -> Array:
+        """Return what is seen from cells towards exits within a radius, ``(n,)`` each, packed.
+
+        uint64 ``(n, words)``, see `packed`. `angle`, in degrees, is how far rays may be off.
+        """
+        turn = 2 * math.pi * np.arange(RAYS) / RAYS
+        rays = np.stack([np.cos(turn), np.sin(turn)])
+        way = np.stack(self.row_column(self.exits[exit_])) - np.stack(self.row_column(start))
+        near = np.einsum("in,ij->nj", way, rays) / np.maximum(np.hypot(*way), 1)[:, None]
+        which, ray = np.nonzero(near >= math.cos(math.radians(angle)) - 1e-7)
+        ends = np.rint(radius[which, None] * rays[:, ray].T).astype(np.int64)
+        cells, seen = self._seen(np.stack(self.row_column(start[which]), axis=-1), ends)
+        flags = np.zeros((len(start), self.cells), np.bool_)
+        flags[np.broadcast_to(which[:, None], cells.shape)[seen], cells[seen]] = True
+        flags[np.arange(len(start)), start] = True
+        return packed(flags.T)
+
+    @lru_cache(maxsize=4)  # noqa: B019  # layouts are kept for good
+    def views(self, radius: float, angle: float) -> Array:
+        """Return `view` from all cells to all exits, uint64 ``(cells, exits, words)``.
+
+        Nothing is seen from where nobody stands.
+        """
+        free = np.flatnonzero(self.free)
+        cell, exit_ = (x.ravel() for x in np.meshgrid(free, range(len(self.exits)), indexing="ij"))
+        seen = self.view(cell, exit_, np.full(cell.shape, float(radius)), angle)
+        found = np.zeros((self.cells, len(self.exits), seen.shape[-1]), np.uint64)
+        found[cell, exit_] = seen
+        return found
+
+    def seen(self, cell: Array, occupied: Array, radius: float, angle: float) -> Array:
+        """Return how many are seen from cells ``(k, *batch)``, int64 ``(exits, k, *batch)``.
+
+        `occupied` is bool ``(cells, *batch)``; whoever stands on the own cell is seen.
+        """
+        who = packed(occupied)[..., None, :]
+        return np.moveaxis(counted(self.views(radius, angle)[cell], who), -1, 0)
+
+
+def line(ways: Array) -> Array:
+    """Return the steps of the straight line of each way, ``(..., longest + 1, 2)`` of ``(..., 2)``.
+
+    Places after a line's end mean nothing.
+    """
+    size, sign = np.abs(ways), np.sign(ways)
+    longer = size.max(axis=-1)[..., None]
+    count = np.arange(int(longer.max(initial=0)) + 1)
+    aside = -((longer - 2 * count * size.min(axis=-1)[..., None]) // (2 * np.maximum(longer, 1)))
+    down = (size[..., 0] > size[..., 1])[..., None]  # rows are the longer way
+    steps = np.stack([np.where(down, count, aside), np.where(down, aside, count)], axis=-1)
+    return steps * sign[..., None, :]
+
+
+def packed(flags: Array) -> Array:
+    """Pack bools ``(cells, *batch)`` into bits, uint64 ``(*batch, words)``."""
+    octets = np.packbits(np.moveaxis(flags, 0, -1), axis=-1)
+    short = -octets.shape[-1] % 8
+    padded = np.ascontiguousarray(np.pad(octets, [*[(0, 0)] * (octets.ndim - 1), (0, short)]))
+    return padded.view(np.uint64)
+
+
+def counted(seen: Array, occupied: Array) -> Array:
+    """Return how many occupied cells are seen, of packed bits that broadcast, without words."""
+    return np.bitwise_count(seen & occupied).sum(axis=-1, dtype=np.int64)
+
+
+def _check(lines: list[str]) -> None:
+    """Raise BadParameter unless the lines of a drawing are a room with exits in its border."""
+    rows, columns = len(lines), len(lines[0]) if lines else 0
+    text = "".join(lines)
+    border = set("".join([lines[0], lines[-1], *(x[0] + x[-1] for x in lines)])) if text else set()
+    corners = {lines[i][j] for i in (0, -1) for j in (0, -1)} if text else set()
+    inner = "".join(row[1:-1] for row in lines[1:-1])
+    twice = [sign for sign, count in Counter(text).items() if sign in SIGNS and count > 1]
+    names = ", ".join(sorted(DRAWINGS))
+    wrong = ""
+    if not 3 <= rows <= LONGEST or not 3 <= columns <= LONGEST:
+        wrong = f"it has {rows} rows of {columns} cells, and 3 to {LONGEST} of each are allowed"
+    elif {len(row) for row in lines} != {columns}:
+        wrong = f"its rows have {sorted({len(row) for row in lines})} cells"
+    elif strange := set(text) - {WALL, FREE, SEAT, *SIGNS}:
+        wrong = f"{min(strange)!r} is none of its signs"
+    elif border & {FREE, SEAT}:
+        wrong = "its border must be wall or exits"
+    elif twice:
+        wrong = (
+            f"exit {twice[0]} is drawn in several cells; each is one cell with a sign of its own"
+        )
+    elif corners - {WALL}:
+        wrong = "an exit in a corner is on no one side"
+    elif set(inner) & set(SIGNS):
+        wrong = f"exit {min(set(inner) & set(SIGNS))} is not in the border"
+    elif not border & set(SIGNS):
+        wrong = "it has no exit"
+    elif FREE not in inner:
+        wrong = "it has no free cell"
+    if wrong:
+        raise BadParameter(
+            f"layout must be one of {names}, or a drawing of a room, a line for each row, of "
+            f"{WALL} wall, {FREE} free, {SEAT} seat, 0 to 9 and A to Z exits; {wrong}"
+        )
+
+
+DRAWINGS = {
+    "hall": """
+        #################################
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...............................#
+        1...............................#
+        3...............................#
+        5...............................6
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...ooooooooooo...ooooooooooo...#
+        #...............................#
+        #...............................#
+        ###############024###############
+    """,
+    "small": """
+        ##########
+        #........#
+        #........#
+        #........#
+        #........#
+        1........#
+        #........#
+        #........#
+        #........2
+        ####0#####
+    """,
+}

@@ -1,0 +1,79 @@
+"""Who the people are: their groups, and how strong each is.
+
+Constants are those of Wang et al., Physica A 428, 2015, for four classes of people, as given in the
+authors' own reproduction. Groups are 1 to 4: strong & positive, strong & negative, weak & positive,
+weak & negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.errors import BadParameter
+from llm_games.facts import listed, ratio_of
+
+NAMES = ("N0", "Y0", "Z0")
+"""Strength, the pressure that one can stand, and the crushed rounds."""
+STRENGTHS = np.array(  # percent of people of each group who have the strength 1 to 6
+    [
+        (0, 10, 10, 30, 30, 20),
+        (10, 10, 20, 30, 20, 10),
+        (10, 20, 30, 20, 10, 10),
+        (20, 30, 30, 10, 10, 0),
+    ]
+)
+MEANS = {"N0": (3, 2), "Y0": (18, 16), "Z0": (26, 23)}  # of the strong and the weak, if normal
+STANDS = {"Y0": np.array([20, 15, 18, 15]), "Z0": np.array([30, 28, 25, 23])}  # by group
+
+
+def parts_of(count: int, weights: Any) -> Array:
+    """Divide so many into parts by weights that add up to anything: largest remainder, exactly.
+
+    Of equal remainders the first part is served first.
+    """
+    whole = [Fraction(weight) * count / sum(map(Fraction, weights)) for weight in weights]
+    parts = np.array([int(share) for share in whole])
+    late = sorted(range(len(whole)), key=lambda i: (parts[i] - whole[i], i))
+    parts[late[: count - int(parts.sum())]] += 1
+    return parts
+
+
+def read_shares(name: str, value: Any) -> tuple[Fraction, ...]:
+    """Read the parts of the people in the four groups."""
+    parts = listed(name, value, 4, "four shares that add up to 1")
+    shares = tuple(ratio_of(f"each of the {name}", part, 0, 1) for part in parts)
+    if sum(shares) != 1:
+        raise BadParameter(f"{name} must add up to 1, got {value!r}")
+    return shares
+
+
+def groups(count: int, shares: Sequence[Fraction]) -> Array:
+    """Deal people to groups in turn, as long as these have places left, ``(count,)``."""
+    left, dealt = parts_of(count, shares), list[int]()
+    while len(dealt) < count:
+        with_places = np.flatnonzero(left)
+        left[with_places] -= 1
+        dealt += (with_places + 1).tolist()
+    return np.array(dealt)
+
+
+def strengths(group: Array, lots: Array) -> Array:
+    """Deal to each group the strengths that it has, by lots, ``(people, *batch)`` all three."""
+    sizes = np.stack([(group == g).sum(axis=0) for g in (1, 2, 3, 4)]).reshape(4, -1)
+    kinds, which = np.unique(sizes, axis=1, return_inverse=True)
+    lists = np.array([_ascending(kind) for kind in kinds.T.tolist()])
+    dealt = np.empty(group.shape, np.int64)
+    ascending = lists[which.reshape(-1)].T.reshape(group.shape)
+    np.put_along_axis(dealt, np.lexsort((lots, group), axis=0), ascending, axis=0)
+    return dealt
+
+
+def _ascending(sizes: Sequence[int]) -> Array:
+    """Return the strengths of groups of these sizes, group by group, each from the lowest."""
+    each = zip(sizes, STRENGTHS.tolist(), strict=True)
+    return np.concatenate([np.repeat(np.arange(1, 7), parts_of(n, row)) for n, row in each])

@@ -1,0 +1,1071 @@
+"""Emergency evacuation: people choose an exit of a crowded room and walk there cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from llm_games.arrays import Array, any_true, at, of_seats, tall
+from llm_games.asides import Aside, Text
+from llm_games.errors import BadParameter
+from llm_games.facts import Draw, Fact, check_integer, check_number, listed, once, param, ratio_of
+from llm_games.games.emergency_evacuation import people
+from llm_games.games.emergency_evacuation.drawing import Scene, room_image
+from llm_games.games.emergency_evacuation.geometry import STAY, WAYS, Layout, layout_of
+from llm_games.games.emergency_evacuation.questions import Assessment, Exit, Step
+from llm_games.games.emergency_evacuation.steps import NOBODY, lined, push, walk
+from llm_games.games.emergency_evacuation.walkers import greedy, ranked
+from llm_games.noise import Noise, number
+from llm_games.questions import MISSING
+from llm_games.rulebook import (
+    Chance,
+    Goal,
+    Later,
+    Outcome,
+    PerPlayer,
+    PerTable,
+    Played,
+    Rulebook,
+    State,
+)
+
+TALK = {
+    "turns": 1,
+    "order": "shuffled_per_round",
+    "speakers": "deciders",
+    "audience": "radius",
+    "radius": 5,
+    "heard_order": "nearest",
+    "own": "hidden",
+    "words": 49,
+    "numbers": "discouraged",
+}
+TARGET, MOVE = 0, 1
+"""Phases of a round: exits are chosen, steps are taken."""
+NORMAL, OVERTAKEN, ESCAPED, CASUALTY = range(4)
+OUT = 0
+"""The cell of those who are out of the room: a corner of the wall, where nobody can be."""
+NONE = -1
+LETTERS = "abcdefghi"
+MOST_ROUNDS = 1000
+"""Rounds whose chance can be given; in a longer run it comes again."""
+
+
+def _start(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value in ("uniform", "aisles"):
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise BadParameter(
+            f"{name} must be 'uniform', 'aisles' or a cell (row, column) for each, got {value!r}"
+        )
+    for cell in value:
+        for part in listed(f"each of the {name}", cell, 2, "a cell (row, column)"):
+            check_integer(f"a row or column of the {name}", part, 0)
+    return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadParameter(f"{name} must be a name or a drawing, as one text, got {value!r}")
+    return value
+
+
+def _within(name: str, value: Any, most: float, above: float = 0) -> Any:
+    check_number(name, value)
+    if not above <= value <= most:
+        raise BadParameter(f"{name} must be a number from {above:g} to {most:g}, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class EvacuationState(State):
+    """People in a room between two moves; ``round`` counts the rounds that are over.
+
+    `cell` is row times columns plus column, `OUT` of those who are out, and `came` the cell before
+    the last step (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED` or
+    `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
+    rounds (Z). `group` is 1 to 4. `deciders` choose an exit in this round. In a phase of steps
+    `line` are the movers in order, `NOBODY` after the last, and `place` is how many have moved.
+    `chosen` counts how often each was chosen, ``(choices, players, *batch)``.
+    `priority`, `deliberate` and `second` are keys ``(*batch)`` of what chance decides in a round,
+    or given, ``(rounds, players, *batch)``.
+    """
+
+    cell: PerPlayer
+    came: PerPlayer
+    status: PerPlayer
+    target: PerPlayer
+    crushed: PerPlayer
+    group: PerPlayer
+    N0: PerPlayer
+    Y0: PerPlayer
+    Z0: PerPlayer
+    escape_round: PerPlayer
+    exit_cell: PerPlayer
+    deciders: PerPlayer
+    line: PerPlayer
+    phase: PerTable
+    place: PerTable
+    chosen: Array
+    priority: Array
+    deliberate: Array
+    second: Array
+
+
+@dataclass(frozen=True)
+class EmergencyEvacuation(Rulebook):
+    """Emergency evacuation. Sources: Shall We Talk (arXiv 2402.12327), section 5; Wang et al. 2015.
+
+    In each round those who decide choose a side of the room, whose nearest exit becomes their
+    target; then people step one after another to one of the 8 cells around, if nobody is there, by
+    themselves or led by a built-in `walker`. Whoever is on an exit is out, and is paid the more the
+    earlier: (T + 1 - t) / T in round t of T. Whoever is pressed by stronger people around falls for
+    a round, and is lost when that was too often. A missing or illegal choice keeps the target
+    (without one: the side of the nearest exit); such a step stays.
+    """
+
+    name: ClassVar[str] = "emergency_evacuation"
+    title: ClassVar[str] = "Emergency evacuation"
+    source: ClassVar[str] = "Shall We Talk"
+    turns: ClassVar[bool] = True
+    fewest_players: ClassVar[int] = 1
+    picks: ClassVar[bool] = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "shall_we_talk_ee_silent": {},
+        "shall_we_talk_ee_talk": {"talk": TALK},
+        "shall_we_talk_ee_uncooperative": {"talk": TALK, "uncooperative": True},
+        "wang_baseline": {
+            "shares": ("3/10", "3/10", "1/5", "1/5"),
+            "target_choice": "cell",
+            "p_deliberate": 1,
+            "walker": "wang",
+            "injury_when": "start",
+        },
+    }
+
+    players: int = param(100, "number of people", low=1)
+    layout: str = param("hall", "the room: a name or a drawing, see `Layout`", read=_text)
+    seats: bool = param(  # type: ignore[assignment]
+        False, "seats stand in the room, which nobody can enter"
+    )
+    start: Any = param(
+        "uniform",
+        "or ``aisles`` (a person below each seat), or a cell of each",
+        read=_start,
+        hidden=True,
+    )
+    max_rounds: int = param(50, "rounds at most, T", low=1)
+    p_deliberate: Fraction = param(
+        Fraction(1, 5),
+        "chance to choose again, from round 2 on",
+        read=partial(ratio_of, high=1),
+        hidden=True,
+    )
+    shares: tuple[Fraction, ...] = param(
+        (Fraction(1, 4),) * 4,
+        "parts of the people in the groups 1 to 4",
+        read=people.read_shares,
+        hidden=True,
+    )
+    attributes: Any = param(
+        "wang", "or ``normal``, or rows (N0, Y0, Z0), one for each", hidden=True
+    )
+    noise: str = param(
+        "own",
+        "normal attributes",
+        own="drawn for each",
+        shared="all drawn alike, as in the paper's code",
+        hidden=True,
+    )
+    injury: str = param("wang", wang="people can be hurt", off="nobody can", hidden=True)
+    injury_when: str = param(
+        "end", end="at the end of each round", start="before each round", hidden=True
+    )
+    walker: str = param(
+        "player",
+        "who chooses the steps",
+        player="the player",
+        greedy="nearest free cell to the target",
+        wang="the same, by Wang's rule model",
+    )
+    p_best: Fraction = param(
+        Fraction(19, 20),
+        "chance that the walker ``wang`` takes the best cell, else the second",
+        read=partial(ratio_of, high=1),
+        hidden=True,
+    )
+    rule_stay: bool = param(False, "whether that walker may also stay", hidden=True)
+    rule_count: str = param(
+        "people",
+        "what the exits' costs by Wang's rule model count",
+        people="people seen",
+        occupied="walls and seats seen, too, as in the authors' reproduction",
+        hidden=True,
+    )
+    moves: str = param(
+        "sequential",
+        sequential="steps are asked one at a time",
+        simultaneous="all at once; whoever finds the cell taken stays",
+    )
+    order: str = param("random", random="drawn in each round", id="ascending", hidden=True)
+    target_choice: str = param("side", side="a side is chosen", cell="one of the exits")
+    personas: str = param(
+        "body_mind", body_mind="people are told of their body and mind", none="they are not"
+    )
+    persona_labels: str = param(
+        "correct",
+        correct="each group has its own",
+        swapped="groups 2 and 3 have each other's, as in the paper's code",
+    )
+    uncooperative: bool = param(False, "people are told to be out for themselves")
+    view_radius: float = param(
+        10, "cells that people see ahead, above 0", read=lambda n, v: _within(n, v, 200, 1e-9)
+    )
+    view_angle: float = param(
+        45, "degrees that they see to each side", read=lambda n, v: _within(n, v, 180)
+    )
+    view_count: str = param(
+        "people",
+        people="people seen, without oneself",
+        authors="oneself and seats count, too, as in the paper's code",
+    )
+    stages: str = param(
+        "three", three="feeling, assessment and exit are asked apart", one="all at once"
+    )
+    feeling: str = param(
+        "before_talk", before_talk="asked before the talk", after_talk="after it", hidden=True
+    )
+    code_order: str = param(
+        "shuffled", shuffled="letters of steps in random order", fixed="always in the same"
+    )
+
+    def check(self) -> None:
+        room = self.room
+        free = int(room.free.sum())
+        if self.players > free:
+            raise BadParameter(
+                f"players must be at most {free}, the free cells of this room, got {self.players}"
+            )
+        if self.start == "aisles":
+            below = len(self._aisles)
+            if below != self.players:
+                raise BadParameter(
+                    f"start 'aisles' needs as many players as there are free cells below seats, "
+                    f"{below}{'' if self.seats else ' (seats is False)'}, got {self.players}"
+                )
+        elif self.start != "uniform":
+            self._check_start(np.array(listed("start", self.start, self.players, "a cell of each")))
+        if not isinstance(self.attributes, str):
+            self._check_attributes()
+        elif self.attributes not in ("wang", "normal"):
+            raise BadParameter(
+                f"attributes must be 'wang', 'normal' or rows (N0, Y0, Z0), got {self.attributes!r}"
+            )
+
+    def _check_start(self, start: Array) -> None:
+        """Raise BadParameter unless all start on free cells of their own, ``(players, 2, ...)``."""
+        row, column = start[:, 0], start[:, 1]
+        outside = (row >= self.room.rows) | (column >= self.room.columns)
+        cells = np.where(outside, OUT, row * self.room.columns + column)
+        wrong = ~self.room.free[cells]
+        if wrong.any():
+            where = np.argwhere(wrong)[0]
+            cell = int(row[tuple(where)]), int(column[tuple(where)])
+            raise BadParameter(f"start: person {where[0]} cannot start at {cell}, no free cell")
+        if (np.diff(np.sort(cells, axis=0), axis=0) == 0).any():
+            raise BadParameter("start: two people start in one cell; give each a cell of its own")
+
+    def _check_attributes(self) -> None:
+        rows = listed("attributes", self.attributes, self.players, "a row (N0, Y0, Z0) for each")
+        for row in rows:
+            for value in listed("each of the attributes", row, 3, "(N0, Y0, Z0)"):
+                check_integer("each of the attributes", value, 0, 10**6)
+
+    # -- what follows from the parameters ----------------------------------------------------------
+
+    @cached_property
+    def room(self) -> Layout:
+        """The room, with all that is tabulated of it."""
+        return layout_of(self.layout, self.seats)
+
+    @cached_property
+    def _aisles(self) -> Array:
+        """The free cells directly below seats, row by row."""
+        seat, free = self.room.seat, self.room.free
+        return np.flatnonzero(free & np.roll(seat, self.room.columns))
+
+    @cached_property
+    def groups(self) -> Array:
+        """The group, 1 to 4, that each person has unless another is given, ``(players,)``."""
+        return people.groups(self.players, self.shares)
+
+    @cached_property
+    def exits(self) -> tuple[str, ...]:
+        """What can be chosen, by name: the sides, or each exit by side and number."""
+        sides = self.room.sides
+        if self.target_choice == "side":
+            return sides
+        seen: dict[str, int] = {}
+        names = []
+        for side in self.room.side.tolist():
+            seen[sides[side]] = seen.get(sides[side], 0) + 1
+            alone = (self.room.side == side).sum() == 1
+            names.append(sides[side] if alone else f"{sides[side]} {seen[sides[side]]}")
+        return tuple(names)
+
+    @property
+    def seats_differ(self) -> str:
+        return "people start in different places and differ in strength"
+
+    @property
+    def largest(self) -> int:
+        return max(self.max_rounds + 1, 8 * 10**6)
+
+    def bounds(self) -> tuple[int, int]:
+        return 0, max(len(self.exits), len(WAYS) if self.walker == "player" else 0) - 1
+
+    def length(self) -> int:
+        steps = {"sequential": self.players, "simultaneous": 1}[self.moves]
+        return self.max_rounds * (1 + (steps if self.walker == "player" else 0))
+
+    def lasts(self) -> int:
+        return self.max_rounds
+
+    def goal(self, seat: int) -> Goal:
+        return Goal("soon", "out of the room")
+
+    def terms(self) -> dict[str, Any]:
+        room = self.room
+        return super().terms() | {
+            "rows": room.rows,
+            "columns": room.columns,
+            "sides": room.sides,
+            "exits": self.exits,
+        }
+
+    # -- chance ------------------------------------------------------------------------------------
+
+    def draws(self) -> Sequence[Draw]:
+        groups = lambda noise: self.each(self.groups, noise.batch)
+        rows, below = self._rows, np.nextafter(1, 0)
+        return (
+            Draw("start", self._starts, 0, max(self.room.rows, self.room.columns) - 1),
+            Draw("group", groups, 1, 4),
+            *(
+                Draw(name, partial(self._attribute, name, self.groups), -(10**6), 10**6)
+                for name in people.NAMES
+            ),
+            *(
+                Draw(name, lambda noise: noise.key, 0, below, rows=rows)
+                for name in ("priority", "deliberate", "second")
+            ),
+        )
+
+    def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
+        """As of all games; people whose group is given have its attributes, unless these are."""
+        drawn = super().chance(noise, given)
+        if given and "group" in given:
+            for name in {*people.NAMES} - given.keys():
+                drawn[name] = self._attribute(name, drawn["group"], noise.of(name))
+        return drawn
+
+    def _starts(self, noise: Noise) -> Array:
+        """Return where people start, rows and columns, ``(players, 2, *batch)``."""
+        if self.start == "uniform":
+            free = np.flatnonzero(self.room.free)
+            cells = free[noise.order(len(free))[: self.players]]
+        else:
+            given = isinstance(self.start, tuple)
+            fixed = np.array(self.start) @ (self.room.columns, 1) if given else self._aisles
+            cells = self.each(fixed, noise.batch)
+        return np.stack(self.room.row_column(cells), axis=1)
+
+    def _rows(self, keys: Array) -> Array:
+        """Return numbers of each round, ``(rounds, players, *batch)``, as keys draw them."""
+        rounds = np.arange(min(self.max_rounds, MOST_ROUNDS))
+        return np.stack([self._lots(keys, np.full(keys.shape, t)) for t in rounds])
+
+    def _lots(self, drawn: Array, round_: PerTable) -> PerPlayer:
+        """Return everybody's number of a round, from 0 to below 1."""
+        if drawn.ndim > np.ndim(round_):  # they were given
+            return at(drawn, round_ % len(drawn))
+        places = tall(np.arange(self.players), drawn.shape)
+        return number(drawn, round_ * self.players + places)
+
+    def _attribute(self, name: str, group: Array, noise: Noise) -> Array:
+        """Draw one of N0, Y0 and Z0 for people of these groups, ``(players, *batch)``."""
+        shape = (self.players, *noise.batch)
+        whole = group if group.ndim == len(shape) else tall(group, noise.batch)
+        group = np.broadcast_to(whole, shape)
+        if self.attributes == "normal":
+            drawn = noise.normal(shape=self.players if self.noise == "own" else 1)
+            return np.where(group <= 2, *people.MEANS[name]) + drawn
+        if self.attributes != "wang":
+            own = np.array(self.attributes)[:, people.NAMES.index(name)]
+            return np.broadcast_to(tall(own, noise.batch), shape)
+        if name == "N0":
+            return people.strengths(group, noise.random(self.players))
+        return people.STANDS[name][group - 1]
+
+    # -- the first state ---------------------------------------------------------------------------
+
+    def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> EvacuationState:
+        start = np.asarray(chance["start"])
+        self._check_start(start)
+        drawn = {name: value for name, value in chance.items() if name != "start"}
+        none = {"target": NONE, "exit_cell": NONE, "line": NOBODY, "deciders": bool}
+        state = self.first(
+            EvacuationState,
+            batch,
+            **none,
+            **drawn,
+            cell=start[:, 0] * self.room.columns + start[:, 1],
+            chosen=np.zeros((len(self.exits), self.players, *batch), np.int64),
+        )
+        everywhere = np.ones(batch, np.bool_)
+        state = self._open(state, everywhere)
+        return self._until_asked(state, self._idle(state, everywhere))[0]
+
+    # -- who is where ------------------------------------------------------------------------------
+
+    def occupied(self, state: EvacuationState) -> Array:
+        """Return which cells somebody is in, bool ``(cells, *batch)``."""
+        return self._spread(state, np.True_, np.bool_)
+
+    def _spread(self, state: EvacuationState, values: Any, kind: Any) -> Array:
+        """Put people's values where they are, zeros elsewhere, ``(cells, *batch)``."""
+        found = np.zeros((self.room.cells, *state.round.shape), kind)
+        np.put_along_axis(found, state.cell, values, axis=0)
+        found[OUT] = 0
+        return found
+
+    def _blocks(self, values: Array) -> Array:
+        """Return the sums over the 3 x 3 block around each cell that is not on the border."""
+        room = values.reshape(self.room.rows, self.room.columns, *values.shape[1:])
+        found = np.zeros_like(room)
+        down = room[:-2] + room[1:-1] + room[2:]
+        found[1:-1, 1:-1] = down[:, :-2] + down[:, 1:-1] + down[:, 2:]
+        return found.reshape(values.shape)
+
+    def present(self, state: EvacuationState) -> PerPlayer:
+        """Return who is in the room, bool."""
+        return state.cell != OUT
+
+    def positions(self, state: EvacuationState) -> Array:
+        """Return rows and columns, int64 ``(players, 2, *batch)``; of those who are out 0, 0."""
+        return np.stack(self.room.row_column(state.cell), axis=1)
+
+    def counts(self, state: EvacuationState, seats: Any = None) -> Array:
+        """Return how many people each sees towards each exit, int64 ``(exits, players, *batch)``.
+
+        Of some `seats` alone as in `observe`.
+        """
+        cell = state.cell if seats is None else of_seats(state.cell, seats)
+        seen = self.room.seen(cell, self.occupied(state), self.view_radius, self.view_angle)
+        return seen + (self._seats_seen[:, cell] if self.view_count == "authors" else -1)
+
+    @cached_property
+    def _seats_seen(self) -> Array:
+        """How many seats are seen from a cell towards each exit, int64 ``(exits, cells)``."""
+        cells = np.arange(self.room.cells)
+        return self.room.seen(cells, self.room.seat, self.view_radius, self.view_angle)
+
+    def around(self, state: EvacuationState) -> PerPlayer:
+        """Return how many people are in the own 3 x 3 block, int64; oneself as in `counts`."""
+        people = self._blocks(self.occupied(state).astype(np.int64))
+        found = np.take_along_axis(people, state.cell, axis=0)
+        return found - (self.view_count == "people")
+
+    # -- who is asked ------------------------------------------------------------------------------
+
+    def asked(self, state: EvacuationState) -> PerPlayer:
+        aiming = state.deciders & ((state.phase == TARGET) & ~state.over)
+        if self.walker != "player":
+            return aiming
+        moving = (state.phase == MOVE) & ~state.over
+        if self.moves == "simultaneous":
+            return aiming | ((state.status == NORMAL) & moving)
+        return aiming | ((self.seats_of(state) == self._mover(state)) & moving)
+
+    def _mover(self, state: EvacuationState) -> PerTable:
+        """Return whose step is next where steps are asked one at a time."""
+        return at(state.line, np.minimum(state.place, self.players - 1))
+
+    def alive(self, state: EvacuationState) -> PerPlayer:
+        return self.present(state) & ~state.over
+
+    hears = present
+
+    def talks(self, state: EvacuationState) -> PerTable:
+        """Return where talk may stand before this move: before exits are chosen."""
+        return state.phase == TARGET
+
+    def voices(self, state: EvacuationState) -> PerPlayer:
+        """Return who can speak, bool: fallen people only hear."""
+        return (state.status == NORMAL) & self.alive(state)
+
+    def highest_legal(self, state: EvacuationState) -> PerPlayer:
+        high = np.where(state.phase == TARGET, len(self.exits), len(WAYS)) - 1
+        return self.everybody(np.ones(state.round.shape, np.bool_)) * high
+
+    def ways(self, state: EvacuationState, cell: Array) -> Array:
+        """Return which directions people in these cells may take, bool ``(9, k, *batch)``."""
+        legal = self.room.enterable[:, cell]
+        if self.moves == "simultaneous":
+            return legal
+        found: Array = legal & ~self._taken(state, cell)
+        found[STAY] = True
+        return found
+
+    def _taken(self, state: EvacuationState, cell: Array) -> Array:
+        """Return in which directions somebody stands, bool ``(9, k, *batch)``."""
+        near = self.room.neighbours[:, cell]
+        flat = near.reshape(-1, *cell.shape[1:])
+        return np.take_along_axis(self.occupied(state), flat, axis=0).reshape(near.shape)
+
+    def mask(self, state: EvacuationState, seats: Any = None) -> Array:
+        cell, asked = state.cell, self.asked(state)
+        if seats is not None:
+            cell, asked = of_seats(cell, seats), of_seats(asked, seats)
+        aiming = (state.phase == TARGET)[..., None]
+        legal = np.broadcast_to(
+            np.arange(self.bounds()[1] + 1) < len(self.exits), (*cell.shape, self.bounds()[1] + 1)
+        )
+        if self.walker == "player" and not aiming.all():
+            ways = np.zeros_like(legal)
+            ways[..., : len(WAYS)] = np.moveaxis(self.ways(state, cell), 0, -1)
+            legal = np.where(aiming, legal, ways)
+        return legal & asked[..., None]
+
+    def breaks(self, state: EvacuationState, actions: PerPlayer) -> PerPlayer:
+        high = self.highest_legal(state)
+        outside = (actions < 0) | (actions > high)
+        asked = self.asked(state)
+        if not any_true(state.phase == MOVE):
+            return outside & asked
+        ways = np.clip(actions, 0, len(WAYS) - 1)
+        legal = np.take_along_axis(self.ways(state, state.cell), ways[None], axis=0)[0]
+        return (outside | ((state.phase == MOVE) & ~legal)) & asked
+
+    def fallback(self, state: EvacuationState) -> PerPlayer:
+        exit_ = np.where(state.target >= 0, state.target, self.room.nearest[state.cell])
+        choice = self.room.side[exit_] if self.target_choice == "side" else exit_
+        return np.where(state.phase == TARGET, choice, STAY)
+
+    # -- a round -----------------------------------------------------------------------------------
+
+    def play(self, state: EvacuationState, actions: PerPlayer, broke: PerPlayer) -> Played:
+        live, asked = ~state.over, self.asked(state)
+        aiming, after, blocked = live & (state.phase == TARGET), state, asked & False
+        ending = live & ~aiming
+        if any_true(ending):
+            after, blocked, ending = self._step_all(after, actions, ending)
+        if any_true(aiming):
+            after, walked = self._set_off(self._aim(after, actions, broke, asked & aiming), aiming)
+            ending = ending | walked
+        after, rewards, ended = self._until_asked(after, ending)
+        rounds = sum((end.where.astype(np.int64) for end in ended), np.zeros(live.shape, np.int64))
+        record = {
+            "actions": np.where(asked, actions, MISSING),
+            "phase": state.phase,
+            "round": state.round + live,
+            "rounds": rounds,
+            "blocked": blocked,
+            **{name: partial(self._shown, ended, name, live.shape) for name in SHOWN},
+            **self._news(state, after, ended),
+        }
+        return after, Outcome(rewards, ~self.present(after) | after.over, Later(record))
+
+    def _news(
+        self, state: EvacuationState, after: EvacuationState, ended: Sequence[_End]
+    ) -> dict[str, Any]:
+        """Return what a step brought, ``(players, *batch)`` each, for scores.
+
+        Where exits were asked: `cell`, where people stood, `aim`, their target then, and `group`;
+        elsewhere −1. Of those who got out `escaped`, the round, and `exit`; of those who were lost
+        `lost`, the round; 0 or −1 of others. `overtaken` counts the rounds that ended so.
+        """
+        aiming = state.phase == TARGET
+        new = (after.escape_round > 0) & (state.escape_round == 0)
+        lost = partial(self._lost, state, after, ended)
+        none = np.zeros(state.cell.shape, np.int64)
+        return {
+            "cell": np.where(aiming, state.cell, NONE),
+            "aim": np.where(aiming, after.target, NONE),
+            "group": np.where(aiming, state.group, NONE),
+            "escaped": np.where(new, after.escape_round, 0),
+            "exit": np.where(new, after.exit_cell, NONE),
+            "lost": lost,
+            "overtaken": lambda: sum(
+                ((end.state.status == OVERTAKEN) & end.where for end in ended), none
+            ),
+        }
+
+    def _lost(
+        self, state: EvacuationState, after: EvacuationState, ended: Sequence[_End]
+    ) -> PerPlayer:
+        """Return the round in which people were lost in a step, 0 of others."""
+        found = np.zeros(state.cell.shape, np.int64)
+        for then, now, late in [*((e.state, e.where, 0) for e in ended), (after, True, 1)]:
+            new = (then.status == CASUALTY) & (state.status != CASUALTY) & (found == 0) & now
+            found = np.where(new, then.round + late, found)
+        return found
+
+    def _shown(self, ended: Sequence[_End], name: str, batch: tuple[int, ...]) -> Array:
+        """Return what is recorded at the end of each round, ``(rounds, players, *batch)``."""
+        if not ended:
+            return np.zeros((0, self.players, *batch), np.int64)
+        if name in ("row", "column"):
+            both = self.room.row_column(np.stack([end.state.cell for end in ended]))
+            return both[name == "column"]
+        return np.stack([getattr(end.state, name) for end in ended])
+
+    def _aim(
+        self, state: EvacuationState, actions: PerPlayer, broke: PerPlayer, asked: PerPlayer
+    ) -> EvacuationState:
+        """Give those asked their targets; who broke a rule keeps the old one."""
+        choice = np.clip(actions, 0, len(self.exits) - 1)
+        target = choice
+        if self.target_choice == "side":
+            target = self.room.nearest_of[choice, state.cell]
+        target = np.where(asked & ~(broke & (state.target >= 0)), target, state.target)
+        named = tall(np.arange(len(self.exits)), choice.shape) == choice
+        return state.replace(target=target, chosen=state.chosen + (named & asked))
+
+    def _idle(self, state: EvacuationState, where: PerTable) -> PerTable:
+        """Return where a round begins in which nobody chooses an exit."""
+        return where & ~state.over & ~state.deciders.any(axis=0)
+
+    def _until_asked(
+        self, state: EvacuationState, ending: PerTable
+    ) -> tuple[EvacuationState, Array, list[_End]]:
+        """End rounds, and play those in which nobody is asked, until somebody is."""
+        rewards, ended = np.zeros((self.players, *state.round.shape)), []
+        idle = self._idle(state, ~ending & (state.phase == TARGET))
+        if any_true(idle):
+            state, walked = self._set_off(state, idle)
+            ending = ending | walked
+        while any_true(ending):
+            state, paid, shown = self._close(state, ending)
+            rewards += paid
+            ended.append(_End(shown, ending))
+            state, ending = self._set_off(state, self._idle(state, ending))
+        return state, rewards, ended
+
+    def _set_off(self, state: EvacuationState, where: PerTable) -> tuple[EvacuationState, PerTable]:
+        """Line the movers up once exits are chosen; return where the round's steps are done."""
+        if not any_true(where):
+            return state, where
+        line = self._line(state, where)
+        if self.walker != "player":
+            return self._walk(state, line, where), where
+        waits = where & (line[0] != NOBODY)
+        return state.replace(
+            line=np.where(where, line, state.line),
+            place=np.where(where, 0, state.place),
+            phase=np.where(waits, MOVE, state.phase),
+        ), where & ~waits
+
+    def ranks(self, state: EvacuationState) -> PerPlayer:
+        """Return everybody's place in the order of this round, int64."""
+        if self.order == "id":
+            return np.broadcast_to(self.seats_of(state), state.cell.shape)
+        lots = self._lots(state.priority, state.round)
+        return lots.argsort(axis=0).argsort(axis=0)
+
+    def seats_of(self, state: EvacuationState) -> PerPlayer:
+        return tall(np.arange(self.players), state.round.shape)
+
+    def _line(self, state: EvacuationState, where: PerTable) -> PerPlayer:
+        """Return who moves, in order, `NOBODY` after the last."""
+        movers, far = (state.status == NORMAL) & where, self.room.d2[state.target, state.cell]
+        return lined(movers, self.ranks(state), state.target, far)
+
+    def _step_all(
+        self, state: EvacuationState, actions: PerPlayer, where: PerTable
+    ) -> tuple[EvacuationState, PerPlayer, PerTable]:
+        """Take the step of who is asked, or of all; return who was blocked, and where all moved."""
+        wish = self.room.neighbours[np.clip(actions, 0, len(WAYS) - 1), state.cell]
+        if self.moves == "simultaneous":
+            after = self._moved(state, state.line, where, wish)
+            blocked = (state.status == NORMAL) & where & (after.cell != wish)
+            return after, blocked, where
+        now = (self.seats_of(state) == self._mover(state)) & where
+        place = state.place + where
+        following = at(state.line, np.minimum(place, self.players - 1))
+        done = where & ((place >= self.players) | (following == NOBODY))
+        cell, came = np.where(now, wish, state.cell), np.where(now, state.cell, state.came)
+        return state.replace(cell=cell, came=came, place=place), now & False, done
+
+    def _walk(self, state: EvacuationState, line: PerPlayer, where: PerTable) -> EvacuationState:
+        """Let the built-in walker take everybody's step."""
+        wish = self._likes(state) if self.moves == "simultaneous" else None
+        return self._moved(state, line, where, wish)
+
+    def _seconds(self, state: EvacuationState) -> PerPlayer:
+        """Return who takes the second best cell in this round, bool."""
+        if self.walker != "wang" or self.p_best == 1:
+            return np.zeros(state.cell.shape, np.bool_)
+        return self._lots(state.second, state.round) >= float(self.p_best)
+
+    def _likes(self, state: EvacuationState) -> PerPlayer:
+        """Return the cell that each would step to as all stand now."""
+        liked = self._ranked[state.target, state.cell]
+        if self.walker == "greedy":
+            return liked[..., 0]
+        taken = np.moveaxis(liked, -1, 0)
+        flat = taken.reshape(-1, *state.cell.shape[1:])
+        free = ~np.take_along_axis(self.occupied(state), flat, axis=0).reshape(taken.shape)
+        free |= taken == state.cell
+        place = (free.cumsum(axis=0) > self._seconds(state)).argmax(axis=0)
+        return np.take_along_axis(taken, place[None], axis=0)[0]
+
+    @cached_property
+    def _ranked(self) -> Array:
+        """Cells as the built-in walker likes them, best first, ``(exits, cells, places)``."""
+        if self.walker == "greedy":
+            return greedy(self.room)
+        return ranked(self.room, self.rule_stay)
+
+    @cached_property
+    def _lists(self) -> list[list[list[int]]]:
+        return self._ranked.tolist()
+
+    def _moved(
+        self, state: EvacuationState, line: PerPlayer, where: PerTable, wish: PerPlayer | None
+    ) -> EvacuationState:
+        """Let people step in line: to the cell that they wish, or the best that is free then."""
+        rooms = np.flatnonzero(where.reshape(-1))
+        of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
+        cells, lines, targets, seconds = map(
+            of_rooms, (state.cell, line, state.target, self._seconds(state))
+        )
+        wishes = [None] * len(rooms) if wish is None else of_rooms(wish)
+        for cell, order, target, second, wished in zip(
+            cells, lines, targets, seconds, wishes, strict=True
+        ):
+            occupied = bytearray(self.room.cells)
+            for here in cell:
+                occupied[here] = True
+            if wished is None:
+                walk(cell, order, occupied, self._lists, target, second)
+            else:
+                push(cell, order, occupied, wished)
+        after = state.cell.reshape(self.players, -1).copy()
+        after[:, rooms] = np.array(cells).T
+        moved = (state.status == NORMAL) & where
+        return state.replace(
+            cell=after.reshape(state.cell.shape), came=np.where(moved, state.cell, state.came)
+        )
+
+    def _close(
+        self, state: EvacuationState, where: PerTable
+    ) -> tuple[EvacuationState, Array, EvacuationState]:
+        """End the round: people leave, are hurt, and the next round begins, unless all is over.
+
+        Also returns payoffs, and the state before the next round.
+        """
+        exit_ = self._exit_at[state.cell]
+        leaves, now, last = (exit_ != NONE) & where, state.round + 1, self.max_rounds
+        rewards = np.where(leaves, (last + 1 - now) / last, 0.0)
+        state = state.replace(
+            cell=np.where(leaves, OUT, state.cell),
+            status=np.where(leaves, ESCAPED, state.status),
+            escape_round=np.where(leaves, now, state.escape_round),
+            exit_cell=np.where(leaves, exit_, state.exit_cell),
+        )
+        if self.injury_when == "end":
+            state = self._hurt(state, where)
+        state = state.replace(round=state.round + where)
+        shown = state
+        over = where & (~self.present(state).any(axis=0) | (state.round >= last))
+        state = state.replace(over=state.over | over)
+        return self._open(state, where & ~over), rewards, shown
+
+    def _open(self, state: EvacuationState, where: PerTable) -> EvacuationState:
+        """Begin a round: find who chooses an exit."""
+        if self.injury_when == "start":
+            state = self._hurt(state, where)
+            state = state.replace(over=state.over | (where & ~self.present(state).any(axis=0)))
+        lots = self._lots(state.deliberate, state.round)
+        again = (state.round > 0) & (lots < float(self.p_deliberate))
+        deciders = (state.status == NORMAL) & ((state.target == NONE) | again)
+        return state.replace(
+            deciders=np.where(where, deciders, state.deciders),
+            phase=np.where(where, TARGET, state.phase),
+        )
+
+    @cached_property
+    def _exit_at(self) -> Array:
+        """Which exit a cell is, `NONE` of others."""
+        found = np.full(self.room.cells, NONE)
+        found[self.room.exits] = np.arange(len(self.room.exits))
+        return found
+
+    def _hurt(self, state: EvacuationState, where: PerTable) -> EvacuationState:
+        """Find who falls and who is lost, all at once."""
+        if self.injury == "off":
+            return state
+        inside = self.present(state) & where
+        crushed = inside & (self.pressure(state) > state.Y0)
+        count = state.crushed + crushed
+        lost = crushed & (count >= state.Z0)
+        status = np.where(lost, CASUALTY, np.where(crushed, OVERTAKEN, NORMAL))
+        return state.replace(
+            status=np.where(inside, status, state.status),
+            cell=np.where(lost, OUT, state.cell),
+            crushed=count,
+        )
+
+    def pressure(self, state: EvacuationState) -> PerPlayer:
+        """Return how much stronger the people around each are, all added up (Y)."""
+        strengths = self._blocks(self._spread(state, state.N0, state.N0.dtype))
+        people = self._blocks(self.occupied(state).astype(np.int64))
+        around = np.take_along_axis(strengths, state.cell, axis=0)
+        return around - np.take_along_axis(people, state.cell, axis=0) * state.N0
+
+    # -- what players know -------------------------------------------------------------------------
+
+    def known(self) -> Sequence[Fact]:
+        room, sides = self.room, len(self.room.sides)
+        scale, far = self._scale, float(np.sqrt(room.d2.max())) / self._scale
+        choosing = once(lambda s: self.asked(s) & (s.phase == TARGET))
+        moving = once(lambda s: self.asked(s) & (s.phase == MOVE))
+        seen = once(lambda s: room.of_sides(self.counts(s)) * choosing(s))
+        place = lambda of: once(lambda s: np.stack(room.row_column(of(s))) / scale)
+        here = place(lambda s: s.cell)
+        came = place(lambda s: s.came)
+        aim = place(lambda s: np.where(s.target == NONE, OUT, room.exits[s.target]))
+        told, others = self.personas == "body_mind", [*range(STAY), *range(STAY + 1, len(WAYS))]
+        selfish = lambda s: np.full(s.cell.shape, self.uncooperative)
+        nearest = lambda s: np.sqrt(room.d2.min(axis=0)[s.cell]) / scale
+        around = lambda s: self.around(s) * choosing(s) / 8
+        distance = lambda s: room.mean_distance[:, s.cell] / scale
+        side = lambda s: np.where(s.target == NONE, NONE, room.side[s.target])
+        target = lambda s: tall(np.arange(sides), s.cell.shape) == side(s)
+        free = lambda s: (room.enterable[:, s.cell] & ~self._taken(s, s.cell))[others] & moving(s)
+        neighbour = "1: free is neighbour {}, by directions without staying; when a step is asked"
+        return (
+            Fact("row", lambda s: here(s)[0], 0, 1, f"own row / {scale}"),
+            Fact("column", lambda s: here(s)[1], 0, 1, f"own column / {scale}"),
+            Fact("time", self._time, 0, 1, "round to play / rounds at most"),
+            Fact("strong", lambda s: told & self.traits(s)[0], 0, 1, "1: strong body"),
+            Fact("positive", lambda s: told & self.traits(s)[1], 0, 1, "1: confident mind"),
+            Fact("uncooperative", selfish, 0, 1, "1: out for oneself"),
+            Fact("nearest", nearest, 0, far, f"distance to the nearest exit / {scale}"),
+            Fact("around", around, 0, 9 / 8, "people in the own block / 8; when an exit is asked"),
+            Fact("distance", distance, 0, far, f"mean distance to side {{}} / {scale}", each=sides),
+            Fact("count", seen, 0, room.cells, "people seen towards it; as above", each=sides),
+            Fact("target", target, 0, 1, "1: the target is on side {}", each=sides),
+            Fact("free", free, 0, 1, neighbour, each=len(others)),
+            Fact("choosing", choosing, 0, 1, "1: an exit is asked"),
+            Fact("moving", moving, 0, 1, "1: a step is asked"),
+            Fact("target_row", lambda s: aim(s)[0], 0, 1, f"the target's row / {scale}"),
+            Fact("target_column", lambda s: aim(s)[1], 0, 1, f"its column / {scale}"),
+            Fact("came_row", lambda s: came(s)[0], 0, 1, f"row before the last step / {scale}"),
+            Fact("came_column", lambda s: came(s)[1], 0, 1, f"column then / {scale}; 0, 0: none"),
+            Fact(
+                "chosen",
+                lambda s: s.chosen * choosing(s),
+                0,
+                self.max_rounds,
+                "times that exit or side {} was chosen",
+                each=len(self.exits),
+            ),
+        )
+
+    @cached_property
+    def _scale(self) -> int:
+        """What coordinates and distances are divided by in numbers."""
+        return max(self.room.rows, self.room.columns) - 1
+
+    def _time(self, state: EvacuationState) -> PerTable:
+        return np.minimum(state.round + 1, self.max_rounds) / self.max_rounds
+
+    def traits(self, state: EvacuationState) -> tuple[PerPlayer, PerPlayer]:
+        """Return who is told to be strong, and who confident, bool."""
+        group = state.group
+        if self.persona_labels == "swapped":
+            group = np.array([1, 3, 2, 4])[group - 1]
+        return group <= 2, group % 2 == 1
+
+    def teller(self, state: EvacuationState) -> Callable[[int], dict[str, Any]]:
+        now, moving = min(int(state.round) + 1, self.max_rounds), int(state.phase) == MOVE
+        scene = {} if moving else self._scene(state)
+        strong, positive = (values.tolist() for values in self.traits(state))
+        present, asked = self.present(state).tolist(), self.asked(state).tolist()
+
+        def tell(seat: int) -> dict[str, Any]:
+            told: dict[str, Any] = {"round": now, "moving": moving, "inside": present[seat]}
+            if not present[seat]:
+                return told
+            cell, came, target = (
+                int(values[seat]) for values in (state.cell, state.came, state.target)
+            )
+            persona = {"strong": strong[seat], "positive": positive[seat]}
+            return {
+                **told,
+                **(persona if self.personas == "body_mind" else {}),
+                "cell": self._at(cell),
+                "came": None if came == OUT else self._at(came),
+                "target": None if target == NONE else self._aim_of(cell, target),
+                "options": self.options(state, seat) if moving and asked[seat] else [],
+                "seen": None,
+                **{name: values[seat] for name, values in scene.items() if asked[seat]},
+            }
+
+        return tell
+
+    def _at(self, cell: int) -> dict[str, int]:
+        return dict(zip(("row", "column"), divmod(cell, self.room.columns), strict=True))
+
+    def _scene(self, state: EvacuationState) -> dict[str, list[Any]]:
+        """Return what those who choose an exit are told, by name, of each seat."""
+        room, around = self.room, self.around(state).tolist()
+        near = np.sqrt(room.d2.min(axis=0)[state.cell]).tolist()
+        seen = room.of_sides(self.counts(state)).T.tolist()
+        far = room.mean_distance[:, state.cell].T.tolist()
+        sides = [
+            [
+                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}"}
+                for name, d, n in zip(room.sides, *both, strict=True)
+            ]
+            for both in zip(far, seen, strict=True)
+        ]
+        chosen = [
+            [{"name": name, "times": n} for name, n in zip(self.exits, own, strict=True) if n]
+            for own in state.chosen.T.tolist()
+        ]
+        near = [f"{d:.2f}" for d in near]
+        return {"near": near, "around": around, "seen": sides, "chosen": chosen}
+
+    def _aim_of(self, cell: int, exit_: int) -> dict[str, Any]:
+        here, aim = self._at(cell), self._at(int(self.room.exits[exit_]))
+        way = [int(np.sign(aim[axis] - here[axis])) for axis in aim]
+        return aim | {"way": next(name for name, step in WAYS.items() if [*step] == way)}
+
+    def lettered(self, state: EvacuationState, seat: int) -> dict[str, int]:
+        """Return the steps that a seat of one table may take, by their letters."""
+        legal = self.ways(state, state.cell[seat : seat + 1])[:, 0]
+        order = np.arange(len(WAYS))
+        if self.code_order == "shuffled":
+            # The same for who knows the same, so that words and numbers say as much.
+            order = Noise(0, int(state.round), seat, int(state.cell[seat])).order(len(WAYS))
+        return dict(zip(LETTERS, order[legal[order]].tolist(), strict=False))
+
+    def options(self, state: EvacuationState, seat: int) -> list[dict[str, Any]]:
+        """Return what is told of the steps that a seat of one table may take."""
+        cell, names = state.cell[seat : seat + 1], [*WAYS]
+        taken = self._taken(state, cell)[:, 0].tolist()
+        near = self.room.neighbours[:, int(cell[0])].tolist()
+        return [
+            {
+                "letter": letter,
+                "way": names[way],
+                "cell": self._at(near[way]),
+                "taken": taken[way] and way != STAY,
+            }
+            for letter, way in self.lettered(state, seat).items()
+        ]
+
+    def asides(self, state: EvacuationState, seat: int, phase: str) -> Sequence[Aside]:
+        if self.stages == "one" or int(state.phase) != TARGET:
+            return ()
+        feeling, assessment = self._beside
+        first = () if self.feeling == "after_talk" else (feeling,)
+        return first if phase == "talk" else (*(() if first else (feeling,)), assessment)
+
+    @cached_property
+    def _beside(self) -> tuple[Aside, Aside]:
+        """What is asked of how one feels, and of the exits."""
+        feeling = Text("feeling", "how you feel, in a few words", flags=("panic",))
+        exits = Assessment("evaluation", self.room.sides)
+        return Aside("feeling", feeling), Aside("assessment", exits)
+
+    def asks(self, state: EvacuationState, seat: int) -> Exit | Step:
+        if int(state.phase) == TARGET:
+            return self._exit_question
+        return Step("move", self.lettered(state, seat), ways=self._ways)
+
+    @cached_property
+    def _exit_question(self) -> Exit:
+        more = self._beside if self.stages == "one" else ()
+        return Exit("exit", {name: choice for choice, name in enumerate(self.exits)}, more=more)
+
+    @cached_property
+    def _ways(self) -> dict[str, int]:
+        return {name: way for way, name in enumerate(WAYS)}
+
+    def passed(
+        self, before: EvacuationState, after: EvacuationState, record: Mapping[str, Array]
+    ) -> Iterator[EvacuationState]:
+        """Yield the state at the end of each round, as recorded."""
+        cell, many = before.cell, int(record["rounds"])
+        for place in range(many):
+            names = ("row", "column", "status", "target")
+            row, column, status, target = (np.asarray(record[name])[place] for name in names)
+            came, cell = cell, row * self.room.columns + column
+            now = before.round + place + 1
+            out = (after.escape_round > 0) & (after.escape_round <= now)
+            yield after.replace(
+                round=now,
+                cell=cell,
+                came=came,
+                status=status,
+                target=target,
+                escape_round=np.where(out, after.escape_round, 0),
+                exit_cell=np.where(out, after.exit_cell, NONE),
+                over=after.over & (place + 1 == many),
+            )
+        if not many:
+            yield after
+
+    def image(self, state: EvacuationState, said: Sequence[tuple[int, str]] = ()) -> Array:
+        names = self.names()
+        words = [(names[seat], text) for seat, text in said]
+        return room_image(self.scene(state), words, [seat for seat, _ in said])
+
+    def scene(self, state: EvacuationState) -> Scene:
+        """Return what a picture shows of one whole table."""
+        inside, there = self.present(state), state.exit_cell != NONE
+        came = np.where(state.came == OUT, state.cell, state.came)
+        people = {"cell": state.cell, "came": came, "target": state.target,
+                  "hurt": state.status == OVERTAKEN, "seat": np.arange(self.players)}  # fmt: skip
+        counts = {"inside": inside, "escaped": there, "casualties": state.status == CASUALTY}
+        facts = [(self.title, ""), ("round", f"{int(state.round)} of {self.max_rounds}")]
+        return Scene(
+            self.room,
+            {name: values[inside] for name, values in people.items()},
+            facts + [(name, str(int(values.sum()))) for name, values in counts.items()],
+            np.bincount(state.exit_cell[there], minlength=len(self.room.exits)),
+        )
+
+    def picture(self, state: EvacuationState) -> tuple[str, list[str], list[list[str]]]:
+        inside = int(self.present(state).sum())
+        caption = f"{self.title}: round {int(state.round)} of {self.max_rounds}, {inside} inside"
+        states = ["inside", "fallen", "escaped", "lost"]
+        rows = []
+        for seat, name in enumerate(self.names()):
+            cell, target = int(state.cell[seat]), int(state.target[seat])
+            at_ = "" if cell == OUT else "{row}, {column}".format(**self._at(cell))
+            aim = "" if target == NONE else self.room.sides[int(self.room.side[target])]
+            out = int(state.escape_round[seat])
+            rows.append([name, states[int(state.status[seat])], at_, aim, str(out or "")])
+        return caption, ["seat", "state", "row, column", "target", "out in round"], rows
+
+
+SHOWN = ("row", "column", "status", "target", "crushed")
+"""What is recorded of everybody at the end of each round."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """The end of a round: what people were then, and at which tables."""
+
+    state: EvacuationState
+    where: PerTable

@@ -1,0 +1,268 @@
+"""Pictures of a table for spectators: as pixels, which need Pillow (an extra), or as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.errors import LLMGamesError, install
+
+RENDER_MODES = ("ansi", "human", *(("rgb_array",) if find_spec("PIL") else ()))
+"""How environments can show a table: as text, printed, or as pixels if Pillow is installed."""
+WHITE, INK, FAINT = "#ffffff", "#222222", "#d9d9d9"
+BLUE, ORANGE, GREEN, PURPLE, RED = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#d7191c"
+MOST_DRAWN = 400
+"""Seats up to which a game draws its own picture."""
+FONT = "mpl-data/fonts/ttf/DejaVuSans.ttf"
+WIDE = 480
+SMOOTH = 2
+"""Pictures are drawn so many times as large as they are shown, so that edges are smooth."""
+SIDES = {"left": ("start", 0), "middle": ("middle", 0.5), "right": ("end", 1)}
+"""What SVG calls where a line is held, and how much of it is left of there."""
+DARK = {WHITE: "#15181c", INK: "#e8e8e8", FAINT: "#454a50", BLUE: "#5ab4e5", ORANGE: "#f08a4b"}
+DARK |= {GREEN: "#3cc79b", RED: "#ff6b60", "#fbfbfb": "#22262b", "#ececec": "#2f353b"}
+DARK |= {"#767676": "#9aa2aa"}
+"""Colours that are others on a dark ground."""
+LETTER = 0.55
+"""How wide a letter is, about, as a share of a line's size, where no font is at hand."""
+Words = Sequence[tuple[str, str]]
+"""Messages, oldest first: who spoke, and what."""
+
+
+class PicturesExtraMissing(LLMGamesError, ImportError):
+    """Pictures need Pillow, which an extra brings."""
+
+
+def need_pillow() -> None:
+    """Raise PicturesExtraMissing unless Pillow is installed."""
+    if not find_spec("PIL"):
+        raise PicturesExtraMissing(
+            f"pictures need Pillow, which is not installed: {install('report')}"
+        )
+
+
+class Pen(Protocol):
+    """What draws; all lengths are in pixels as shown."""
+
+    width: int
+    height: int
+
+    def box(self, x: float, y: float, wide: float, high: float, color: str) -> None:
+        """Fill a rectangle from its upper left corner."""
+
+    def dot(self, x: float, y: float, radius: float, color: str, rim: str | None = None) -> None:
+        """Fill a circle around a point, perhaps with a rim."""
+
+    def shape(self, points: Iterable[tuple[float, float]], color: str, rim: str) -> None:
+        """Fill a polygon with a rim."""
+
+    def stroke(self, x: float, y: float, to_x: float, to_y: float, color: str, wide: float) -> None:
+        """Draw a line."""
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float = 13,
+        color: str = INK,
+        side: str = "left",
+    ) -> None:
+        """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
+
+    def length(self, text: str, size: float = 13) -> float:
+        """Return how wide a line is."""
+
+    def wrapped(self, text: str, wide: float, size: float = 13) -> Iterator[str]:
+        """Break a text into lines of at most this width; what cannot be printed is left out."""
+
+
+class Canvas:
+    """White paper of ``width`` by ``height`` pixels; all lengths are in pixels as shown.
+
+    Raises:
+        PicturesExtraMissing: Pillow is not installed.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        need_pillow()
+        from PIL import Image, ImageDraw
+
+        self.width, self.height = width, height
+        self._image = Image.new("RGB", (width * SMOOTH, height * SMOOTH), WHITE)
+        self._draw = ImageDraw.Draw(self._image)
+        self._fonts: dict[float, Any] = {}
+
+    def box(self, x: float, y: float, wide: float, high: float, color: str) -> None:
+        """Fill a rectangle from its upper left corner."""
+        edges = (x * SMOOTH, y * SMOOTH, (x + wide) * SMOOTH - 1, (y + high) * SMOOTH - 1)
+        self._draw.rectangle(edges, fill=color)
+
+    def dot(self, x: float, y: float, radius: float, color: str, rim: str | None = None) -> None:
+        """Fill a circle around a point, perhaps with a rim."""
+        edges = [(at + way * radius) * SMOOTH for way in (-1, 1) for at in (x, y)]
+        self._draw.ellipse(edges, fill=color, outline=rim, width=SMOOTH)
+
+    def shape(self, points: Iterable[tuple[float, float]], color: str, rim: str) -> None:
+        """Fill a polygon with a rim."""
+        scaled = [(x * SMOOTH, y * SMOOTH) for x, y in points]
+        self._draw.polygon(scaled, fill=color, outline=rim, width=SMOOTH // 2)
+
+    def stroke(self, x: float, y: float, to_x: float, to_y: float, color: str, wide: float) -> None:
+        """Draw a line."""
+        ends = [at * SMOOTH for at in (x, y, to_x, to_y)]
+        self._draw.line(ends, fill=color, width=max(round(wide * SMOOTH), 1))
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float = 13,
+        color: str = INK,
+        side: str = "left",
+    ) -> None:
+        """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
+        x -= self.length(text, size) * SIDES[side][1]
+        self._draw.text((x * SMOOTH, y * SMOOTH), text, fill=color, font=self._font(size))
+
+    def length(self, text: str, size: float = 13) -> float:
+        """Return how wide a line is."""
+        return float(self._font(size).getlength(text)) / SMOOTH
+
+    def wrapped(self, text: str, wide: float, size: float = 13) -> Iterator[str]:
+        """Break a text into lines of at most this width; what cannot be printed is left out."""
+        return _wrapped(self, text, wide, size)
+
+    def _font(self, size: float) -> Any:
+        from PIL import ImageFont
+
+        if size not in self._fonts:
+            plotting = find_spec("matplotlib")  # its font has more letters than Pillow's own
+            file = Path((plotting and plotting.origin) or "").parent / FONT
+            large = size * SMOOTH
+            self._fonts[size] = (
+                ImageFont.truetype(file, large * 0.9) if file.exists()
+                else ImageFont.load_default(large)
+            )  # fmt: skip
+        return self._fonts[size]
+
+    def pixels(self) -> Array:
+        """Return what was drawn, uint8 ``(height, width, 3)``."""
+        return np.asarray(self._image.reduce(SMOOTH))
+
+
+def _wrapped(pen: Pen, text: str, wide: float, size: float) -> Iterator[str]:
+    row = ""
+    for word in "".join(c if c.isprintable() else " " for c in text).split():
+        longer = f"{row} {word}".strip()
+        if row and pen.length(longer, size) > wide:
+            yield row
+            longer = word
+        while pen.length(longer, size) > wide:  # a word that is longer than a line
+            fits = next(k for k in range(len(longer), 0, -1)
+                        if k == 1 or pen.length(longer[:k], size) <= wide)  # fmt: skip
+            yield longer[:fits]
+            longer = longer[fits:]
+        row = longer
+    if row:
+        yield row
+
+
+class Drawing:
+    """A picture as SVG, whose colours are attributes: it needs no style sheet and no library.
+
+    `title` says in a sentence what is seen.
+    """
+
+    def __init__(self, width: int, height: int, title: str = "") -> None:
+        self.width, self.height, self.title = width, height, title
+        self._parts: list[tuple[str, tuple[str, ...]]] = []  # a tag, its colours still to be said
+
+    def _add(self, tag: str, *colors: str) -> None:
+        self._parts.append((tag, colors))
+
+    def box(self, x: float, y: float, wide: float, high: float, color: str) -> None:
+        """Fill a rectangle from its upper left corner."""
+        size = f'x="{x:.5g}" y="{y:.5g}" width="{max(wide, 0):.5g}" height="{max(high, 0):.5g}"'
+        self._add(f'<rect {size} fill="%s"/>', color)
+
+    def dot(self, x: float, y: float, radius: float, color: str, rim: str | None = None) -> None:
+        """Fill a circle around a point, perhaps with a rim."""
+        where = f'cx="{x:.5g}" cy="{y:.5g}" r="{radius:.4g}"'
+        self._add(f'<circle {where} fill="%s" stroke="%s"/>', color, rim or color)
+
+    def shape(self, points: Iterable[tuple[float, float]], color: str, rim: str) -> None:
+        """Fill a polygon with a rim."""
+        corners = " ".join(f"{x:.5g},{y:.5g}" for x, y in points)
+        self._add(f'<polygon points="{corners}" fill="%s" stroke="%s"/>', color, rim)
+
+    def stroke(self, x: float, y: float, to_x: float, to_y: float, color: str, wide: float) -> None:
+        """Draw a line."""
+        ends = f'x1="{x:.5g}" y1="{y:.5g}" x2="{to_x:.5g}" y2="{to_y:.5g}"'
+        self._add(f'<line {ends} stroke="%s" stroke-width="{wide:.3g}"/>', color)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float = 13,
+        color: str = INK,
+        side: str = "left",
+    ) -> None:
+        """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
+        shown = escape("".join(c if c.isprintable() else " " for c in text)).replace("%", "%%")
+        where = f'x="{x:.5g}" y="{y + 0.88 * size:.5g}" font-size="{0.92 * size:.3g}"'
+        anchor = f'text-anchor="{SIDES[side][0]}"'
+        self._add(f'<text {where} {anchor} fill="%s">{shown}</text>', color)
+
+    def length(self, text: str, size: float = 13) -> float:
+        """Return how wide a line is, about."""
+        return LETTER * size * len(text)
+
+    def wrapped(self, text: str, wide: float, size: float = 13) -> Iterator[str]:
+        """Break a text into lines of at most this width; what cannot be printed is left out."""
+        return _wrapped(self, text, wide, size)
+
+    def svg(self, dark: bool = False) -> str:
+        """Return the picture, perhaps for a dark ground."""
+        seen = DARK if dark else {}
+        inside = (tag % tuple(seen.get(c, c) for c in colors) for tag, colors in self._parts)
+        frame = f'width="{self.width}" height="{self.height}"'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {frame} '
+            f'viewBox="0 0 {self.width} {self.height}" font-family="sans-serif">'
+            f"<title>{escape(self.title)}</title>"
+            f'<rect {frame} fill="{seen.get(WHITE, WHITE)}"/>{"".join(inside)}</svg>'
+        )
+
+
+def table_image(
+    caption: str, headers: Sequence[str], rows: Sequence[Sequence[str]], words: Words = ()
+) -> Array:
+    """Draw a table with its caption, and what was said below it, uint8 ``(height, width, 3)``."""
+    pen, high, gap = Canvas(1, 1), 20, 16
+    columns = [*zip(headers, *rows, strict=True)]
+    widths = [max(pen.length(text) for text in column) for column in columns]
+    ends = [sum(widths[: k + 1]) + gap * k for k in range(len(widths))]
+    wide = max(ends[-1], pen.length(caption)) + 2 * gap
+    wide = max(wide, WIDE if words else 0)
+    lines = [line for one in words for line in pen.wrapped(": ".join(one), wide - 2 * gap)]
+    below = high * (len(rows) + 3)
+    canvas = Canvas(int(wide) + 1, below + high * len(lines))
+    canvas.text(gap, high / 2, caption)
+    for place, column in enumerate(columns):
+        for row, text in enumerate(column):
+            left = 0 if place == 0 else ends[place] - canvas.length(text)
+            canvas.text(gap + left, high * (row + 1.75), text)
+    canvas.stroke(gap, high * 2.7, gap + ends[-1], high * 2.7, FAINT, 1)
+    for place, line in enumerate(lines):
+        canvas.text(gap, below + high * place, line)
+    return canvas.pixels()

@@ -1,0 +1,57 @@
+"""Cheap talk: a rulebook around a rulebook, in which players may speak before they move.
+
+Words bind nobody, cost nothing and change no payoff. `Talk` has the parameters, `Talking` plays a
+game with them. It knows no game by name, and a game knows no more of talk than what `Rulebook` asks
+it: where talk may stand (`talks`), who decides (`speakers`) and where people are (`positions`).
+
+Source: Wu et al., "Shall We Talk", arXiv 2402.12327.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from llm_games.errors import BadParameter, unknown
+from llm_games.rulebook import Rulebook
+from llm_games.talk.parameters import Talk
+from llm_games.talk.rules import Talking
+from llm_games.talk.turns import Said, TalkState
+
+__all__ = ["PARAMETERS", "Said", "Talk", "TalkState", "Talking", "split", "talking"]
+
+PARAMETERS = "talk_"
+"""What stands before a parameter of the talk among those of a game."""
+
+
+def split(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part what is given with a game's name into its own parameters and those of its talk.
+
+    These are under ``talk``, or each by itself as ``talk_turns`` and so on, which come last.
+    """
+    flat = {k: v for k, v in parameters.items() if k.startswith(PARAMETERS)}
+    own = {k: v for k, v in parameters.items() if k not in flat and k != "talk"}
+    talk = parameters.get("talk") or {}
+    if isinstance(talk, Talk):
+        talk = {f.name: getattr(talk, f.name) for f in dataclasses.fields(Talk)}
+    if not isinstance(talk, Mapping):
+        raise BadParameter(f'talk must be such as {{"turns": 2}}, got {talk!r}')
+    return own, dict(talk) | {name[len(PARAMETERS) :]: value for name, value in flat.items()}
+
+
+def talking(game: Rulebook, parameters: Mapping[str, Any]) -> Rulebook:
+    """Let the players of a game talk, if there are turns in any round; else return the game.
+
+    Raises:
+        UnknownName: no such parameter of a talk; names the nearest.
+        BadParameter: a value outside its range, or talk that cannot be placed in the game.
+    """
+    known = [f.name for f in dataclasses.fields(Talk)]
+    for name in parameters:
+        if name not in known:
+            raise unknown("parameter of talk", name, known)
+    talk = Talk(**parameters)
+    return Talking(game, talk) if np.any(talk.turns) else game

@@ -1,0 +1,158 @@
+"""Who speaks when: the state of a talk, and how it goes from speaker to speaker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from llm_games.arrays import Array, any_true, at, tall
+from llm_games.noise import Noise
+from llm_games.rulebook import PerPlayer, PerTable, Rulebook, State
+from llm_games.talk.parameters import Talk
+
+
+class Said(NamedTuple):
+    """A message: who said it when, rounds and turns counted from 1, and which seats heard it."""
+
+    round: int
+    turn: int
+    seat: int
+    text: str
+    hearers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TalkState(State):
+    """A game's state, which talk never touches, and where the talk stands.
+
+    `round`, `over` and `void` are the game's.
+    """
+
+    game: Any
+    turn: PerTable
+    """of the talk that goes on, from 1; 0: it is the game's own move"""
+    place: PerTable
+    """whose turn it is in `order`"""
+    order: PerPlayer
+    """seats in the order in which they speak in this turn, -1 after the last"""
+    talked: PerTable
+    """the last round with a talk, counted from 0; -1: none"""
+    key: PerTable
+    """what orders are drawn from"""
+    mute: PerPlayer
+    """who has no words and is never stopped for"""
+    finished: PerPlayer
+    """who has nothing more to do"""
+    symbols: Array
+    """with an alphabet, everybody's last symbol of the round `talked`, 0 for silence"""
+    hearers: Array
+    """with an alphabet, who heard it, bool ``(speakers, listeners, *batch)``"""
+    said: Array
+    """messages in words that somebody may still be shown, a tuple of `Said` for each table"""
+
+    def table(self, index: Any) -> Self:
+        """As in general; the game's state is taken out as well."""
+        return super().table(index).replace(game=self.game.table(index))
+
+    def merged(self, other: Self, where: PerTable) -> Self:
+        """As in general, with the game's state."""
+        return super().merged(other, where).replace(game=self.game.merged(other.game, where))
+
+    def placed(self, where: Array, part: Self, before: Self | None = None) -> Self:
+        """As in general, with the game's state."""
+        game = self.game.placed(where, part.game, None if before is None else before.game)
+        return super().placed(where, part, before).replace(game=game)
+
+
+def everybody(game: Rulebook, state: TalkState) -> PerPlayer:
+    """Return all seats, to be compared with what is one for each table."""
+    return tall(np.arange(game.players), state.round.shape)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The turns of a talk around a game: who speaks, in which order, and what comes next."""
+
+    game: Rulebook
+    talk: Talk
+
+    def speaking(self, state: TalkState) -> PerPlayer:
+        """Return who speaks in each turn of a talk now, bool ``(players, *batch)``."""
+        may = tall(self._may_speak, state.round.shape)
+        speaks = self.game.voices(state.game) & ~state.mute & may
+        if self.talk.speakers == "deciders":
+            speaks = speaks & self.game.speakers(state.game)
+        return speaks
+
+    @cached_property
+    def _may_speak(self) -> Array:
+        return self.talk.may_speak(self.game.players)
+
+    def begun(self, state: TalkState) -> TalkState:
+        """Return a state at the game's own move, with the talk that stands before it begun."""
+        due = self.game.talks(state.game) & ~state.over & (state.talked != state.round)
+        due = due & (self.talk.turns_of(state.round) > 0) & (state.turn == 0)
+        if not any_true(due):
+            return state
+        speaks = self.speaking(state)  # if nobody does, the round's talk is over
+        begun = state.replace(
+            turn=np.where(due, speaks.any(axis=0), state.turn),
+            place=np.where(due, 0, state.place),
+            talked=np.where(due, state.round, state.talked),
+            symbols=state.symbols * ~due,
+            hearers=state.hearers & ~due,
+            said=self._remembered(state, due),
+        )
+        order = self._order(begun, speaks)
+        return begun.replace(order=np.where(due, order, state.order))
+
+    def _remembered(self, state: TalkState, due: PerTable) -> Array:
+        """Return the messages without those that nobody will be shown any more."""
+        if self.talk.memory == "all" or self.talk.alphabet is not None:
+            return state.said
+        said = state.said.copy()
+        for table in zip(*np.nonzero(due), strict=True) if said.ndim else [()] * bool(due):
+            least = int(state.round[table]) + 1 - int(self.talk.memory)
+            said[table] = tuple(message for message in said[table] if message.round >= least)
+        return said
+
+    def _order(self, state: TalkState, speaks: PerPlayer) -> PerPlayer:
+        """Return the seats that speak in this turn in their order, -1 after the last."""
+        order, batch = self.talk.order, state.round.shape
+        if order == "shuffled" or order == "shuffled_per_round":
+            noise = Noise.keyed(state.key).of(state.round)
+            drawn = (noise.of(state.turn) if order == "shuffled" else noise).order(
+                self.game.players
+            )
+        else:
+            seats = np.arange(self.game.players) if order == "fixed" else np.array(order)
+            drawn = np.broadcast_to(tall(seats, batch), (self.game.players, *batch))
+        last = ~np.take_along_axis(speaks, drawn, 0)
+        drawn = np.where(last, -1, drawn)
+        return np.take_along_axis(drawn, last.argsort(axis=0, kind="stable"), 0)
+
+    def now(self, state: TalkState) -> PerPlayer:
+        """Return who speaks now, bool ``(players, *batch)``."""
+        talking = state.turn > 0
+        if self.talk.mode == "together":
+            return self.speaking(state) & talking
+        return (everybody(self.game, state) == at(state.order, state.place)) & talking
+
+    def gone_on(self, state: TalkState) -> TalkState:
+        """Return the state with the next speaker, turn, or the game's own move after a speech."""
+        talking = state.turn > 0
+        place = state.place + talking
+        if self.talk.mode == "together":
+            ended = talking
+        else:
+            ended = talking & (place == (state.order >= 0).sum(axis=0))
+        if not any_true(ended):
+            return state.replace(place=place)
+        turn = state.turn + ended
+        turn = turn * (turn <= self.talk.turns_of(state.round))
+        after = state.replace(place=np.where(ended, 0, place), turn=turn)
+        order = self._order(after, self.speaking(after))
+        return after.replace(order=np.where(ended & (turn > 0), order, state.order))

@@ -1,0 +1,274 @@
+"""The meta-game: against brute force, closed forms, and what other libraries find."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from llm_games.baselines.metagame import (
+    MetaGame,
+    alpha_rank,
+    correlated,
+    equilibria,
+    gambit,
+    lineups,
+    replicator,
+    stationary,
+    undominated,
+)
+from llm_games.errors import BadParameter
+
+CHICKEN = [[6, 2], [7, 0]]
+GAMES = {
+    "cycle": [[0, -1, 1], [1, 0, -1], [-1, 1, 0]],
+    "coordination": [[2, 0], [0, 1]],
+    "chicken": CHICKEN,
+    "four": [[3, 0, 5, 1], [4, 1, 0, 2], [2, 2, 2, 2], [0, 3, 1, 6]],
+}
+# open_spiel 2.0.2, alpharank.compute([matrix], m=20, alpha=..., use_local_selection_model=False),
+# 23 November 2026.
+OPEN_SPIEL = {
+    ("cycle", 0.1): [1 / 3, 1 / 3, 1 / 3],
+    ("cycle", 1.0): [1 / 3, 1 / 3, 1 / 3],
+    ("coordination", 0.1): [0.7109495026250039, 0.289050497374996],
+    ("coordination", 1.0): [0.9998766054240206, 0.00012339457597933956],
+    ("chicken", 0.1): [0.5986876601124521, 0.40131233988754794],
+    ("chicken", 1.0): [0.9820137900379086, 0.01798620996209155],
+    ("four", 0.1): [
+        *(0.07179217466680193, 0.027575884857157364),
+        *(0.02665123273897541, 0.8739807077370653),
+    ],
+    ("four", 1.0): [
+        *(5.200622021387653e-13, 2.347710137128136e-13),
+        *(2.554249237783135e-13, 0.9999999999989897),
+    ],
+}
+
+
+def drawn(strategies, players, seed=1):
+    """A game with random payoffs."""
+    paid = np.random.default_rng(seed).random(lineups(strategies, players).shape)
+    return MetaGame(tuple("abcdefgh"[:strategies]), players, paid)
+
+
+def of_two(name):
+    return MetaGame.of_matrix("abcd"[: len(GAMES[name])], GAMES[name])
+
+
+# -- the game --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("strategies", "players"), [(1, 4), (3, 2), (4, 3)])
+def test_lineups_are_all_ways_to_seat_players(strategies, players):
+    cells = product(range(strategies), repeat=players)
+    counted = {tuple(cell.count(s) for s in range(strategies)) for cell in cells}
+    assert sorted(map(tuple, lineups(strategies, players).tolist())) == sorted(counted)
+
+
+def test_too_many_lineups_are_refused():
+    with pytest.raises(BadParameter, match="10 strategies in 20 seats make 10,015,005 line-ups"):
+        lineups(10, 20)
+
+
+def test_a_missing_payoff_is_named():
+    paid = drawn(2, 3).payoffs.copy()
+    paid[1, 0] = np.nan
+    with pytest.raises(BadParameter, match="what 2 × a, 1 × b earn together is not known"):
+        MetaGame(("a", "b"), 3, paid)
+    with pytest.raises(BadParameter, match="at least two players, got 1"):
+        MetaGame(("a",), 1, np.ones((1, 1)))
+    with pytest.raises(BadParameter, match=r"have the shape \(4, 2\), got \(3, 2\)"):
+        MetaGame(("a", "b"), 3, np.ones((3, 2)))
+    with pytest.raises(BadParameter, match="a square of payoffs"):
+        MetaGame.of_matrix("ab", [[1, 2, 3]])
+
+
+def test_a_matrix_comes_back():
+    assert of_two("four").matrix().tolist() == GAMES["four"]
+    assert of_two("four").tensor().tolist() == GAMES["four"]
+
+
+def test_a_mixture_earns_what_all_draws_of_it_do():
+    game, mixture = drawn(3, 4), np.array([0.2, 0.5, 0.3])
+    tensor = game.tensor()
+    mean = [
+        sum(
+            np.prod(mixture[list(rest)]) * tensor[(own, *rest)]
+            for rest in product(range(3), repeat=3)
+        )
+        for own in range(3)
+    ]
+    assert game.against(mixture) == pytest.approx(mean, abs=1e-12)
+    seen = (game.chances(mixture) * np.nan_to_num(game.payoffs)).sum(axis=0)
+    assert seen == pytest.approx(mean, abs=1e-12)
+    assert game.chances(mixture).sum(axis=0) == pytest.approx(np.ones(3), abs=1e-12)
+
+
+def test_pairs_are_the_slope():
+    game, mixture, small = drawn(3, 4), np.array([0.2, 0.5, 0.3]), 1e-6
+    for other, way in enumerate(np.eye(3)):
+        ends = [game.against(mixture + sign * small * way) for sign in (1, -1)]
+        slope = (ends[0] - ends[1]) / (2 * small)
+        assert 3 * game.pairs(mixture)[:, other] == pytest.approx(slope, abs=1e-7)
+
+
+def test_a_part_has_the_same_payoffs():
+    whole = drawn(4, 3)
+    part = whole.part([3, 1])
+    assert part.names == ("d", "b")
+    for cell in product(range(2), repeat=3):
+        assert part.earned(*cell) == whole.earned(*([3, 1][one] for one in cell))
+
+
+# -- equilibria ------------------------------------------------------------------------------------
+
+
+def test_known_equilibria():
+    assert [one.mixture.tolist() for one in equilibria(of_two("cycle"))] == [[1 / 3] * 3]
+    assert [one.mixture.tolist() for one in equilibria(of_two("chicken"))] == [
+        pytest.approx([2 / 3, 1 / 3])
+    ]
+    found = [one.mixture.tolist() for one in equilibria(of_two("coordination"))]
+    assert found == [pytest.approx([1 / 3, 2 / 3]), [1, 0], [0, 1]]
+
+
+def test_an_equilibrium_of_more_than_two():
+    """Two strategies of whom one is paid 1 alone: (1 - x)^2 of being so for each."""
+    paid = np.array([[0, np.nan], [0, 1], [1, 0], [np.nan, 0]])
+    (found,) = equilibria(MetaGame(("a", "b"), 3, paid))
+    assert found.mixture == pytest.approx([0.5, 0.5])
+    assert found.payoff == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_equilibria_of_two_are_those_of_nashpy_and_pygambit(seed):
+    nashpy = pytest.importorskip("nashpy")
+    game = drawn(4, 2, seed)
+    matrix = game.matrix()
+    pairs = nashpy.Game(matrix, matrix.T).support_enumeration()
+    theirs = sorted(a.round(9).tolist() for a, b in pairs if np.allclose(a, b, atol=1e-8))
+    ours = equilibria(game)
+    assert sorted(one.mixture.round(9).tolist() for one in ours) == theirs
+    assert sorted(one.mixture.round(9).tolist() for one in gambit(game)) == theirs
+    assert all(one.regret <= 1e-8 for one in ours)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_logit_equilibrium_is_among_those_found(seed):
+    pytest.importorskip("pygambit")
+    game = drawn(3, 3, seed)
+    (theirs,) = gambit(game)
+    near = min(np.abs(one.mixture - theirs.mixture).max() for one in equilibria(game))
+    assert near < 1e-4  # theirs stops where regret is small
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_of_those_that_do_alike_the_most_even_mixture_is_named(players):
+    counts = lineups(4, players)
+    game = MetaGame(tuple("abcd"), players, np.where(counts, 1.0, np.nan))
+    (found,) = equilibria(game)
+    assert found.mixture == pytest.approx(np.full(4, 1 / 4))
+    better = np.where(counts[:, :2].sum(axis=1) > 0, 1.0, 0.0)[:, None]  # with an a or a b there
+    (found,) = equilibria(
+        MetaGame(
+            game.names,
+            players,
+            np.where(
+                counts, counts[:, :2].sum(axis=1)[:, None] * better + [0.5, 0.5, 0, 0], np.nan
+            ),
+        )
+    )
+    assert found.mixture == pytest.approx([1 / 2, 1 / 2, 0, 0])
+
+
+def test_what_is_beaten_everywhere_is_left_out():
+    dilemma = MetaGame.of_matrix(["cooperate", "defect"], [[3, 0], [5, 1]])
+    assert undominated(dilemma) == [1]
+    assert equilibria(dilemma)[0].mixture.tolist() == [0, 1]
+
+
+def test_correlated_equilibria_are_those_of_the_whole_table():
+    assert correlated(MetaGame.of_matrix("ab", CHICKEN)).payoff == pytest.approx(5.25)
+    game = drawn(3, 3, 5)
+    tensor, cells = game.tensor(), list(product(range(3), repeat=3))
+    seats = [np.moveaxis(tensor, 0, seat) for seat in range(3)]
+    gains = []
+    for seat, own, other in product(range(3), repeat=3):
+        moved = [(*c[:seat], other, *c[seat + 1 :]) for c in cells]
+        gain = [seats[seat][m] - seats[seat][c] for c, m in zip(cells, moved, strict=True)]
+        gains.append(np.where([cell[seat] == own for cell in cells], gain, 0.0))
+    mean = np.array([np.mean([paid[cell] for paid in seats]) for cell in cells])
+    whole = {"A_ub": gains, "b_ub": np.zeros(27), "A_eq": [np.ones(27)], "b_eq": [1]}
+    assert correlated(game).payoff == pytest.approx(-linprog(-mean, **whole).fun)
+    assert correlated(game, best=False).payoff == pytest.approx(linprog(mean, **whole).fun)
+    assert correlated(game).chance.sum() == pytest.approx(1)
+
+
+# -- what evolves ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "alpha"), OPEN_SPIEL)
+def test_alpha_rank_is_that_of_open_spiel(name, alpha):
+    game = of_two(name)
+    assert alpha_rank(game, alpha * game.scale, 20) == pytest.approx(
+        OPEN_SPIEL[name, alpha], rel=1e-10
+    )
+
+
+def test_open_spiel_itself():
+    theirs = pytest.importorskip("open_spiel.python.egt.alpharank", reason="open_spiel is not here")
+    for name, alpha in OPEN_SPIEL:
+        matrix = np.array(GAMES[name], float)
+        found = theirs.compute([matrix], 20, alpha, use_local_selection_model=False)[2]
+        assert found == pytest.approx(OPEN_SPIEL[name, alpha], rel=1e-10)
+
+
+def test_who_takes_over_a_population_of_more_than_two_seats():
+    """Of two strategies: the shares of Moran's process, solved as a walk of single steps."""
+    game, size, alpha = drawn(2, 3, 3), 8, 2.0
+    ahead = []
+    for ones in range(1, size):
+
+        def mean(own, ones):  # of all tables that an own seat may find
+            others = [0] * (ones - (own == 0)) + [1] * (size - ones - (own == 1))
+            tables = [(a, b) for i, a in enumerate(others) for b in others[i + 1 :]]
+            return np.mean([game.earned(own, *table) for table in tables])
+
+        ahead.append(np.exp(alpha / game.scale * (mean(0, ones) - mean(1, ones))))
+    up = np.array(ahead) / (1 + np.array(ahead))
+    walk = np.eye(size - 1) - np.diag(up[:-1], 1) - np.diag((1 - up)[1:], -1)
+    takes = np.linalg.solve(walk, [0.0] * (size - 2) + [up[-1]])
+    into, out = takes[0], 1 - takes[-1]
+    assert alpha_rank(game, alpha, size)[0] == pytest.approx(into / (into + out))
+
+
+def test_alpha_rank_says_what_it_needs():
+    with pytest.raises(BadParameter, match="alpha must be above 0 and a population at least 3"):
+        alpha_rank(drawn(2, 3), population=2)
+    assert alpha_rank(drawn(1, 3)).tolist() == [1.0]
+
+
+def test_a_stationary_distribution():
+    rates = np.random.default_rng(0).random((5, 5))
+    np.fill_diagonal(rates, 0)
+    found = stationary(rates)
+    flow = rates - np.diag(rates.sum(axis=1))
+    assert found @ flow == pytest.approx(np.zeros(5), abs=1e-12)
+    assert stationary(np.array([[0, 1e-250], [1e-50, 0]])) == pytest.approx([1, 0])
+
+
+def test_the_replicator_is_the_logistic_curve():
+    """Where one of two strategies earns 1 more whoever else is there."""
+    game = MetaGame.of_matrix("ab", [[1, 1], [0, 0]])
+    times, shares = replicator(game, time=5, steps=200)
+    assert shares[:, 0] == pytest.approx(1 / (1 + np.exp(-times)), abs=1e-6)
+    with pytest.raises(BadParameter, match="2 shares that sum to 1"):
+        replicator(game, [0.5, 0.6])
+
+
+def test_the_replicator_goes_round_where_nobody_is_best():
+    _, shares = replicator(of_two("cycle"), [0.5, 0.3, 0.2], time=30)
+    product_of_shares = shares.prod(axis=1)  # stays as it is
+    assert product_of_shares == pytest.approx(np.full(len(shares), 0.03), rel=1e-4)
+    assert np.abs(shares - shares[0]).max() > 0.1

@@ -1,0 +1,187 @@
+"""What the viewer's pages of runs, games, lists and comparisons show, without a browser."""
+
+import re
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+
+import llm_games as lg
+from llm_games.benchmarks.view import comparing, listing, pages
+from llm_games.benchmarks.view.curve import curve, ticks
+from llm_games.benchmarks.view.filter import Filter
+from llm_games.benchmarks.view.render import number, render
+from llm_games.benchmarks.view.shelf import NoSuchRun, Shelf
+from llm_games.errors import UnknownName
+
+GAME = {"game": "public_goods", "params": {"players": 3, "rounds": 3}}
+SEATS = ["rational", "random", "random"]
+RUN = {"title": "A <run>", "games": [GAME], "seats": SEATS, "order": "fixed", "seed": 2}
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """Two runs from the same seed, one from another, and a file that is no run."""
+    folder = tmp_path_factory.mktemp("runs")
+    lg.run(RUN | {"episodes": 2}, folder / "a.db")
+    lg.run(RUN | {"episodes": 2, "seats": ["random", *SEATS[1:]]}, folder / "b.db")
+    lg.run(RUN | {"episodes": 1, "seed": 3}, folder / "c.db")
+    found = Shelf([folder], tmp_path_factory.mktemp("cache"))
+    yield found
+    found.close()
+
+
+def run_of(shelf, name):
+    run = next(run for run in shelf.runs() if run.path.stem == name)
+    run.follow()
+    while not run.decisions.complete:
+        pass
+    return run
+
+
+def test_the_list_of_runs_and_a_run(shelf):
+    shown = pages.runs(shelf)
+    assert {run.path.stem: run.stand.state for run in shown["runs"]} == dict.fromkeys(
+        "abc", "complete"
+    )
+    assert "A &lt;run&gt;" in render("runs", **shown)
+    shown = pages.run(run_of(shelf, "a"))
+    [line] = shown["lines"]
+    assert (line.decisions, line.broke, shown["outcomes"]) == (18, 0, [("valid", 18)])
+    text = render("run", **shown)
+    assert f"{shown['base']}/{line.worst.place}?" in text
+    assert "No model has been asked" in text
+
+
+def test_scores_are_worked_out_once(shelf, monkeypatch):
+    run = run_of(shelf, "a")
+    first = pages.scores(run)["grids"]
+    assert [row[0] for row in first[0].rows] == ["public_goods"]
+    monkeypatch.setattr(pages, "_tables", lambda records: pytest.fail("again"))
+    assert pages.scores(run)["grids"] is first
+
+
+def test_a_game_has_its_episodes_and_figures(shelf):
+    shown = pages.game(run := run_of(shelf, "a"), "public_goods")
+    columns = run.decisions.columns()
+    for line in shown["episodes"]:
+        own = columns["episode"] == line.row.id
+        assert (line.decisions, line.regret) == (own.sum(), columns["regret"][own].mean())
+    regret, payoff = shown["curves"]
+    assert [line.player for line in payoff.lines] == ["rational", "random"]
+    assert [point.words.split(":")[0] for point in regret.lines[0].points] == [
+        f"rational, round {n}" for n in (1, 2, 3)
+    ]
+    mean = columns["payoff"][(columns["player"] == 1) & (columns["round"] == 2)].mean()
+    assert payoff.lines[1].points[1].words == f"random, round 2: mean payoff {mean:.4g} of 4"
+    with pytest.raises(UnknownName, match="public_goods"):
+        pages.game(run, "public_good")
+
+
+def test_points_of_many_rounds_lead_to_all_their_decisions():
+    rounds = np.arange(1, 131)
+    columns = {
+        "game": np.zeros(130, int),
+        "player": np.zeros(130, int),
+        "phase": np.zeros(130, int),
+        "round": rounds,
+        "payoff": rounds.astype(float),
+    }
+    found = curve(columns, {"game": ["g"], "player": ["p"]}, "g", "payoff")
+    points = found.lines[0].points
+    assert (found.together, len(points)) == (3, 44)
+    assert parse_qs(points[1].query)["round"] == ["4", "5", "6"]
+    assert "mean payoff 5 of 3" in points[1].words
+    assert parse_qs(points[-1].query)["round"] == ["130"]
+    xs = [point.x for point in points]
+    assert xs == sorted(xs)
+    assert found.across[0][1] == "1"
+    assert found.across[-1][1] == "130"
+    assert curve(columns, {"game": ["g"], "player": ["p"]}, "another", "payoff") is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [(0, 7, [0, 2, 4, 6, 8]), (-0.03, 0, [-0.03, -0.02, -0.01, 0]), (5, 5, [5, 6])],
+)
+def test_marks_of_an_axis(low, high, marks):
+    assert ticks(low, high) == pytest.approx(marks)
+
+
+def test_a_list_says_what_narrows_it_and_how_to_undo_that(shelf):
+    run = run_of(shelf, "a")
+    shown = listing.decisions(run, [("player", "random"), ("regret_min", "1")])
+    assert [chip.words for chip in shown["chips"]] == ["player: random", "regret at least 1.0"]
+    assert [chip.query for chip in shown["chips"]] == ["regret_min=1", "player=random"]
+    assert shown["heads"]["regret"].query.endswith("sort=-regret")
+    again = listing.decisions(run, [("sort", "-regret")])["heads"]["regret"]
+    assert (again.query, again.now) == ("sort=regret", "descending")
+    marked = listing.decisions(run, [("compare", f"{run.id}/decision/1/0/0"), ("sort", "regret")])
+    assert (marked["problem"], marked["query"]) == ("", "sort=regret")
+    last = listing.decisions(run, [("page", "99")])
+    assert (last["wanted"].page, last["following"]) == (1, None)
+
+
+def test_neighbours_of_a_list_are_those_beside_it(shelf):
+    run = run_of(shelf, "a")
+    rows = run.select(Filter(sort="-regret")).rows
+    before, after = listing.beside(run, rows[1][:3], [("sort", "-regret")])
+    assert before == f"/run/{run.id}/{rows[0].place}?sort=-regret"
+    assert after == f"/run/{run.id}/{rows[2].place}?sort=-regret"
+    assert listing.beside(run, rows[0][:3], [("sort", "-regret")])[0] is None
+    assert listing.beside(run, rows[0][:3], []) is None
+    assert listing.beside(run, rows[0][:3], [("sort", "x")]) is None
+
+
+def test_what_can_be_compared(shelf):
+    a, b, c = (run_of(shelf, name) for name in "abc")
+    rows = a.select(Filter(sort="-regret")).rows
+    for mine, theirs in [
+        (a.id, b.id),
+        (f"{a.id}/episode/1", f"{b.id}/episode/1"),
+        (f"{a.id}/{rows[0].place}", f"{b.id}/{rows[0].place}"),
+    ]:
+        [(_, file, query)] = comparing.compare(shelf, [mine])["twins"]
+        assert (file, parse_qs(query)) == ("b.db", {"a": [mine], "b": [theirs]})
+        assert render("compare", **comparing.compare(shelf, [mine, theirs]))
+    shown = comparing.compare(shelf, [f"{a.id}/episode/1", f"{b.id}/episode/1"])
+    moved = {
+        (one.number, both.seat) for one in shown["moves"] for both in one.seats if both.differs
+    }
+    assert {seat for _, seat in moved} == {0}
+    shown = comparing.compare(shelf, [a.id, c.id])
+    assert (shown["pairs"], shown["grid"]) == ([], None)
+    assert "seed" in shown["why"]
+
+
+@pytest.mark.parametrize(
+    ("names", "error", "words"),
+    [
+        ([], comparing.BadComparison, "got 0"),
+        (["{a}", "{b}", "{c}"], comparing.BadComparison, "got 3"),
+        (["{a}", "{b}/episode/1"], comparing.BadComparison, "run and episode cannot"),
+        (["{a}/episode/x"], comparing.BadComparison, "nothing to compare"),
+        (["{a}/episode/1", "{c}/episode/1"], comparing.BadComparison, "same seed"),
+        (["nothing"], NoSuchRun, "no run 'nothing'"),
+        (["{a}/decision/9/0/0", "{b}/decision/1/0/0"], lg.LLMGamesError, "no episode 9"),
+    ],
+)
+def test_what_cannot_be_compared(shelf, names, error, words):
+    ids = {name: run_of(shelf, name).id for name in "abc"}
+    with pytest.raises(error, match=re.escape(words)):
+        comparing.compare(shelf, [name.format(**ids) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (1234.5, "1,234.5"),
+        (-0.001, "0"),
+        (-2.0, "−2"),
+        (100, "100"),
+    ],
+)
+def test_numbers(value, text):
+    assert number(value) == text

@@ -1,0 +1,437 @@
+"""The pages of an episode and of a decision, without a browser."""
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playing import IDS, SETTINGS, legal_actions
+from test_planning import legal
+
+import llm_games as lg
+from llm_games import rooms
+from llm_games.baselines.deviation import deviation, has_deviation
+from llm_games.baselines.hindsight import hindsight
+from llm_games.baselines.players import PLAYERS, Kind, llm_player
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.view import decision, episode, played
+from llm_games.benchmarks.view.render import render
+from llm_games.benchmarks.view.texts import SHOWN, piece, visible
+from llm_games.pictures import Drawing
+from llm_games.registry import rulebook
+from llm_games.rooms import ROOMS
+from llm_games.wrappers.clients.base import Completion
+from llm_games.wrappers.clients.scripted import ScriptedClient
+
+OLD = Path(__file__).parent / "data" / "recorded_0_1_0" / "recorded_0_1_0.db"
+HOSTILE = "<script>boom()</script><svg onload=boom()> \u202egnp.exe\u202c e" + "\u0301" * 50
+LONG = "x" * 150_000
+
+
+def goods(request):
+    """Answer in three ways by round: a legal one with thoughts, a hostile one first, a long one."""
+    if request.kind == "speech":
+        return json.dumps({"speech": f"Let us all give {HOSTILE}" if request.who.seat else ""})
+    asked = request.messages[-1]["content"]
+    if "Round 1" in asked:
+        return Completion('{"tokens_contributed": 3}', thoughts="Giving less is better.")
+    if "Round 2" in asked and "again" not in asked and "not" not in asked[-300:]:
+        return HOSTILE
+    return f'{LONG} {{"tokens_contributed": 5}}'
+
+
+def bidder(request):
+    """Answer what a planning bidder is asked; one of its beliefs is wrong."""
+    answer = legal(request)
+    if request.kind == "belief" and request.seed % 2:
+        said = json.loads(answer)
+        answer = json.dumps(said | {"remaining_budget": said["remaining_budget"] - 1})
+    return answer
+
+
+def caller(request):
+    """Call tools as servers let models do, with arguments as a value and as a text; then answer."""
+    if request.messages[-1]["role"] == "tool":
+        return '{"tokens_contributed": 2}'
+    calls = [{"name": "calculator", "arguments": {"expression": "6 * 7"}},
+             {"name": "oracle", "arguments": "</pre><script>boom()</script>"}]  # fmt: skip
+    return Completion("Let me work it out.", tool_calls=calls, finish="tool_calls")
+
+
+GAMES = [
+    {"game": "public_goods", "params": {"players": 3, "rounds": 3},
+     "seats": ["goods:m", "random", "random"]},
+    {"game": "public_goods", "params": {"players": 3, "rounds": 1}, "label": "talking",
+     "seats": ["goods:m"], "talk": {"turns": 1}},
+    {"game": "english_auction", "params": {"players": 2, "items": "items_2"},
+     "seats": [{"player": "bidder:m", "strategy": "adaptive", "correct_belief": False}]},
+    {"game": "emergency_evacuation", "params": {"layout": "small", "players": 20, "max_rounds": 3},
+     "seats": ["random"]},
+    {"game": "public_goods", "params": {"players": 2, "rounds": 1}, "label": "calling",
+     "seats": [{"player": "caller:m", "tools": ["calculator"]}, "random"]},
+]  # fmt: skip
+
+
+def play(path):
+    """Play the run whose models answer from scripts."""
+    for name, script in (("goods", goods), ("bidder", bidder), ("caller", caller)):
+        PLAYERS[name] = Kind(
+            "for tests",
+            value="<model>",
+            model=lambda _, client, settings, s=script: llm_player(ScriptedClient(s), settings),
+        )
+    try:
+        lg.run({"title": "Pages", "episodes": 1, "order": "fixed", "games": GAMES}, db=str(path))
+    finally:
+        del PLAYERS["goods"], PLAYERS["bidder"], PLAYERS["caller"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("view") / "run.db"
+    play(path)
+    return path
+
+
+@pytest.fixture
+def records(run):
+    with Records.open_readonly(run) as found:
+        yield found
+
+
+def page(kind, shown):
+    return render(kind, page=shown, title=shown.title, crumbs=shown.crumbs, live="")
+
+
+def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
+    shown = episode.page(records, 1, "/run/x")
+    assert [r.number for r in shown.rounds] == [1, 2, 3]
+    assert shown.across
+    steps, [first] = records.steps(1), shown.rounds[0].rows
+    moves = {d.seat: d.action for d in records.decisions(1) if d.step == 0}
+    for seat, cell in first.cells.items():
+        assert cell.move == str(moves[seat])
+        assert float(cell.payoff) == pytest.approx(steps[0].rewards[seat], rel=1e-5)
+        assert float(cell.regret) == pytest.approx(moves[seat] / 3, rel=1e-5)  # ratio 2, 3 seats
+    paid = np.sum([step.rewards for step in steps], axis=0)
+    assert [float(s.payoff) for s in shown.seats] == pytest.approx(paid, rel=1e-5)
+    second = shown.rounds[1].rows[0].cells[0]
+    assert second.again == 1  # its first reply was none
+    assert shown.rounds[0].rows[0].cells[0].thinking
+    assert shown.rounds[0].picture == 1
+    html = page("episode", shown)
+    assert html.count('href="/run/x/decision/1/') == 9
+    assert 'src="/run/x/episode/1/picture/3"' in html
+
+
+def test_talk_is_a_conversation_before_the_moves(records):
+    shown = episode.page(records, 2, "/run/x")
+    said = shown.rounds[0].rows[0].said
+    spoken = {d.seat: d.action for d in records.decisions(2) if d.phase == "talk"}
+    assert {m.seat: m.words for m in said} == {s: visible(text) for s, text in spoken.items()}
+    assert [(m.seat > 0, m.heard) for m in said] == [(bool(m.words), "all" if m.words else "nobody")
+                                                     for m in said]  # fmt: skip
+    html = page("episode", shown)
+    assert html.count("Talk before this move") == 1
+    assert html.count("(silence)") == list(spoken.values()).count("")
+    [spoke, *_] = [m for m in said if m.words]
+    one = decision.page(records, 2, spoke.step, spoke.seat, "/run/x")
+    assert one.phase == "talk"
+    assert one.heard == "all"
+    assert one.better is None
+    assert "What it said" in page("decision", one)
+
+
+def test_a_decision_shows_what_was_sent_and_answered_and_how_it_was_read(records):
+    shown = decision.page(records, 1, 1, 0, "/run/x")
+    first, second = shown.calls
+    sent = records.messages(records.attempts(1, 1)[0].prompt)
+    assert [(p.role, p.piece.text) for p in first.sent] == [
+        (m["role"], visible(m["content"])) for m in sent
+    ]
+    assert first.outcome == "unparsable"
+    assert first.why
+    assert second.before == len(sent) - 1  # these stand above
+    assert first.why in second.sent[-1].piece.text  # it was asked again, and told why
+    assert second.outcome == "valid"
+    assert second.reply.piece.left > 100_000
+    assert shown.move.piece.text == "5"
+    html = page("decision", shown)
+    assert "unparsable" in html
+    assert first.why in html.replace("&#34;", '"').replace("&#39;", "'")
+    assert f"/run/x/more/1/1/0/reply-1?from={SHOWN}" in html
+    assert "/run/x/raw/1/1/0/reply-1" in html
+    assert len(html) < 80_000
+    before = decision.page(records, 1, 0, 0, "/run/x")
+    assert before.calls[0].thoughts.piece.text == "Giving less is better."
+    assert before.following == "/run/x/decision/1/1/0"
+    assert before.previous is None
+
+
+def test_native_calls_of_tools_stand_with_what_they_were_told(records):
+    shown = decision.page(records, 5, 0, 0, "/run/x")
+    first, second = shown.calls
+    assert first.outcome == "tool"
+    assert "there is no tool" in first.why
+    assert first.reply.piece.text == "Let me work it out."
+    given = [(name, part.piece.text) for name, part in first.tools]
+    assert given == [
+        ("calculator", '{\n "expression": "6 * 7"\n}'),
+        ("oracle", "</pre><script>boom()</script>"),
+    ]
+    said = [(part.role, part.piece.text) for part in second.sent]
+    assert [role for role, _ in said] == ["assistant", "tool", "assistant", "tool"]
+    assert "42" in said[1][1]
+    assert "there is no tool" in said[3][1]
+    assert second.outcome == "valid"
+    html = page("decision", shown)
+    assert "calls calculator" in html
+    assert "<script>boom" not in html
+    for place, (_, text) in enumerate(given):
+        assert decision.text(records, 5, 0, 0, f"tool-0-{place}") == text
+
+
+def test_hostile_text_is_only_text(records):
+    html = page("decision", decision.page(records, 1, 1, 0, "/run/x"))
+    assert "<script>boom" not in html
+    assert "<svg" not in html
+    assert "&lt;script&gt;boom()&lt;/script&gt;" in html
+    assert "\u202e" not in html
+    assert "⟨U+202E⟩gnp.exe⟨U+202C⟩" in html
+    assert html.count("\u0301") == 4 * html.count("gnp.exe")
+    assert "style=" not in html
+    assert not re.search(r"\son\w+=", html.partition("<main")[2].replace("onload=boom()&gt;", ""))
+
+
+def test_the_best_reply_is_told_with_what_it_would_have_earned(records):
+    shown = decision.page(records, 1, 1, 0)
+    better = shown.better
+    assert better.best == ["0"]
+    assert not better.own
+    assert better.whole
+    earned = next(s.rewards[0] for s in records.steps(1) if s.step == 1)
+    assert float(better.earned) == pytest.approx(earned, rel=1e-5)
+    assert float(better.possible) == pytest.approx(earned + 5 / 3, rel=1e-5)
+    assert better.rational == "0"
+    assert "<strong>0</strong> would have" in page("decision", shown)
+
+
+def test_beliefs_stand_against_facts_beside_plans(records):
+    notes = {}
+    for note in records.notes(3):
+        notes.setdefault(note.kind, []).append(note)
+    assert {"belief", "plan"} <= notes.keys()
+    seen = []
+    for note in notes["belief"]:
+        shown = decision.page(records, 3, note.step, note.seat)
+        [told] = [n for n in shown.notes if n.kind == "belief"][:1]
+        facts = {fact.what: fact for fact in told.facts}
+        budget = facts["remaining budget"]
+        truth, said = note.content["truth"], note.content["belief"]
+        assert (budget.fact, budget.said) == (
+            str(truth["remaining_budget"]),
+            str(said["remaining_budget"]),
+        )
+        assert budget.right is (truth["remaining_budget"] == said["remaining_budget"])
+        seen.append(budget.right)
+        assert "Belief against facts" in page("decision", shown)
+    assert seen
+    plan = notes["plan"][0]
+    shown = decision.page(records, 3, plan.step, plan.seat)
+    assert any(n.kind == "plan" and "priorities" in n.part.piece.text for n in shown.notes)
+    assert {call.kind for call in shown.calls} >= {"plan"}
+
+
+def test_many_seats_are_listed_and_drawn(records):
+    shown = episode.page(records, 4, "/run/x")
+    assert not shown.across
+    assert len(shown.pictures) == 4
+    first = episode.page(records, 4, "/run/x", first=shown.after) if shown.after else shown
+    assert first.rounds
+    assert "<h3" in page("episode", shown)
+    svg = ET.fromstring(episode.picture(records, 4, 1).svg())
+    assert len(svg.findall("{*}circle")) >= 20
+    with pytest.raises(played.NoSuchPage, match="4 pictures"):
+        episode.picture(records, 4, 4)
+
+
+def test_a_kept_episode_needs_no_file_any_more(run):
+    with Records.open_readonly(run) as records:
+        assert episode.page(records, 3).why == ""
+    with Records.open_readonly(run) as records:
+        found = played.read(records, 3)
+        assert found is played.read(records, 3)
+    assert len(found.scenes) == len(episode.shown(found).pictures) > 1
+    assert found.picture(1).title == found.scenes[1][1]
+    assert found.regret is not None
+
+
+def places(shown):
+    rows = [row for played_round in shown.rounds for row in played_round.rows]
+    return [(cell.step, cell.seat) for row in rows for cell in row.cells.values()]
+
+
+def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records):
+    shown = episode.page(records, 4)
+    made = [(d.step, d.seat) for d in records.decisions(4)]
+    assert sorted(places(shown)) == made
+    for played_round in shown.rounds:
+        assert len(played_round.rows) <= 2  # who chooses an exit anew, then a step of each
+        moves = [*played_round.rows[-1].cells.values()]
+        assert len({cell.step for cell in moves}) == len(moves) > 10
+
+
+def test_pages_of_rounds_join_without_a_gap(records, monkeypatch):
+    whole = places(episode.page(records, 4))
+    monkeypatch.setattr(episode, "CELLS", 10)
+    found, first = [], 1
+    while first is not None:
+        shown = episode.page(records, 4, first=first)
+        assert shown.before is None or shown.before < first
+        found += places(shown)
+        first = shown.after
+    assert found == whole
+
+
+def test_whole_texts_are_kept_as_they_were(records):
+    [first, second] = records.attempts(1, 1)[:2]
+    assert decision.text(records, 1, 1, 0, "reply-0") == first.text == HOSTILE
+    assert decision.text(records, 1, 1, 0, "reply-1") == second.text
+    assert decision.text(records, 1, 0, 0, "thoughts-0") == "Giving less is better."
+    sent = records.messages(first.prompt)
+    assert decision.text(records, 1, 1, 0, "sent-0-0") == sent[0]["content"]
+    everything = json.loads(decision.text(records, 1, 1, 0, "all"))
+    assert everything["attempts"][0]["prompt"] == sent
+    assert everything["decision"]["action"] == 5
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        (99, 0, 0, "all"), (1, 99, 0, "all"), (1, 0, 9, "all"), (1, 0, 0, "reply-9"),
+        (1, 0, 0, "reply--1"), (1, 0, 0, "reply"), (1, 0, 0, "sent-0"), (1, 0, 0, "../x"),
+        (1, 0, 0, "tool-0-0"), (1, 0, 0, "note-0"),
+    ],
+)  # fmt: skip
+def test_what_there_is_not_is_said(records, place):
+    with pytest.raises(played.NoSuchPage, match=r"has no (episode|decision|text)"):
+        decision.text(records, *place)
+
+
+def test_a_file_of_an_older_edition_is_shown_as_it_was_recorded(tmp_path):
+    path = Path(shutil.copy(OLD, tmp_path / "old.db"))
+    with Records.open_readonly(path) as old:
+        for row in old.episodes():
+            shown = episode.page(old, row.id)
+            assert "edition" in shown.why or not shown.why
+            moves = {(d.step, d.seat) for d in old.decisions(row.id)}
+            assert {(c.step, c.seat) for r in shown.rounds for s in r.rows
+                    for c in s.cells.values()} == moves  # fmt: skip
+            assert page("episode", shown)
+            at = min(moves)
+            assert page("decision", decision.page(old, row.id, *at))
+        assert any(episode.page(old, row.id).why for row in old.episodes())
+
+
+def test_pieces_of_a_text_join_to_the_whole():
+    text = "a" * 99 + "e" + "\u0301" * 3 + "b" * 300
+    parts, begin = [], 0
+    while begin < len(text):
+        found = piece(text, begin, 100)
+        assert found.left == len(text) - found.end
+        parts.append(found.text)
+        begin = found.end
+    assert "".join(parts) == visible(text) == text
+    assert all(not part.startswith("\u0301") for part in parts)
+    assert piece("", 5) == ("", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202eb", "a⟨U+202E⟩b"),
+        ("a\u2067b\u2069", "a⟨U+2067⟩b⟨U+2069⟩"),
+        ("tab\tline\r\nend\x00\x1b[0m", "tab\tline\nend⟨U+0000⟩⟨U+001B⟩[0m"),
+        ("\ud800", "⟨U+D800⟩"),
+        ("e\u0301", "e\u0301"),
+        ("e" + "\u0301" * 10, "e" + "\u0301" * 4 + "⟨U+0301 and 5 more marks⟩"),
+        ("日本語 ünï", "日本語 ünï"),
+        ("zero\u200bwidth\ufeff", "zero⟨U+200B⟩width⟨U+FEFF⟩"),
+    ],
+)
+def test_what_is_unseen_is_shown_as_a_code(text, shown):
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+def test_a_best_reply_leaves_nothing_to_regret(name, more):
+    """What is called best is judged best by theory, and is legal; the own regret is theory's."""
+    game, rng = rulebook(name, **more), np.random.default_rng(3)
+    state = game.reset(5)
+    for _ in range(2):
+        if state.over:
+            break
+        moves = legal_actions(game, state, rng)
+        after, outcome = game.step(state, moves)
+        seat = int(np.flatnonzero(game.asked(state))[-1])
+        found = hindsight(game, state, moves, seat)
+        if found is not None:
+            own = deviation(game, outcome.record).regret[seat]
+            assert found.regret == pytest.approx(own)
+            assert found.earned == pytest.approx(outcome.rewards[seat])
+            best, again = found.best[0], moves.copy()
+            if isinstance(best, tuple):
+                again = game.assemble(state, {seat: best})
+            else:
+                again[seat] = best
+            assert not game.breaks(state, again)[seat]
+            _, better = game.step(state, again)
+            lost = deviation(game, better.record).regret[seat]
+            assert lost <= own + 1e-9
+            assert lost == pytest.approx(0, abs=1e-6) or not found.whole
+            assert better.rewards[seat] == pytest.approx(found.possible)
+        state = after
+    assert has_deviation(name)
+
+
+@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+def test_a_game_draws_its_own_picture(name, more):
+    """Every room has one, at the start, in play and at the end: sound SVG without style."""
+    game, rng = rulebook(name, **more), np.random.default_rng(3)
+    state, states = game.reset(5), []
+    for _ in range(30):
+        states.append(state)
+        if state.over:
+            break
+        state, _ = game.step(state, legal_actions(game, state, rng))
+    for state in {id(s): s for s in (states[0], states[len(states) // 2], states[-1])}.values():
+        drawing = rooms.drawing(name).draw(game, state, game.picture(state)[0])
+        assert isinstance(drawing, Drawing)
+        for dark in (False, True):
+            svg = ET.fromstring(drawing.svg(dark))
+            assert svg.find("{*}title").text == game.picture(state)[0]
+            for part in svg.iter():
+                assert part.tag.partition("}")[2] in {
+                    "svg", "title", "rect", "circle", "line", "polygon", "text",
+                }  # fmt: skip
+                assert not {"style", "href"} & part.attrib.keys()
+                for name_, value in part.attrib.items():
+                    if name_ in ("x", "y", "cx", "cy", "r", "width", "height", "x1", "y2"):
+                        assert np.isfinite(float(value))
+
+
+def test_a_room_of_another_package_may_draw_nothing():
+    assert rooms.drawing("no_such_game") is None
+    assert all(rooms.drawing(name) is not None for name in ROOMS)
+
+
+def test_names_in_a_picture_are_only_text():
+    drawing = Drawing(10, 10, "<b> & 100 %s")
+    drawing.text(0, 0, "<script>%s</script> \u202e", side="middle")
+    svg = drawing.svg()
+    assert "<script" not in svg
+    assert "\u202e" not in svg
+    assert ET.fromstring(svg).find("{*}text").text.startswith("<script>%s</script>")

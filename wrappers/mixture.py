@@ -1,0 +1,189 @@
+"""A player that is another one each episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.errors import BadParameter
+from llm_games.noise import Noise
+from llm_games.rulebook import Array, Rulebook
+from llm_games.view import Sight, View
+from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy, act, added, decide_in
+from llm_games.wrappers.together import together
+
+
+class Drawn(NamedTuple):
+    """Which of the players a seat is, and what that one remembers."""
+
+    which: int
+    memory: Any
+
+
+class Drawns(NamedTuple):
+    """The same of a batch: int64 ``(players, tables)``, and the memories of each of the players."""
+
+    which: Array
+    memories: list[Any]
+
+
+class Mixture(Policy):
+    """Is one of `players` for a whole episode, drawn by the seat's own chance.
+
+    A player drawn in a seat does exactly what it would do there alone. Where the game is talked in,
+    it speaks if all of them do. Seats draw independently of each other.
+
+    Args:
+        players: at least one.
+        weights: how likely each is, in proportion; by default all are as likely.
+        name: by default ``mix:`` and the names, separated by ``|``.
+
+    Raises:
+        BadParameter: there is no player, or not one weight above 0 for each.
+    """
+
+    def __init__(
+        self, players: Sequence[Policy], weights: Sequence[float] | None = None, name: str = ""
+    ) -> None:
+        self.players = list(players)
+        self.weights = np.ones(len(players)) if weights is None else np.array(weights, np.float64)
+        good = len(self.weights) == len(self.players) and (self.weights > 0).all()
+        if not self.players or not good or not np.isfinite(self.weights).all():
+            raise BadParameter(
+                "a mixture needs at least one player, and a finite weight above 0 for each, "
+                f"got {len(self.players)} players and the weights {self.weights.tolist()}"
+            )
+        self.name = name or f"mix:{'|'.join(player.name for player in self.players)}"
+        self.speaks = all(player.speaks for player in self.players)
+
+    @property
+    def waits(self) -> bool:
+        """Whether one of them waits for something when it decides."""
+        return any(player.waits for player in self.players)
+
+    def does(self, name: str) -> bool:
+        """Return whether one of them does something of its own there."""
+        return any(player.does(name) for player in self.players)
+
+    def drawn(self, seeds: Any) -> Array:
+        """Return which of the players seats with these seeds are, int64 of their shape."""
+        return Noise(np.asarray(seeds).astype(np.uint64)).of("mix").choice(self.weights)
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> Drawn:
+        """Draw a player; raises what any of them says it cannot play."""
+        begun = [player.start(game, seat, seed) for player in self.players]
+        which = int(self.drawn(seed))
+        return Drawn(which, begun[which])
+
+    def act(self, view: View, memory: Drawn) -> tuple[Decision, Drawn]:
+        """Decide as the one that was drawn."""
+        decision, after = act(self.players[memory.which], view, memory.memory)
+        return decision, Drawn(memory.which, after)
+
+    async def decide(self, view: View, memory: Drawn) -> tuple[Decision, Drawn]:
+        """Decide as the one that was drawn, which may wait."""
+        decision, after = await decide_in(self.players[memory.which], view, memory.memory)
+        return decision, Drawn(memory.which, after)
+
+    def hear(self, view: View, memory: Drawn) -> Drawn:
+        """Let the one that was drawn hear."""
+        return Drawn(memory.which, self.players[memory.which].hear(view, memory.memory))
+
+    async def finish(self, view: View, memory: Drawn) -> Decision | None:
+        """Let the one that was drawn look back."""
+        return await self.players[memory.which].finish(view, memory.memory)
+
+    def recall(self, memory: Drawn, notes: Sequence[Note]) -> Drawn:
+        """Let the one that was drawn recall, whoever noted it down."""
+        return Drawn(memory.which, self.players[memory.which].recall(memory.memory, notes))
+
+    # -- of a batch ------------------------------------------------------------------------------
+
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Drawns | None = None
+    ) -> Drawns:
+        """Draw a player for each cell that begins."""
+        which, before = memory or (np.zeros(where.shape, np.int64), [None] * len(self.players))
+        which = np.where(where, self.drawn(seeds), which)
+        begun = [
+            player.start_batch(game, where & (which == k), seeds, own)
+            for k, (player, own) in enumerate(zip(self.players, before, strict=True))
+        ]
+        return Drawns(which, begun)
+
+    def _cells(self, where: Array, which: Array) -> list[tuple[int, Array]]:
+        """Return the players that were drawn in some of these cells, and in which."""
+        held = ((k, where & (which == k)) for k in range(len(self.players)))
+        return [(k, own) for k, own in held if own.any()]
+
+    async def decide_batch(self, sight: Sight, where: Array, memory: Drawns) -> tuple[Decided, Any]:
+        """Decide as those who were drawn, each in all its cells at once."""
+        which, memories = memory.which, [*memory.memories]
+        cells = self._cells(where, which)
+        work = (self.players[k].decide_batch(sight, own, memories[k]) for k, own in cells)
+        answers = await together(work) if self.waits else [await one for one in work]
+        replies: dict[Cell, Decision] = {}
+        for (k, _), (decided, after) in zip(cells, answers, strict=True):
+            memories[k] = after
+            replies |= decided.replies
+        found = (decided.actions for decided, _ in answers)
+        actions = reduce(added, found, np.zeros(where.shape, np.int64))
+        return Decided(actions, replies), Drawns(which, memories)
+
+    def hear_batch(self, sight: Sight, where: Array, memory: Drawns) -> Drawns:
+        """Let those hear who do."""
+        memories = [*memory.memories]
+        for k, own in self._cells(where, memory.which):
+            if self.players[k].does("hear"):
+                memories[k] = self.players[k].hear_batch(sight, own, memories[k])
+        return Drawns(memory.which, memories)
+
+    async def finish_batch(
+        self, sight: Sight, where: Array, memory: Drawns
+    ) -> Mapping[Cell, Decision]:
+        """Let those look back who do."""
+        work = (
+            self.players[k].finish_batch(sight, own, memory.memories[k])
+            for k, own in self._cells(where, memory.which)
+            if self.players[k].does("finish")
+        )
+        return {cell: own for found in await together(work) for cell, own in found.items()}
+
+    def recall_batch(self, memory: Drawns, notes: Mapping[Cell, Sequence[Note]]) -> Drawns:
+        """Let those who were drawn recall, whoever noted it down."""
+        memories = [*memory.memories]
+        for k, player in enumerate(self.players):
+            own = {cell: noted for cell, noted in notes.items() if memory.which[cell] == k}
+            if own and player.does("recall"):
+                memories[k] = player.recall_batch(memories[k], own)
+        return Drawns(memory.which, memories)
+
+
+class BySeat(Mixture):
+    """Is another player in each seat: the first in seat 0, and so on; `players` are one for each.
+
+    What is raised is as of `Mixture`, and at `start` a BadParameter where there are not as many
+    seats.
+    """
+
+    def __init__(self, players: Sequence[Policy], name: str = "") -> None:
+        super().__init__(players, name=name or f"seats:{'|'.join(p.name for p in players)}")
+
+    def drawn(self, seeds: Any) -> Array:
+        """Return the seat, for each of seeds ``(players, ...)``."""
+        shape = np.shape(seeds)
+        self._check(shape[0])
+        return np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape)
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> Drawn:
+        """Begin as the player of this seat."""
+        self._check(game.players)
+        return Drawn(seat, self.players[seat].start(game, seat, seed))
+
+    def _check(self, seats: int) -> None:
+        if seats != len(self.players):
+            own = f"{self.name} has {len(self.players)} players, one for each seat"
+            raise BadParameter(f"{own}, and here are {seats}: seat it in its own game")
