@@ -128,7 +128,7 @@ def learn(
     """
     torch.set_num_threads(1)
     with Training(method, options) as run:
-        kept = None if run.state is None else read(run)
+        kept = None if run.state is None else run.read()
         env = environment(run, kept, opponents)
         if kept is None:
             model = make(env, settings(options, env))
@@ -200,11 +200,12 @@ def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
     """
     content, scaled = BytesIO(), env
     model.save(content)
-    waits = any(policy.waits for policy in run.table.seating.policies)
     assert isinstance(scaled, VecNormalize)
+    games = cast(SB3VecEnv, scaled.venv).env
+    waits = any(policy.waits for policy in env.get_attr("opponents")[0])
     kept = {
         "model": content.getvalue(),
-        "games": None if waits else cast(SB3VecEnv, scaled.venv).env,
+        "games": None if waits else games,
         "scaled": scaled,
         "returns": scaled.returns,
         "memories": getattr(model, "_last_lstm_states", None),
@@ -219,17 +220,6 @@ def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
     """Return the states of all chance that a training draws from."""
     moves = model.action_space.np_random.bit_generator.state
     return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
-
-
-def read(run: Run) -> dict[str, Any]:
-    """Return the state that was kept, or raise BadParameter."""
-    try:
-        kept: dict[str, Any] = pickle.loads(run.state or b"")
-    except Exception as error:  # whatever a damaged pickle comes to
-        raise BadParameter(
-            f"{run.file} cannot be read: {error}: train in another folder"
-        ) from error
-    return kept
 
 
 def restored(run: Run, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
