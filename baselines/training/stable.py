@@ -20,13 +20,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from typer import Option
 
 from llm_games.baselines.learner import learners
 from llm_games.baselines.training.common import Codec, Judged, Options, Training, option
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.stack import booked, spent, tally
-from llm_games.wrappers.learned import LearnedPolicy
-from llm_games.wrappers.sb3 import SB3VecEnv, save_player
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.sb3 import SB3VecEnv, save_player, spread_of
 
 TRAINED = 10**6
 """First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
@@ -48,6 +49,9 @@ class StableOptions(Options):
     rate: Annotated[float, option("X", "learning rate at first; it falls to 0", min=0)] = 1e-3
     gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
     width: Annotated[int, option("N", "units of both hidden layers", min=1)] = 64
+    spread: Annotated[
+        bool, Option("--spread", help="scale what is seen by its deviation as it is found, too")
+    ] = False
 
 
 Run = Training[StableOptions]
@@ -77,7 +81,12 @@ class Loop(BaseCallback):
             train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
             costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}
             more = self.grown(run, model, self.env) if self.grown else {}
-            run.judge(player(model, run), **train, **(costs if self.clients else {}), **more)
+            run.judge(
+                player(model, self.env, run.method),
+                **train,
+                **(costs if self.clients else {}),
+                **more,
+            )
             self.keep()
         elif run.stopping:
             self.keep()
@@ -102,9 +111,11 @@ def seated(run: Run) -> Path:
     return run.folder / "player.zip"
 
 
-def player(model: BaseAlgorithm, run: Training[Any]) -> LearnedPolicy:
-    """Return the model as it plays, the likeliest action each time."""
-    return LearnedPolicy(model, actions=run.options.actions, normalize=True, name=run.method)
+def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedPolicy:
+    """Return a model as it plays now; if `sure`, the likeliest action each time."""
+    game, actions = (env.get_attr(of)[0] for of in ("game", "actions"))
+    trained = Trained.of(game, actions, True, spread_of(env))
+    return LearnedPolicy(model, trained=trained, deterministic=sure, name=name)
 
 
 def check(run: Run, model: BaseAlgorithm) -> None:
@@ -149,13 +160,14 @@ def learn(
             raise
         if not loop.stopped:
             loop.boundary()
-        return run.end(player(model, run), f"sb3:{seated(run)}")
+        return run.end(player(model, env, method), f"sb3:{seated(run)}")
 
 
 def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
     """Return the copies of the table, in the games of a state that was kept if it has some.
 
-    Rewards are divided by their deviation as it is found, observations scaled by their columns.
+    Rewards are divided by their deviation as it is found, observations scaled by their columns,
+    and if it is asked for by their deviation.
     """
     options, table = run.options, run.table
     games = learners(
@@ -166,7 +178,11 @@ def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) ->
         games = kept["games"]
     env = SB3VecEnv(games)
     if kept is None:
-        return VecNormalize(env, norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
+        seen = ["observation"] if isinstance(env.observation_space, Dict) else None
+        return VecNormalize(
+            env, norm_obs=options.spread, norm_obs_keys=seen if options.spread else None,
+            clip_reward=WIDEST, gamma=options.gamma,
+        )  # fmt: skip
     scaled: VecNormalize = kept["scaled"]
     scaled.set_venv(env)
     return scaled
