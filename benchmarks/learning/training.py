@@ -96,7 +96,7 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
     """
     module = import_module(f"llm_games.baselines.training.{about['learner']}")
     kind = get_type_hints(module.train)["options"]
-    place = folder / about["name"] / str(seed)
+    place = folder / about["name"] / about["learner"] / str(seed)
     table = {"game": about["game"], "param": about["param"], "opponents": about["opponents"]}
     resume = (place / "state").exists()
     options = kind(**table, **about["settings"], seed=seed, folder=place, resume=resume)
@@ -151,22 +151,25 @@ def text(found: Iterable[Row]) -> str:
         kinds.setdefault((row.experiment, row.learner), []).append(row)
     for each in kinds.values():
         row = each[0]
-        paid, share = (_interval([getattr(row, of) for row in each]) for of in ("payoff", "share"))
+        paid = _interval([row.payoff for row in each], ",.5g")
+        share = _interval([row.share for row in each], ".1%")
         seeds = ", ".join(f"{row.share:.1%}" for row in each)
         others = f"`{row.opponents}`".replace("|", "\\|")
         lines.append(
             f"| {row.game} ({row.parameters}) | {others} | {row.learner}, {row.steps:,} "
-            f"| {row.value:,.5g} | {paid[0]:,.5g} [{paid[1]:,.5g} to {paid[2]:,.5g}] "
-            f"| {share[0]:.1%} [{share[1]:.1%} to {share[2]:.1%}] | {seeds} |"
+            f"| {row.value:,.5g} | {paid} | {share} | {seeds} |"
         )
     return "\n".join(lines)
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean over seeds, and Student's interval of it (95 %)."""
+def _interval(values: Sequence[float], form: str) -> str:
+    """Return the mean over seeds, and Student's interval of it (95 %) if there are several."""
     x = np.array(values)
-    low, high = student_t(x, 0.95) if len(x) > 1 else (np.nan, np.nan)
-    return float(x.mean()), float(low), float(high)
+    mean = format(x.mean(), form)
+    if len(x) < 2:
+        return mean
+    low, high = student_t(x, 0.95)
+    return f"{mean} [{low:{form}} to {high:{form}}]"
 
 
 def write_docs(file: Path = DOCS) -> None:
