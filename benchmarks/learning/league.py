@@ -184,7 +184,7 @@ def compared(found: Sequence[Row]) -> list[str]:
 
 
 def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> list[str]:
-    """Return the table of how a measure goes: at the start, each quarter of the way, the end."""
+    """Return the table of how a measure goes, mean (least to most), from the start to the end."""
     said = [
         "| table | at first | a quarter | half | three quarters | at the end |",
         "|" + "---|" * 6,
@@ -196,7 +196,7 @@ def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> list[str]:
         steps = sorted({row.steps for row in own})
         marks = [steps[len(steps) * part // 4 - (part == 4)] for part in range(5)]
         each = [[row.value for row in own if row.steps == mark] for mark in marks]
-        cells = [interval(values, ".2f") for values in each]
+        cells = [f"{np.mean(v):.2g} ({min(v):.2g} to {max(v):.2g})" for v in each]
         said.append(f"| {' | '.join([one['name'], *cells])} |")
     return said
 
@@ -208,7 +208,7 @@ def tables(found: Sequence[Row]) -> str:
     steps = max(row.steps for row in found)
     told = f"{', '.join(days)}; {'; '.join(made)}; {spent / 60:.0f} minutes of CPU in all; "
     told += f"{steps:,} steps at most."
-    return "\n".join([*compared(found), "", "NashConv, exact:", "", *curves(found), "", told])
+    return "\n".join([*compared(found), "", "NashConv, exact, mean (least to most):", "", *curves(found), "", told])
 
 
 def main() -> None:
