@@ -510,7 +510,6 @@ def test_replies_from_vllm_have_the_shapes_that_are_learned_from(grpo, small, cr
     with Training("grpo", given) as run:
         trainer = grpo.make(run, given)
         trainer.use_vllm, trainer.vllm_generation, trainer._last_loaded_step = True, Engine(), -1
-        run.saving = lambda: grpo.state(run, trainer)
         trainer.args.max_steps = 2
         seen = []
         loss = trainer._compute_loss
