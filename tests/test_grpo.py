@@ -496,9 +496,9 @@ def test_a_state_that_is_not_whole_is_refused(grpo, small, tmp_path):
     folder = tmp_path / "a"
     grpo.train(options(grpo, folder, model=small, steps=4))
     given = options(grpo, folder, model=small, steps=8, resume=True)
+    other = {"opponents": ["rational"], "game": "diners_dilemma"}
     with pytest.raises(BadParameter, match="game 'public_goods', not 'diners_dilemma'"):
-        more = {"opponents": ["rational"], "game": "diners_dilemma"}
-        grpo.train(options(grpo, folder, model=small, resume=True, **more))
+        grpo.train(options(grpo, folder, model=small, resume=True, **other))
     (checkpoint,) = folder.glob("checkpoint-*")
     for file in (folder / "state", checkpoint / "model.safetensors", checkpoint / "optimizer.pt"):
         whole = file.read_bytes()

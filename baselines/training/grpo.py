@@ -84,7 +84,7 @@ class GRPOOptions(Options):
     )
 
     def check(self) -> None:
-        """Raise BadParameter if a batch is not one of whole groups, or what it needs is not here."""
+        """Raise BadParameter if batches are not of whole groups, or what is needed is not here."""
         for name in ("rate", "beta", "entropy"):
             check_number(f"--{name}", getattr(self, name), 0)
         if self.device == "cuda" and not torch.cuda.is_available():

@@ -202,7 +202,8 @@ def load(path: str, device: str, dtype: str, download: bool = False) -> tuple[An
     except (OSError, ValueError, SafetensorError) as error:
         hint = ""
         if not Path(path).is_dir():
-            fetch = "check the name and the network" if download else "fetch it: hf download, or download=True"
+            fetch = "fetch it: hf download, or download=True"
+            fetch = "check the name and the network" if download else fetch
             hint = f"it is no folder here and not in the Hugging Face cache; {fetch}. "
         raise ClientError(f"cannot load the model {path}: {hint}{_brief(error)}") from error
     if tokenizer.chat_template is None:
