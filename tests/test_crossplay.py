@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from llm_games.baselines.crossplay import ALL, ONE, Cross, chosen, crossplay, lineup, seated_as
+from llm_games.baselines.crossplay import (
+    ALL,
+    ONE,
+    Cross,
+    chosen,
+    crossplay,
+    lineup,
+    payoffs,
+    seated_as,
+)
 from llm_games.baselines.metagame import lineups
 from llm_games.baselines.players import make_player
 from llm_games.baselines.skill import play_rules
@@ -95,16 +104,23 @@ def test_a_mixture_is_met_as_the_meta_game_has_it(sealed):
 
 
 def test_void_episodes_count_as_the_mean():
-    paid = np.array(
-        [[[1.0, 3.0], [np.nan] * 2], [[2.0, np.nan], [4.0, np.nan]], [[np.nan] * 2] * 2]
-    )
-    paid[2, 1] = 5.0
-    cross = Cross(("a", "b"), ALL, lineups(2, 2), paid)
+    earned = np.array([[[1.0, 3.0]] * 2, [[2.0, np.nan], [4.0, np.nan]], [[5.0, 5.0]] * 2])
+    cross = Cross(("a", "b"), ALL, lineups(2, 2), earned)
     assert cross.void == 1
     assert cross.meta().matrix().tolist() == [[2.0, 2.0], [4.0, 5.0]]
-    paid[1] = np.nan
+    assert cross.ahead.tolist() == [[[0, 0], [1, 0]], [[0, 0], [0, 0]]]
+    earned[1] = np.nan
     with pytest.raises(BadParameter, match="all episodes of a, b are void"):
-        Cross(("a", "b"), ALL, lineups(2, 2), paid).meta()
+        Cross(("a", "b"), ALL, lineups(2, 2), earned).meta()
+
+
+def test_what_is_cut_off_is_void_as_in_an_experiment():
+    rules = rulebook("public_goods", players=2, rounds=3)
+    counts, names = lineups(2, 2), ["rational", "random"]
+    whole = payoffs(rules, names, counts, [1, 2], 3, whole=True)
+    assert np.array_equal(whole, payoffs(rules, names, counts, [1, 2]))
+    assert np.isnan(payoffs(rules, names, counts, [1, 2], 2, whole=True)).all()
+    assert np.isfinite(payoffs(rules, names, counts, [1, 2], 2)).all()
 
 
 def test_who_cannot_be_played_in_a_batch():
@@ -124,9 +140,9 @@ def test_it_is_what_an_ordinary_run_records(sealed, tmp_path):
     run = plan.run(plan.counts)
     with seated_players(run) as made:
         play_run(lambda: start(run, file), run, made)
-    paid = np.full(sealed.cross.paid.shape, np.nan)
-    runs.Ready(plan, file, [], range(len(plan.counts)), run, False)._read(paid)
-    assert np.array_equal(paid, sealed.cross.paid, equal_nan=True)
+    earned = np.full(sealed.cross.earned.shape, np.nan)
+    runs.Ready(plan, file, [], range(len(plan.counts)), run, False)._read(earned)
+    assert np.array_equal(earned, sealed.cross.earned)
     assert sealed.db is None
 
 
