@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import evaluate
+from llm_games.baselines.training.common import Codec, evaluate
 from llm_games.benchmarks.ghosts.ghost import Ghost
 from llm_games.benchmarks.ghosts.policy import Named
 from llm_games.benchmarks.ghosts.refit import refit
@@ -42,7 +42,7 @@ class Setting(NamedTuple):
     """A game's parameters, the learner's actions, and the fixed baseline."""
 
     params: dict[str, Any]
-    actions: str
+    actions: Codec
     fixed: str
 
 
@@ -188,7 +188,7 @@ def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
 
 
 def _mean(values: Array) -> str:
-    mean, error = float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
+    mean, error = values.mean(), np.asarray(values.std(ddof=1) / len(values) ** 0.5)
     low, high = t_ends(mean, error, len(values) - 1, 0.95)
     return f"{mean:.2f} [{low:.2f} to {high:.2f}]"
 
