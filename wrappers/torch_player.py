@@ -91,7 +91,7 @@ class ActorCritic(nn.Module):
     ) -> tuple[Array, None]:
         """Return the likeliest actions of rows of observations, or drawn ones; and no state."""
         with torch.no_grad():
-            likely = self.chances(self.obs_to_tensor(seen)[0], _masks(action_masks))
+            likely: Any = self.chances(self.obs_to_tensor(seen)[0], _masks(action_masks))
             if not deterministic:
                 drawn = likely.sample()
             else:

@@ -15,12 +15,12 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import evaluate
+from llm_games.baselines.training.common import Codec, evaluate
 from llm_games.benchmarks.dated import DOCS, interval, place, read, table, today, write
 from llm_games.benchmarks.ghosts.ghost import Ghost
 from llm_games.benchmarks.ghosts.policy import Named
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
     """A game's parameters, the learner's actions, and the fixed baseline."""
 
     params: dict[str, Any]
-    actions: Literal["index", "least", "unit"]
+    actions: Codec
     fixed: str
 
 
