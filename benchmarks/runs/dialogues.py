@@ -341,7 +341,7 @@ class _Place:
         table._enter(self.state)
         answers, limits = Answers(self.rules), Limits.of(table.ready(), cells)
         classes = np.flatnonzero(answers.legal(limits)[0])
-        wide = Limits(*(None if part is None else part.repeat(len(classes), 0) for part in limits))
+        wide = Limits.of(table.ready(), (cells[0].repeat(len(classes)),))
         return list(dict.fromkeys(answers.actions(classes, wide).tolist()))
 
     def said(self, move: Any) -> str:
