@@ -133,7 +133,8 @@ def _equilibria(found: Mapping[str, Any]) -> list[str]:
         shares = sorted(one["mixture"].items(), key=lambda pair: -pair[1])
         words = ", ".join(f"{share:.1%} `{name}`" for name, share in shares if share >= LEAST)
         lines.append(_line([str(one["set"]), words, _number(one["payoff"], 2)]))
-    ends = found["correlated"]
+    if (ends := found["correlated"]) is None:
+        return lines
     low, high = (_number(ends[which], 2) for which in ("least", "most"))
     return [*lines, "", f"Correlated equilibria pay {low} to {high}."]
 

@@ -174,6 +174,11 @@ class Crossed:
         row = self.meta.row[tuple(counts.tolist())]
         return [float(paid) for paid in self.cross.payoffs[row, who]]
 
+    def solved(self) -> list[Grid]:
+        """Return the equilibria: without correlated ones where others at a table are all alike."""
+        grids = [self.equilibrium_grid()]
+        return [*grids, self.correlated_grid()] if self.cross.which == ALL else grids
+
     def equilibrium_grid(self) -> Grid:
         """Return the symmetric equilibria that were found, those of a set together."""
         rows = [
@@ -189,11 +194,16 @@ class Crossed:
             " Those of one set are joined by equilibria, as where players do alike: its most even "
             "one and its corners are shown."
         )
-        sets = [one.set for one in self.equilibria]
+        alike = (
+            " Mixtures are those of a game in which all others at a table are alike; one of a "
+            "single player is one of the whole game."
+        )
+        joined *= len({one.set for one in self.equilibria}) < len(self.equilibria)
+        none = " None was found." * (not self.equilibria)
         note = (
             "Symmetric Nash equilibria: all seats draw their player from the mixture."
-            f"{joined * (len(set(sets)) < len(sets))}{missing}{sought} Those of mean payoffs, "
-            "which chance moves: the losses in the standings have intervals."
+            f"{alike * (self.cross.which != ALL)}{joined}{missing}{sought}{none} Those of mean "
+            "payoffs, which chance moves: the losses in the standings have intervals."
         )
         return Grid(heads, rows, "Nash equilibria", "equilibria", note)
 
@@ -251,5 +261,7 @@ class Crossed:
             "correlated": {
                 which: found.payoff
                 for which, found in zip(("most", "least"), self.correlated, strict=True)
-            },
+            }
+            if self.cross.which == ALL
+            else None,
         }
