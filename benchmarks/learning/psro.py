@@ -40,7 +40,7 @@ def rounds(folder: Path, seed: int, day: str) -> Iterator[Round]:
     points = curve(folder)
     for number, step in enumerate(points[VALUES[0]][0]):
         values = (points[name][1][number] for name in VALUES)
-        yield Round(seed, number + 1, int(step), *values, day=day)
+        yield Round._make([seed, number + 1, int(step), *values, day])
 
 
 def main(folder: Path) -> None:
