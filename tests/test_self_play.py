@@ -1,6 +1,7 @@
 """Self-play: a league of past selves that grows, is drawn from, and goes on after a stop."""
 
 import json
+import pickle
 import zipfile
 
 import numpy as np
@@ -97,11 +98,11 @@ def test_who_beats_whom_is_counted_in_all_seats_and_ties_are_half():
     assert self_play.beaten(game, gives, [free], 12).tolist() == [0.0]
 
 
-def test_a_copy_stays_as_it_was_when_the_model_learns_on(tmp_path):
-    told = settings(tmp_path)
-    env = learners("public_goods", 4, **GOODS, opponents="random", normalize=True)
-    model = PPO("MlpPolicy", SB3VecEnv(env), n_steps=8, batch_size=16, seed=1)
-    copy, game = self_play.copied(model, told), rulebook("public_goods", **GOODS)
+def test_a_copy_stays_as_it_was_when_the_model_learns_on():
+    games = learners("public_goods", 4, **GOODS, opponents="random", normalize=True)
+    env = SB3VecEnv(games)
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=16, seed=1)
+    copy, game = self_play.copied(model, env), rulebook("public_goods", **GOODS)
     before = {name: value.clone() for name, value in copy.model.policy.state_dict().items()}
     model.learn(64)
     after, now = copy.model.policy.state_dict(), model.policy.state_dict()
@@ -144,6 +145,20 @@ def test_a_training_that_was_stopped_goes_on_with_its_league(tmp_path, monkeypat
     names = [sorted(f.name for f in (tmp_path / part / "league").iterdir()) for part in
              ("whole", "parts")]  # fmt: skip
     assert names[0] == names[1]
+
+
+def test_a_league_goes_on_where_those_who_judge_it_ask_a_model(tmp_path):
+    judged = {
+        "opponents": ["tiny"],
+        "param": ["players=2", "rounds=1"],
+        "episodes": 2,
+        "matches": 2,
+    }
+    self_play.train(settings(tmp_path, steps=128, **judged))
+    self_play.train(settings(tmp_path, steps=192, resume=True, **judged))
+    kept = pickle.loads((tmp_path / "state").read_bytes())
+    (league,) = kept["games"].opponents
+    assert len(league.players) == 1 + len([*(tmp_path / "league").iterdir()]) == 4
 
 
 @pytest.mark.slow
