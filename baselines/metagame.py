@@ -25,10 +25,16 @@ from llm_games.errors import BadParameter, LLMGamesError
 MOST = 20_000  # line-ups of a meta-game
 SUPPORTS = 5_000  # sets of strategies that are searched for equilibria, the small ones first
 NEWTON = 25  # steps of Newton's method
-EXACT = 1e-8  # of the range of payoffs: who gains less by a change gains nothing
+STARTS = 24  # of Newton's method, drawn
+BRANCH = 5000  # steps along the branch of logit equilibria
+BEND = 0.9  # cosine of the angle by which it may turn in a step
+SINGULAR = 1e-10  # of the largest singular value: what is smaller is 0
+NEAR = 1e-6  # of shares: what rounding leaves
+SAME = 1e-4  # joined equilibria whose shares differ by less are one that Newton came near
+EXACT = 1e-10  # of the range of payoffs: who gains less by a change gains nothing
 POPULATION = 50
 ALPHA = 10.0  # how strongly the better is preferred, in units of one over the range of payoffs
-LEAST = 1e-290  # of a rate of change, so that none is lost to rounding
+LEAST = -1e300  # logarithm of a rate: of none at all
 
 
 class ExtraMissing(LLMGamesError, ImportError):
@@ -203,53 +209,68 @@ def multinomial(counts: Sequence[int]) -> int:
 
 
 class Equilibrium(NamedTuple):
-    """A symmetric equilibrium: the mixture, what it earns, and what a change of one seat gains."""
+    """A symmetric equilibrium: the mixture, what it earns, and what a change of one seat gains.
+
+    Equilibria of one `set` are connected: one comes from each to each other along equilibria.
+    """
 
     mixture: Array
     payoff: float
     regret: float
+    set: int = 0
 
 
 def equilibria(game: MetaGame) -> list[Equilibrium]:
-    """Return symmetric Nash equilibria, the most even first, of pure ones the one that pays most.
+    """Return symmetric Nash equilibria, set by set, the most even first, then what pays most.
 
-    Of those that lie on a line of equilibria, as where two strategies do alike, it is one.
+    Strategies that another one beats everywhere are left out first; then mixtures at which all of a
+    set of strategies earn the same are sought for each set of the others, the small ones first, up
+    to `SUPPORTS`. With two players that is linear: all isolated equilibria of these sets are found,
+    and of whole faces of equilibria, as where players do alike, the corners and one within. With
+    more, those of two strategies are roots of a polynomial, and all found; of larger sets they are
+    sought by Newton's method from several places, and some may be missed. Where all that brings
+    none, the branch of logit equilibria is followed to its end.
 
-    Strategies that another one beats everywhere are left out first; then for each set of the others
-    (small ones first, up to `SUPPORTS`) the mixture is sought at which all of it earn the same, by
-    Newton's method. With two players that is linear, and all isolated equilibria of these sets are
-    found; with more it begins at several places, and some may be missed. All that are returned were
-    checked: a change gains less than `EXACT` of the range.
+    All that are returned were checked: a change gains less than `EXACT` of the range. Left out is
+    only what lies between others that are returned, and all between them are equilibria.
 
     Raises:
         BadParameter: none was found.
     """
     alive = undominated(game)
-    small, found = game.part(alive), list[Array]()
-    for supports in _supports(len(alive)):
-        for mixture in _even_on(small, supports):
-            whole = np.zeros(len(game.names))
-            whole[alive] = mixture
-            if _is_equilibrium(game, whole):
-                found.append(whole)
+    small = game.part(alive)
+    found = list(_checked(game, alive, _sought(small)))
+    found = found or list(_checked(game, alive, _by_logit(small)))
     if not found:
         raise BadParameter(
             f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or "
             "ask pygambit, llm_games.baselines.metagame.gambit"
         )
-    kept = list[Array]()
-    for one in sorted(found, key=lambda mixture: (-entropy(mixture), -_paid(game, mixture))):
-        if not any(_is_equilibrium(game, (one + other) / 2) for other in kept):
-            kept.append(one)
-    return [Equilibrium(one, _paid(game, one), max(0.0, float(game.regret(one)))) for one in kept]
+    return _in_sets(game, found)
+
+
+def _checked(game: MetaGame, alive: Sequence[int], mixtures: Iterator[Array]) -> Iterator[Array]:
+    """Yield those of mixtures of some strategies at which no change gains."""
+    for mixture in mixtures:
+        whole = np.zeros(len(game.names))
+        whole[alive] = mixture
+        if _is_equilibrium(game, whole):
+            yield whole
 
 
 def _is_equilibrium(game: MetaGame, mixture: Array) -> bool:
-    return bool(game.regret(mixture) <= EXACT * game.scale)
+    """Return whether no change gains, at a mixture or at all of some, ``(*batch, strategies)``."""
+    return bool((game.regret(mixture) <= EXACT * game.scale).all())
 
 
 def _paid(game: MetaGame, mixture: Array) -> float:
     return float(mixture @ game.against(mixture))
+
+
+def searched(game: MetaGame) -> tuple[int, int]:
+    """Return up to how many strategies sets were searched for equilibria, and of how many."""
+    alive = len(undominated(game))
+    return max((sets.shape[1] for sets in _supports(alive)), default=0), alive
 
 
 def undominated(game: MetaGame) -> list[int]:
@@ -275,24 +296,168 @@ def _supports(many: int) -> Iterator[Array]:
         yield np.array(list(combinations(range(many), size)), np.int64)
 
 
-def _even_on(game: MetaGame, supports: Array) -> Array:
-    """Return mixtures of sets at which all of a set earn the same, ``(found, strategies)``."""
+def _sought(game: MetaGame) -> Iterator[Array]:
+    """Yield mixtures at which all of a set earn the same, for each set that is searched."""
+    for supports in _supports(len(game.names)):
+        if supports.shape[1] == 1:
+            yield from np.eye(len(game.names))
+        elif game.players == 2:
+            yield from _linear(game, supports)
+            yield from _corners(game, supports)
+        else:
+            yield from _even_on(game, supports)
+            if supports.shape[1] == 2:
+                for one, other in supports.tolist():
+                    yield from _roots(game, one, other)
+
+
+def _in_sets(game: MetaGame, found: Sequence[Array]) -> list[Equilibrium]:
+    """Return equilibria set by set, without those that lie between others of their set.
+
+    The most even one comes first and is always there.
+    """
+    corners, between = list[Array](), list[Array]()
+    for one in sorted(found, key=np.count_nonzero):
+        close = (other for other in corners if np.abs(one - other).max() < SAME)
+        if not any(_joined(game, one, other) for other in close):
+            (between if _within(game, one, corners) else corners).append(one)
+    for one in corners.copy():  # they may have come before what they lie between
+        if _within(game, one, others := [other for other in corners if other is not one]):
+            between.append(one)
+            corners = others
+    sets = list(range(len(corners)))
+    for (at, one), (place, other) in combinations(enumerate(corners), 2):
+        if sets[at] != sets[place] and _joined(game, one, other):
+            sets = [sets[at] if of == sets[place] else of for of in sets]
+    members: dict[int, list[Array]] = {}
+    for of, one in zip(sets, corners, strict=True):
+        members.setdefault(of, []).append(one)
+
+    def rank(one: Array) -> tuple[float, float]:
+        return -round(entropy(one), 9), -_paid(game, one)
+
+    for own in members.values():
+        near = (one for one in between if any(_joined(game, one, other) for other in own))
+        own.sort(key=rank)
+        if (even := min(near, key=rank, default=own[0])) is not own[0] and rank(even) < rank(
+            own[0]
+        ):
+            own.insert(0, even)
+    return [
+        Equilibrium(one, _paid(game, one), max(0.0, float(game.regret(one))), number)
+        for number, own in enumerate(sorted(members.values(), key=lambda own: rank(own[0])))
+        for one in own
+    ]
+
+
+def _joined(game: MetaGame, one: Array, other: Array) -> bool:
+    """Return whether all mixtures between two are equilibria: what is gained is a polynomial."""
+    share = np.linspace(0, 1, 2 * game.players + 3)[:, None]
+    return _is_equilibrium(game, share * one + (1 - share) * other)
+
+
+def _within(game: MetaGame, one: Array, others: Sequence[Array]) -> bool:
+    """Return whether a mixture is a mean of others, and all between it and these are equilibria."""
+    from scipy.optimize import nnls
+
+    some = [other for other in others if _joined(game, one, other)]
+    if len(some) < 2:
+        return False
+    corners = np.vstack([np.transpose(some), np.ones(len(some))])
+    return bool(nnls(corners, np.append(one, 1))[1] < NEAR)
+
+
+def _linear(game: MetaGame, supports: Array) -> Array:
+    """Return mixtures of sets at which all of a set earn the same, of two players.
+
+    Where there are several, the one that is nearest to the even one.
+    """
     sets, size = supports.shape
-    linear = game.players == 2
-    begins = np.full((1, size), 1 / size)
-    if not linear and size > 1:  # also from near each corner
-        begins = np.vstack([begins, 0.9 * np.eye(size) + 0.1 / size])
+    paid = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
+    system = np.zeros((sets, size + 1, size + 1))
+    system[:, :size, :size] = paid[supports[:, :, None], supports[:, None, :]]
+    system[:, :size, size], system[:, size, :size] = -1, 1
+    even = np.append(np.full(size, 1 / size), 0.0)
+    wrong = np.eye(size + 1)[size] - system @ even
+    solved = even + (np.linalg.pinv(system, rcond=SINGULAR) @ wrong[..., None])[..., 0]
+    off = np.abs((system @ solved[..., None])[..., 0] - np.eye(size + 1)[size]).max(axis=1)
+    mixture = np.zeros((sets, len(game.names)))
+    mixture[np.arange(sets)[:, None], supports] = solved[:, :size]
+    return _cleaned(mixture[off < EXACT])
+
+
+def _corners(game: MetaGame, supports: Array) -> Array:
+    """Return the corners of faces of equilibria of two players, ``(found, strategies)``.
+
+    On a set whose strategies earn the same at more than one mixture, other strategies earn as much
+    at a corner: so many more as make it the only one.
+    """
+    many, size = len(game.names), supports.shape[1]
+    paid = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
+    found, left = [], SUPPORTS
+    for own in supports.tolist():
+        rest = [one for one in range(many) if one not in own]
+        bordered = np.vstack([np.c_[paid[np.ix_(own, own)], -np.ones(size)], [1] * size + [0]])
+        free = size + 1 - np.linalg.matrix_rank(bordered, rtol=SINGULAR)
+        if not 0 < free <= len(rest):
+            continue
+        left -= comb(len(rest), free)
+        if left < 0:
+            break
+        for more in combinations(rest, free):
+            rows = np.c_[paid[np.ix_(more, own)], -np.ones(free)]
+            system = np.vstack([bordered, rows])
+            wanted = np.append(np.eye(size + 1)[size], np.zeros(free))
+            solved, _, rank, _ = np.linalg.lstsq(system, wanted, rcond=SINGULAR)
+            if rank == size + 1 and np.abs(system @ solved - wanted).max() < EXACT:
+                found.append(np.zeros(many))
+                found[-1][own] = solved[:size]
+    return _cleaned(np.array(found).reshape(-1, many))
+
+
+def _cleaned(mixtures: Array) -> Array:
+    """Return those that are mixtures but for rounding, each once."""
+    legal = (mixtures > -1e-9).all(axis=1) & (np.abs(mixtures.sum(axis=1) - 1) < 1e-9)
+    clean = np.unique(np.clip(mixtures[legal], 0, None).round(12), axis=0)
+    return clean / clean.sum(axis=1, keepdims=True)
+
+
+def _roots(game: MetaGame, one: int, other: int) -> Array:
+    """Return the mixtures of two strategies at which both earn the same, ``(found, strategies)``.
+
+    What one earns more is a polynomial of its share. It has its roots where the companion matrix of
+    its Bernstein form says, in odds, which keeps small shares apart.
+    """
+    rest = game.players - 1
+    ahead = [
+        game.earned(one, *[one] * k + [other] * (rest - k))
+        - game.earned(other, *[one] * k + [other] * (rest - k))
+        for k in range(rest + 1)
+    ]
+    odds = np.roots([gain * comb(rest, k) for k, gain in enumerate(ahead)][::-1])
+    odds = odds[(np.abs(odds.imag) < 1e-6 * (1 + np.abs(odds))) & (odds.real > 0)].real
+    found = np.zeros((len(odds), len(game.names)))
+    found[:, one], found[:, other] = odds / (1 + odds), 1 / (1 + odds)
+    return found
+
+
+def _even_on(game: MetaGame, supports: Array) -> Array:
+    """Return mixtures of sets at which all of a set earn the same, ``(found, strategies)``.
+
+    By Newton's method: from the middle, from near each corner, and from some places between.
+    """
+    sets, size = supports.shape
+    drawn = np.random.default_rng(size).dirichlet(np.ones(size), STARTS)
+    begins = np.vstack([np.full((1, size), 1 / size), 0.9 * np.eye(size) + 0.1 / size, drawn])
     supports = np.repeat(supports, len(begins), axis=0)
     rows, mixture = np.arange(len(supports))[:, None], np.zeros((len(supports), len(game.names)))
     mixture[rows, supports] = np.tile(begins, (sets, 1))
-    for _ in range(1 if linear else NEWTON):
+    for _ in range(NEWTON):
         step = _newton(game, supports, mixture)
-        mixture[rows, supports] -= step if linear else np.clip(step, -0.5, 0.5)
+        mixture[rows, supports] -= np.clip(step, -0.5, 0.5)
         if np.abs(step).max() < 1e-14:
             break
-    legal = (mixture > -1e-9).all(axis=1) & (np.abs(mixture.sum(axis=1) - 1) < 1e-9)
-    clean = np.unique(np.clip(mixture[legal], 0, None).round(12), axis=0)
-    return clean / clean.sum(axis=1, keepdims=True)
+    return _cleaned(mixture)
 
 
 def _newton(game: MetaGame, supports: Array, mixture: Array) -> Array:
@@ -312,6 +477,76 @@ def _newton(game: MetaGame, supports: Array, mixture: Array) -> Array:
     square += ridge * np.eye(size + 1)
     found: Array = np.linalg.solve(square, across @ wrong[..., None])[:, :size, 0]
     return found
+
+
+def _by_logit(game: MetaGame) -> Iterator[Array]:
+    """Yield where the branch of symmetric logit equilibria ends that begins with all alike.
+
+    At a logit equilibrium ``log(share) - rate * payoff`` is the same for all. Its curve is followed
+    by its length, as the rate can fall on the way; it ends at an equilibrium, whose strategies are
+    those that are left (McKelvey and Palfrey, Games and Economic Behavior 10, 1995; Turocy, same
+    journal 51, 2005).
+    """
+    many = len(game.names)
+    at, way = np.append(np.full(many, -np.log(many)), 0.0), np.eye(many + 1)[many]
+    width, looked = 0.5, 50.0
+    for _ in range(BRANCH):
+        ahead = _onto(game, at + width * way)
+        if ahead is None or (turned := _along(game, ahead, way)) @ way < BEND:
+            width /= 2  # or it might go on at another part of the branch
+            if width < 1e-9:
+                return
+            continue
+        at, way, width = ahead, turned, 1.5 * width
+        if at[many] > 2 * looked:
+            looked = at[many]
+            found = _polished(game, np.exp(at[:many]))
+            yield from found
+            if len(found) and _is_equilibrium(game, found[0]):
+                return
+
+
+def _polished(game: MetaGame, share: Array) -> Array:
+    """Return the mixture near one at which all that are not rare earn the same, or none."""
+    support = np.flatnonzero(share > 1e-3 * share.max())
+    mixture = np.zeros((1, len(share)))
+    mixture[0, support] = share[support] / share[support].sum()
+    for _ in range(NEWTON):
+        mixture[:, support] -= np.clip(_newton(game, support[None], mixture), -0.5, 0.5)
+    return _cleaned(mixture)
+
+
+def _slopes(game: MetaGame, at: Array) -> tuple[Array, Array]:
+    """Return what is 0 at a logit equilibrium, and its slopes; the last of `at` is the rate."""
+    many = len(at) - 1
+    share, rate = np.exp(at[:many]), at[many]
+    pairs = game.pairs(share) / game.scale
+    earned = pairs @ share
+    off = at[:many] - rate * earned
+    slope = np.zeros((many, many + 1))
+    slope[:, :many] = np.eye(many) - rate * (game.players - 1) * pairs * share
+    slope[:, many] = -earned
+    value = np.append(off[1:] - off[0], share.sum() - 1)
+    return value, np.vstack([slope[1:] - slope[0], np.append(share, 0.0)])
+
+
+def _along(game: MetaGame, at: Array, before: Array) -> Array:
+    """Return the direction of the branch, the one that goes on."""
+    way = np.linalg.svd(_slopes(game, at)[1])[2][-1]
+    return way if way @ before > 0 else -way
+
+
+def _onto(game: MetaGame, at: Array) -> Array | None:
+    """Return the point of the branch nearest to one; None if it is too far."""
+    begin = at
+    for _ in range(8):
+        value, slope = _slopes(game, at)
+        if not np.isfinite(value).all() or np.abs(at[:-1] - begin[:-1]).max() > 0.5:
+            return None
+        if np.abs(value).max() < 1e-9:
+            return at
+        at = at - np.linalg.pinv(slope) @ value
+    return None
 
 
 def entropy(mixture: Array) -> float:
@@ -396,12 +631,12 @@ def alpha_rank(game: MetaGame, alpha: float = ALPHA, population: int = POPULATIO
     than two players as Moran's process has it.
 
     Raises:
-        BadParameter: `alpha` is not above 0, or `population` smaller than a table.
+        BadParameter: `alpha` is not above 0 or infinite, or `population` smaller than a table.
     """
-    if not alpha > 0 or population < max(2, game.players):
+    if not 0 < alpha < np.inf or population < max(2, game.players):
         raise BadParameter(
-            f"alpha must be above 0 and a population at least {max(2, game.players)}, got {alpha} "
-            f"and {population}"
+            f"alpha must be a number above 0 and a population at least {max(2, game.players)}, got "
+            f"{alpha} and {population}"
         )
     many = len(game.names)
     if many == 1:
@@ -410,8 +645,8 @@ def alpha_rank(game: MetaGame, alpha: float = ALPHA, population: int = POPULATIO
     for resident, other in np.ndindex(many, many):
         if resident != other:
             ahead = _ahead(game, other, resident, population) * alpha / game.scale
-            rates[resident, other] = np.exp(-_log_sum(np.concatenate([[0], -np.cumsum(ahead)])))
-    return stationary(rates / (many - 1))
+            rates[resident, other] = -np.logaddexp.reduce(np.append(0, -np.cumsum(ahead)))
+    return stationary(rates)
 
 
 def _ahead(game: MetaGame, one: int, other: int, population: int) -> Array:
@@ -436,27 +671,24 @@ def _drawn(all_of_them: int, taken: int) -> Array:
     return np.array(ways)
 
 
-def _log_sum(values: Array) -> float:
-    high = values.max()
-    return float(high + np.log(np.exp(values - high).sum()))
-
-
 def stationary(rates: Array) -> Array:
-    """Return how often each state is visited, from the rates between them, ``(states, states)``.
+    """Return how often each state is visited, from the logarithms of the rates between them.
 
-    By elimination without subtractions (Grassmann, Taksar and Heyman, Operations Research 33,
-    1985), which stays exact where rates differ by hundreds of orders of magnitude.
+    ``(states, states)``; the diagonal does not count. By elimination without subtractions
+    (Grassmann, Taksar and Heyman, Operations Research 33, 1985), in logarithms: it stays exact
+    where rates differ by more than a float can hold.
     """
     left = np.maximum(np.array(rates, np.float64), LEAST)
     many = len(left)
     for last in range(many - 1, 0, -1):
-        left[:last, last] /= left[last, :last].sum()
-        left[:last, :last] += np.outer(left[:last, last], left[last, :last])
-    found = np.ones(many)
+        left[:last, last] -= np.logaddexp.reduce(left[last, :last])
+        through = left[:last, last, None] + left[last, :last]
+        left[:last, :last] = np.logaddexp(left[:last, :last], through)
+    found = np.zeros(many)
     for state in range(1, many):
-        found[state] = found[:state] @ left[:state, state]
-        found /= found.max()  # as they may grow beyond what a float holds
-    return found / found.sum()
+        found[state] = np.logaddexp.reduce(found[:state] + left[:state, state])
+    share: Array = np.exp(found - found.max())
+    return share / share.sum()
 
 
 def replicator(

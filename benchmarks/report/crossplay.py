@@ -65,7 +65,7 @@ def sections(crossed: Crossed) -> list[Section]:
         Section(
             "The meta-game",
             "Each player is a strategy of a game that is played before seats are drawn.",
-            grids=[crossed.equilibrium_grid(), crossed.correlated_grid()],
+            grids=crossed.solved(),
             sketches=[sketch("Replicator", _replicator), sketch("α-rank by α", _sweep)],
         ),
         Section("All line-ups", grids=[crossed.lineup_grid()]),

@@ -23,17 +23,17 @@ from llm_games.baselines.metagame import (
     correlated,
     equilibria,
     replicator,
+    searched,
 )
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats.intervals import Interval
-from llm_games.benchmarks.stats.ratings import Ratings, plackett_luce
+from llm_games.benchmarks.stats.ratings import Ratings, bradley_terry
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
 SAMPLES, SEED = 200, 2024  # of the bootstrap over episodes, and of its draws
 LEVEL = 0.95
-RATED = 10_000  # games that are rated, at most: evenly spaced ones of all
 SHOWN = 0.005  # share of a mixture from which a player is named in it
 LIKELY = 8  # line-ups of a correlated equilibrium that are named
 
@@ -100,16 +100,11 @@ class Crossed:
 
     @cached_property
     def ratings(self) -> Ratings | None:
-        """Ratings by who earned more than whom at a table; None where all always tie."""
-        found = []
-        cells = np.argwhere((self.cross.counts > 0).sum(axis=1) > 1)[:, 0]
-        places = [(row, e) for row in cells.tolist() for e in range(self.cross.episodes)]
-        for row, episode in places[:: -(-len(places) // RATED) or 1]:
-            who = np.flatnonzero(self.cross.counts[row])
-            paid = self.cross.paid[row, who, episode]
-            if np.isfinite(paid).all():
-                found.append(([self.cross.names[one] for one in who], paid.tolist()))
-        return plackett_luce(found) if found else None
+        """Ratings by who earned more than whom at a table; None where some never met."""
+        try:
+            return bradley_terry(self.cross.names, self.cross.ahead)
+        except BadParameter:  # as all their episodes are void
+            return None
 
     def rating(self, name: str) -> Cell | None:
         """Return how far a player is rated above the `reference`."""
@@ -154,8 +149,7 @@ class Crossed:
         many = " (one of them at a table, all others alike)" * (self.cross.which != ALL)
         return (
             f"Payoff: of a seat, among others drawn evenly from all players{many}. Rating: "
-            "Plackett-Luce, from who earned more than whom at a table, in logits; its intervals "
-            "take games as independent, though those of an episode share their chance. In "
+            "Bradley-Terry, from who earned more than whom at a table, in logits. In "
             "equilibrium: share in the most even symmetric Nash equilibrium of the meta-game, and "
             "what a seat loses to it there. α-rank: share of the long run in a population of "
             f"{POPULATION} with α = {ALPHA:g} over the range of payoffs. Replicator: share after "
@@ -180,17 +174,36 @@ class Crossed:
         row = self.meta.row[tuple(counts.tolist())]
         return [float(paid) for paid in self.cross.payoffs[row, who]]
 
+    def solved(self) -> list[Grid]:
+        """Return the equilibria: without correlated ones where others at a table are all alike."""
+        grids = [self.equilibrium_grid()]
+        return [*grids, self.correlated_grid()] if self.cross.which == ALL else grids
+
     def equilibrium_grid(self) -> Grid:
-        """Return the symmetric equilibria that were found."""
+        """Return the symmetric equilibria that were found, those of a set together."""
         rows = [
-            [number, self.mixed(one.mixture), one.payoff, one.regret]
-            for number, one in enumerate(self.equilibria, start=1)
+            [one.set + 1, self.mixed(one.mixture), one.payoff, one.regret]
+            for one in self.equilibria
         ]
-        heads = {"": ">", "mixture": ""} | columns("", "payoff", ".2f") | {"a change gains": ".1e"}
+        heads = {"set": ">", "mixture": ""} | columns("", "payoff", ".2f")
+        heads |= {"a change gains": ".1e"}
+        size, many = searched(self.meta)
+        sought = f" Sets of up to {size} of {many} players were searched." if size < many else ""
+        missing = " With more than two seats some may be missing." if self.meta.players > 2 else ""
+        joined = (
+            " Those of one set are joined by equilibria, as where players do alike: its most even "
+            "one and its corners are shown."
+        )
+        alike = (
+            " Mixtures are those of a game in which all others at a table are alike; one of a "
+            "single player is one of the whole game."
+        )
+        joined *= len({one.set for one in self.equilibria}) < len(self.equilibria)
+        none = " None was found." * (not self.equilibria)
         note = (
-            "Symmetric Nash equilibria: all seats draw their player from the mixture. With more "
-            "than two seats some may be missing. Those of mean payoffs, which chance moves: the "
-            "losses in the standings have intervals."
+            "Symmetric Nash equilibria: all seats draw their player from the mixture."
+            f"{alike * (self.cross.which != ALL)}{joined}{missing}{sought}{none} Those of mean "
+            "payoffs, which chance moves: the losses in the standings have intervals."
         )
         return Grid(heads, rows, "Nash equilibria", "equilibria", note)
 
@@ -241,11 +254,14 @@ class Crossed:
             "matrix": self.meta.matrix().tolist(),
             "payoffs": list(self.lineup_grid().dicts()),
             "equilibria": [
-                {"mixture": of(one.mixture.tolist()), "payoff": one.payoff, "regret": one.regret}
+                {"set": one.set + 1, "mixture": of(one.mixture.tolist())}
+                | {"payoff": one.payoff, "regret": one.regret}
                 for one in self.equilibria
             ],
             "correlated": {
                 which: found.payoff
                 for which, found in zip(("most", "least"), self.correlated, strict=True)
-            },
+            }
+            if self.cross.which == ALL
+            else None,
         }

@@ -341,7 +341,7 @@ class _Place:
         table._enter(self.state)
         answers, limits = Answers(self.rules), Limits.of(table.ready(), cells)
         classes = np.flatnonzero(answers.legal(limits)[0])
-        wide = Limits.of(table.ready(), (cells[0].repeat(len(classes)),))
+        wide = limits.repeated(len(classes))
         return list(dict.fromkeys(answers.actions(classes, wide).tolist()))
 
     def said(self, move: Any) -> str:
