@@ -1,6 +1,8 @@
 """Small games as trees, solvers on them, and tables as players."""
 
+import errno
 import json
+import os
 import signal
 import zipfile
 from contextlib import suppress
@@ -28,7 +30,7 @@ from llm_games.baselines.training.regret_matching import (
 )
 from llm_games.baselines.tree import TooLarge, Tree, deals_of
 from llm_games.benchmarks.learning import tabular, training
-from llm_games.errors import BadParameter, UnknownName
+from llm_games.errors import BadParameter, DiskFull, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.tabular import load_table, save_table, table_of
 
@@ -524,6 +526,34 @@ def test_a_state_that_is_not_whole_or_of_another_tree_is_refused(how, tmp_path):
         state.write_bytes(content.getvalue())
     with pytest.raises(BadParameter, match="not whole" if how == "cut" else "of another tree"):
         cfr.train(cfr.CFROptions(**given, steps=6, resume=True))
+
+
+@pytest.mark.parametrize("method", SCRIPTS)
+def test_a_full_disk_keeps_the_training(method, tmp_path, monkeypatch):
+    train, options, given = SCRIPTS[method]
+    given = {**given, "steps": 160, "folder": tmp_path / "a"}
+    keep, synced = Training.keep, os.fsync
+    held = []
+
+    def fill(file):
+        if held:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced(file)
+
+    def kept(run):
+        keep(run)
+        held.extend([run.step] if run.step > 40 else [])  # from here on there is no room
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "keep", kept)
+        patched.setattr(os, "fsync", fill)
+        with pytest.raises(DiskFull, match=r"no room is left in .*a \(") as fault:
+            train(options(**given))
+    assert json.loads((tmp_path / "a" / "options.json").read_bytes())["game"] == "public_goods"
+    assert not [*(tmp_path / "a").glob(".*.part")]
+    assert f"(saved at step {held[0]}; go on: python -m" in fault.value.__notes__[0]
+    whole = train(options(**{**given, "folder": tmp_path / "b"}))
+    assert train(options(**given, resume=True)).payoffs.tolist() == whole.payoffs.tolist()
 
 
 def test_a_file_that_is_no_table_says_so(truel, tmp_path):
