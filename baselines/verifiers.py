@@ -36,7 +36,7 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.seats import Episode, play_table
 
-ROTATE = "rotate"
+ROTATE: Literal["rotate"] = "rotate"
 
 
 class Seed(vf.TaskData):

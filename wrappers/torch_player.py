@@ -92,10 +92,7 @@ class ActorCritic(nn.Module):
         """Return the likeliest actions of rows of observations, or drawn ones; and no state."""
         with torch.no_grad():
             likely = self.chances(self.obs_to_tensor(seen)[0], _masks(action_masks))
-            if not deterministic:
-                drawn = likely.sample()
-            else:
-                drawn = likely.probs.argmax(-1) if self.discrete else likely.mean
+            drawn = likely.mode if deterministic else likely.sample()
         actions: Array = drawn.numpy()
         return (actions if self.discrete else np.clip(actions, -1, 1)), None
 

@@ -20,7 +20,17 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypeVar,
+    get_type_hints,
+)
 
 import numpy as np
 from typer import Argument, Option, Typer
@@ -171,7 +181,7 @@ def evaluate(rules: Rulebook, players: Sequence[str | Policy], seeds: Sequence[i
     """
     who = list(dict.fromkeys(players))
     sits = np.tile([[who.index(one)] for one in players], len(seeds))
-    return sum(o.rewards for _, o in _played(rules, who, sits, seeds))  # type: ignore[return-value]
+    return sum(o.rewards for _, o in _played(rules, who, sits, seeds))
 
 
 def _played(rules: Rulebook, who: Sequence[Any], sits: Array, seeds: Sequence[int]) -> Any:
@@ -228,8 +238,8 @@ def judge(
             regret = deviation.regret(rules, outcome.record)
             lost.append(regret[seats, at][~over])
             conv.append(regret.sum(axis=0)[~over])
-    means = [float(np.concatenate(part).mean()) if part else np.nan for part in (lost, conv)]
-    return Judged(paid, *means, _exploited(rules, records, seats))
+    mean, every = (float(np.concatenate(p).mean()) if p else np.nan for p in (lost, conv))
+    return Judged(paid, mean, every, _exploited(rules, records, seats))
 
 
 def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Array) -> float:
@@ -247,7 +257,10 @@ def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Arr
 # -- a training ------------------------------------------------------------------------------------
 
 
-class Training:
+Told = TypeVar("Told", bound=Options)
+
+
+class Training(Generic[Told]):
     """A training as it runs, in ``with Training("ppo", options) as run:``.
 
     Args:
@@ -268,7 +281,7 @@ class Training:
         stopping: whether Ctrl-C was pressed: stop where the state is whole.
     """
 
-    def __init__(self, method: str, options: Options) -> None:
+    def __init__(self, method: str, options: Told) -> None:
         self.method, self.options = method, options
         if find_spec("tensorboard") is None:
             raise BadParameter("training needs packages: pip install 'llm-games[training]'")
@@ -326,7 +339,7 @@ class Training:
 
     # -- the block ---------------------------------------------------------------------------------
 
-    def __enter__(self) -> Training:
+    def __enter__(self) -> Training[Told]:
         write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
         self._before = signal.getsignal(signal.SIGINT)
         try:
@@ -472,7 +485,7 @@ class Training:
         others = [options.opponents[0]] * (table.rules.players - 1)
         others = others if len(options.opponents) == 1 else list(options.opponents)
         moves = isinstance(table.seat, str)
-        place = 0 if moves else table.seat
+        place = 0 if isinstance(table.seat, str) else table.seat
         games = {
             "game": options.game,
             "params": assigned("--param", options.param, "rounds=5"),

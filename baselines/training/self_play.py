@@ -115,7 +115,7 @@ def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: in
     return np.asarray(won.reshape(len(past), matches).mean(axis=1))
 
 
-def grown(run: Training, model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
+def grown(run: Training[Settings], model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
     """Let a copy of the model join the league, weigh all, and return what is logged of it."""
     told, rules, own = run.options, run.table.rules, player(model, run)
     (league,) = env.get_attr("opponents")[0]
@@ -132,8 +132,9 @@ def grown(run: Training, model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
 
 def copied(model: BaseAlgorithm, told: Settings) -> LearnedPolicy:
     """Return a model as it plays now; it draws its actions, as it does in training."""
-    acts = {"actions": told.actions, "normalize": True, "name": "past"}
-    return LearnedPolicy(Copy(model), deterministic=False, **acts)
+    return LearnedPolicy(
+        Copy(model), deterministic=False, actions=told.actions, normalize=True, name="past"
+    )
 
 
 def train(options: Settings) -> Judged:

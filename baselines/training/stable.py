@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ LEGACY: Any = np.random
 """NumPy's one generator for all, which Stable-Baselines3 draws from."""
 Make = Callable[[VecEnv, dict[str, Any]], BaseAlgorithm]
 """Makes a model for an environment, of settings that all algorithms take."""
-Grown = Callable[[Training, BaseAlgorithm, VecEnv], Mapping[str, float]]
+Grown = Callable[[Training[Any], BaseAlgorithm, VecEnv], Mapping[str, float]]
 """Is called whenever a model is judged, and returns what else is to be logged."""
 
 
@@ -50,10 +50,13 @@ class StableOptions(Options):
     width: Annotated[int, option("N", "units of both hidden layers", min=1)] = 64
 
 
+Run = Training[StableOptions]
+
+
 class Loop(BaseCallback):
     """Tells a `Training` where the model stands, between rollouts: there its state is whole."""
 
-    def __init__(self, run: Training, env: VecEnv, grown: Grown | None = None) -> None:
+    def __init__(self, run: Run, env: VecEnv, grown: Grown | None = None) -> None:
         super().__init__()
         self.run, self.env, self.stopped, self.grown = run, env, False, grown
         self.clients = clients_of(run)
@@ -67,8 +70,8 @@ class Loop(BaseCallback):
         run.at(model.num_timesteps)
         check(run, model)
         if hasattr(run.options, "entropy"):
-            left = max(0.0, 1 - run.step / run.options.steps)
-            model.ent_coef = run.options.entropy * left  # explore first, and be sure in the end
+            left = max(0.0, 1 - run.step / run.options.steps)  # explore first, be sure at last
+            cast(Any, model).ent_coef = run.options.entropy * left
         if run.due:
             logged = model.logger.name_to_value
             train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
@@ -89,22 +92,22 @@ class Loop(BaseCallback):
         return not self.stopped
 
 
-def clients_of(run: Training) -> list[Any]:
+def clients_of(run: Run) -> list[Any]:
     """Return the clients of opponents that ask a model."""
     return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
 
 
-def seated(run: Training) -> Path:
+def seated(run: Run) -> Path:
     """Return where the model is saved as a player."""
     return run.folder / "player.zip"
 
 
-def player(model: BaseAlgorithm, run: Training) -> LearnedPolicy:
+def player(model: BaseAlgorithm, run: Training[Any]) -> LearnedPolicy:
     """Return the model as it plays, the likeliest action each time."""
     return LearnedPolicy(model, actions=run.options.actions, normalize=True, name=run.method)
 
 
-def check(run: Training, model: BaseAlgorithm) -> None:
+def check(run: Run, model: BaseAlgorithm) -> None:
     """Raise TrainingBroke if the model's weights or what it logged are no numbers."""
     logged = model.logger.name_to_value.items()
     run.check(**{name: v for name, v in logged if isinstance(v, float) and "variance" not in name})
@@ -137,9 +140,8 @@ def learn(
         loop.init_callback(model)
         try:
             if left > 0:
-                model.learn(
-                    left, callback=loop, reset_num_timesteps=kept is None, log_interval=None
-                )
+                silent, anew = cast(int, None), kept is None  # its own log: values are in ours
+                model.learn(left, loop, silent, reset_num_timesteps=anew)
         except (ValueError, LLMGamesError) as error:
             check(run, model)  # whatever was raised where weights were no numbers
             if "invalid values" in str(error):  # of a distribution of actions
@@ -150,7 +152,7 @@ def learn(
         return run.end(player(model, run), f"sb3:{seated(run)}")
 
 
-def environment(run: Training, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
+def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
     """Return the copies of the table, in the games of a state that was kept if it has some.
 
     Rewards are divided by their deviation as it is found, observations scaled by their columns.
@@ -191,7 +193,7 @@ def schedule(options: StableOptions) -> LinearSchedule:
 # -- a state from which the training goes on as if it had never stopped ----------------------------
 
 
-def state(run: Training, model: BaseAlgorithm, env: VecEnv) -> bytes:
+def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
     """Return all that the training hangs on: model, games, scales, memories and chance.
 
     Games whose players ask models are not kept: such a training goes on with new ones.
@@ -202,7 +204,7 @@ def state(run: Training, model: BaseAlgorithm, env: VecEnv) -> bytes:
     assert isinstance(scaled, VecNormalize)
     kept = {
         "model": content.getvalue(),
-        "games": None if waits else scaled.venv.env,
+        "games": None if waits else cast(SB3VecEnv, scaled.venv).env,
         "scaled": scaled,
         "returns": scaled.returns,
         "memories": getattr(model, "_last_lstm_states", None),
@@ -219,7 +221,7 @@ def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
     return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
 
 
-def read(run: Training) -> dict[str, Any]:
+def read(run: Run) -> dict[str, Any]:
     """Return the state that was kept, or raise BadParameter."""
     try:
         kept: dict[str, Any] = pickle.loads(run.state or b"")
@@ -230,7 +232,7 @@ def read(run: Training) -> dict[str, Any]:
     return kept
 
 
-def restored(run: Training, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
+def restored(run: Run, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
     """Return the model of a state, and chance and books as they were then."""
     kind = type(make(env, settings(run.options, env)))
     anew = kept["games"] is None
@@ -241,11 +243,11 @@ def restored(run: Training, make: Make, env: VecEnv, kept: dict[str, Any]) -> Ba
     if anew:
         env.seed(TRAINED * (run.options.seed + 1) + model.num_timesteps)
     else:
-        env.returns = kept["returns"]
+        cast(VecNormalize, env).returns = kept["returns"]
         if kept["memories"] is not None:
-            model._last_lstm_states = kept["memories"]
+            cast(Any, model)._last_lstm_states = kept["memories"]
     if kept["buffer"] is not None:
-        model.replay_buffer = kept["buffer"]
+        cast(Any, model).replay_buffer = kept["buffer"]
     booked(clients_of(run), kept["spent"])
     before, numbers, draws, moves = kept["chance"]
     random.setstate(before)

@@ -1,8 +1,8 @@
 """How solvers of small games come to equilibrium, and Q-learning to the best response.
 
 ``python -m llm_games.benchmarks.learning.tabular`` plays what ``tabular.toml`` names, row by row to
-``tabular.csv`` and ``tabular_q.csv``, goes on where it was stopped, and writes the tables in
-docs/training.md.
+``tabular.csv`` and ``tabular_q.csv``, goes on where it was stopped, and writes docs/solvers.svg and
+the tables in docs/training.md.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from llm_games.baselines.training.regret_matching import (
 from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.learning.training import record, rows, text, train
+from llm_games.benchmarks.report import canvas
 from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.registry import rulebook
@@ -173,6 +174,28 @@ def short(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
+def drawing(axes: Any, found: list[Point]) -> str:
+    """Draw how far from equilibrium each game is over iterations, in percent of uniform play's."""
+    for number, method in enumerate([*SOLVERS, *DRAWN]):
+        look = canvas.Look(canvas.CYCLE[number], dash=canvas.DASHES[number])
+        for place, game in enumerate(dict.fromkeys(p.game for p in found if p.method == method)):
+            own = [p for p in found if (p.game, p.method) == (game, method)]
+            at = sorted({p.iteration for p in own})
+            each = [[p.nash_conv / p.uniform for p in own if p.iteration == k] for k in at]
+            means = np.array([100 * np.mean(some) for some in each])
+            label = "_nolegend_" if place else method
+            seen = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
+            axes.plot(at, seen, color=look.colour, linestyle=look.dash, linewidth=1, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+        axis.set_minor_formatter(lambda value, _: "")
+    axes.set_xlabel("iterations, or plays")
+    axes.set_ylabel("NashConv, percent of uniform play's")
+    return "A line is a game; of regret matching it is the mean of the seeds."
+
+
 # -- all of it -------------------------------------------------------------------------------------
 
 
@@ -190,7 +213,7 @@ def main() -> None:
 
 
 def show() -> None:
-    """Write the tables between their marks."""
+    """Write the tables between their marks, and the picture."""
     page = DOCS.read_text("utf-8")
     for name, made in (("solvers", table(points())), ("q-learners", text(rows(LEARNED)))):
         begin, end = f"<!-- {name}: {BY}\n", f"<!-- end of {name} -->"
@@ -199,6 +222,8 @@ def show() -> None:
             raise BadParameter(f"{DOCS} has no line {begin}")
         page = f"{before}{begin}{made}\n{end}{rest.partition(end)[2]}"
     write_whole(DOCS, page.encode())
+    shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, points()), (8, 4.6))
+    write_whole(DOCS.with_name("solvers.svg"), shown.svg.encode())
 
 
 if __name__ == "__main__":
