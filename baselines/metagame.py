@@ -26,7 +26,9 @@ MOST = 20_000  # line-ups of a meta-game
 SUPPORTS = 5_000  # sets of strategies that are searched for equilibria, the small ones first
 NEWTON = 25  # steps of Newton's method
 STARTS = 24  # of Newton's method, drawn
-BRANCH = 5000  # steps along the branch of logit equilibria
+SECONDS = 5.0  # for an integer programme
+BRANCH = 1500  # steps along a branch of logit equilibria
+BRANCHES = 10  # of which one is followed after the other
 BEND = 0.9  # cosine of the angle by which it may turn in a step
 SINGULAR = 1e-10  # of the largest singular value: what is smaller is 0
 NEAR = 1e-6  # of shares: what rounding leaves
@@ -229,7 +231,8 @@ def equilibria(game: MetaGame) -> list[Equilibrium]:
     and of whole faces of equilibria, as where players do alike, the corners and one within. With
     more, those of two strategies are roots of a polynomial, and all found; of larger sets they are
     sought by Newton's method from several places, and some may be missed. Where all that brings
-    none, the branch of logit equilibria is followed to its end.
+    none, a branch of logit equilibria is followed to its end, and of two players an integer
+    programme is solved.
 
     All that are returned were checked: a change gains less than `EXACT` of the range. Left out is
     only what lies between others that are returned, and all between them are equilibria.
@@ -239,8 +242,12 @@ def equilibria(game: MetaGame) -> list[Equilibrium]:
     """
     alive = undominated(game)
     small = game.part(alive)
-    found = list(_checked(game, alive, _sought(small)))
-    found = found or list(_checked(game, alive, _by_logit(small)))
+    ways = [_sought(small), _by_logit(small)]
+    ways += [_by_integers(small)] if game.players == 2 else []
+    ways += [_by_logit(small, seed) for seed in range(1, BRANCHES)]
+    found = list[Array]()
+    for way in ways:
+        found = found or list(_checked(game, alive, way))
     if not found:
         raise BadParameter(
             f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or "
@@ -479,20 +486,62 @@ def _newton(game: MetaGame, supports: Array, mixture: Array) -> Array:
     return found
 
 
-def _by_logit(game: MetaGame) -> Iterator[Array]:
+def _by_integers(game: MetaGame) -> Iterator[Array]:
+    """Yield an equilibrium of two players, as a mixed integer programme finds it.
+
+    Who is played must earn the most (Sandholm, Gilpin and Conitzer, AAAI 2005).
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    many = len(game.names)
+    paid, one = (game.matrix() - np.nanmin(game.payoffs)) / game.scale, np.eye(many)
+    none, most = np.zeros((many, many)), -np.ones((many, 1))  # of shares, played, the most
+    limits = [
+        LinearConstraint(np.c_[one, -one, 0 * most], -np.inf, 0),  # a share is of one played
+        LinearConstraint(np.c_[paid, none, most], -np.inf, 0),  # none earns more than the most
+        LinearConstraint(np.c_[paid, -one, most], -1, np.inf),  # and who is played no less
+        LinearConstraint(np.append(np.ones(many), np.zeros(many + 1)), 1, 1),
+    ]
+    kinds = np.append(np.zeros(many), np.append(np.ones(many), 0))
+    found = milp(
+        np.zeros(2 * many + 1),
+        constraints=limits,
+        integrality=kinds,
+        bounds=Bounds(0, 1),
+        options={"time_limit": SECONDS},
+    )
+    if found.x is None:
+        return
+    share = np.where(found.x[:many] > NEAR, found.x[:many], 0.0)
+    support = np.flatnonzero(share)
+    system = np.vstack(
+        [np.c_[paid[np.ix_(support, support)], most[support]], [1] * len(support) + [0]]
+    )
+    begun = np.append(share[support], found.x[-1])
+    wanted = np.append(np.zeros(len(support)), 1.0)
+    exact = begun + np.linalg.pinv(system, rcond=SINGULAR) @ (wanted - system @ begun)
+    share[support] = exact[:-1]
+    yield from _cleaned(share[None])
+
+
+def _by_logit(game: MetaGame, seed: int = 0) -> Iterator[Array]:
     """Yield where the branch of symmetric logit equilibria ends that begins with all alike.
 
-    At a logit equilibrium ``log(share) - rate * payoff`` is the same for all. Its curve is followed
+    With a seed other than 0 it begins with drawn shares. At a logit equilibrium
+    ``log(share / begun) - rate * payoff`` is the same for all. Its curve is followed
     by its length, as the rate can fall on the way; it ends at an equilibrium, whose strategies are
     those that are left (McKelvey and Palfrey, Games and Economic Behavior 10, 1995; Turocy, same
     journal 51, 2005).
     """
     many = len(game.names)
-    at, way = np.append(np.full(many, -np.log(many)), 0.0), np.eye(many + 1)[many]
-    width, looked = 0.5, 50.0
+    begun = np.full(many, -np.log(many))
+    if seed:
+        begun = np.log(np.random.default_rng(seed).dirichlet(np.full(many, 5.0)))
+    at = np.append(begun, 0.0)
+    way, width, looked = _along(game, begun, at, np.eye(many + 1)[many]), 0.5, 50.0
     for _ in range(BRANCH):
-        ahead = _onto(game, at + width * way)
-        if ahead is None or (turned := _along(game, ahead, way)) @ way < BEND:
+        ahead = _onto(game, begun, at + width * way)
+        if ahead is None or (turned := _along(game, begun, ahead, way)) @ way < BEND:
             width /= 2  # or it might go on at another part of the branch
             if width < 1e-9:
                 return
@@ -516,13 +565,13 @@ def _polished(game: MetaGame, share: Array) -> Array:
     return _cleaned(mixture)
 
 
-def _slopes(game: MetaGame, at: Array) -> tuple[Array, Array]:
+def _slopes(game: MetaGame, begun: Array, at: Array) -> tuple[Array, Array]:
     """Return what is 0 at a logit equilibrium, and its slopes; the last of `at` is the rate."""
     many = len(at) - 1
     share, rate = np.exp(at[:many]), at[many]
     pairs = game.pairs(share) / game.scale
     earned = pairs @ share
-    off = at[:many] - rate * earned
+    off = at[:many] - begun - rate * earned
     slope = np.zeros((many, many + 1))
     slope[:, :many] = np.eye(many) - rate * (game.players - 1) * pairs * share
     slope[:, many] = -earned
@@ -530,17 +579,17 @@ def _slopes(game: MetaGame, at: Array) -> tuple[Array, Array]:
     return value, np.vstack([slope[1:] - slope[0], np.append(share, 0.0)])
 
 
-def _along(game: MetaGame, at: Array, before: Array) -> Array:
+def _along(game: MetaGame, begun: Array, at: Array, before: Array) -> Array:
     """Return the direction of the branch, the one that goes on."""
-    way = np.linalg.svd(_slopes(game, at)[1])[2][-1]
+    way = np.linalg.svd(_slopes(game, begun, at)[1])[2][-1]
     return way if way @ before > 0 else -way
 
 
-def _onto(game: MetaGame, at: Array) -> Array | None:
+def _onto(game: MetaGame, begun: Array, at: Array) -> Array | None:
     """Return the point of the branch nearest to one; None if it is too far."""
     begin = at
     for _ in range(8):
-        value, slope = _slopes(game, at)
+        value, slope = _slopes(game, begun, at)
         if not np.isfinite(value).all() or np.abs(at[:-1] - begin[:-1]).max() > 0.5:
             return None
         if np.abs(value).max() < 1e-9:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -383,6 +384,60 @@ def test_psro_goes_on_as_if_it_had_never_stopped(tmp_path, monkeypatch):
     assert np.array_equal(parts.payoffs, whole.payoffs)
     for name, points in curve(tmp_path / "whole").items():
         assert np.array_equal(curve(tmp_path / "parts")[name], points)
+
+
+@pytest.mark.slow
+def test_a_reply_is_kept_before_the_population_plays(tmp_path, monkeypatch):
+    """Ctrl-C twice between two rounds: what was trained for a round is not trained again."""
+    from llm_games.baselines.training import psro
+
+    about, by_rule, made = BIDS | {"oracle": "rules"}, psro.by_rule, []
+
+    class Stopped(psro.Population):
+        def _met(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(psro, "Population", Stopped)
+    with pytest.raises(KeyboardInterrupt):
+        psro.train(psro.PSROOptions(**about, folder=tmp_path))
+    monkeypatch.undo()
+    assert json.loads((tmp_path / "state").read_bytes())[1] == 1
+    monkeypatch.setattr(psro, "by_rule", lambda some: made.append(some.names) or by_rule(some))
+    psro.train(psro.PSROOptions(**about, folder=tmp_path, resume=True))
+    assert min(map(len, made)) == 2
+
+
+@pytest.mark.slow
+def test_exact_replies_end_in_equilibrium(tmp_path, capsys):
+    from llm_games.baselines.training import psro
+    from llm_games.baselines.training.common import curve
+
+    about = {"game": "el_farol_bar", "param": ["players=3", "rounds=1"], "episodes": 20}
+    options = psro.PSROOptions(**about, oracle="exact", folder=tmp_path)
+    psro.train(options)
+    gains = curve(tmp_path)["psro__gain"][1]
+    assert gains[0] > 1
+    assert gains[-1] == 0
+    player = re.search(r"player +(\S+)", capsys.readouterr().out)[1]
+    rules = rulebook("el_farol_bar", players=3, rounds=1)
+    whole = psro.Whole(rules)
+    mixed = make_player(player, rules)
+    assert whole.reply(mixed.players, mixed.weights / mixed.weights.sum())[1] < 1e-3  # four digits
+    names = [*(one.name for one in mixed.players), "rational"]
+    met = whole.met({name: make_player(name, rules) for name in names[:2]})
+    played = crossplay(rules, names[:2], range(6)).meta()  # those that draw nothing
+    assert met.payoffs == pytest.approx(played.payoffs, nan_ok=True)
+
+
+def test_to_whom_no_reply_is_exact(monkeypatch):
+    from llm_games.baselines.training import psro
+
+    rules = rulebook("public_goods", players=2, rounds=1)
+    with pytest.raises(BadParameter, match="players that follow a rule, which tiny does not"):
+        psro.Whole(rules).strategy(make_player("tiny", rules))
+    monkeypatch.setattr(psro, "Tree", lambda _: SimpleNamespace(deals=256))
+    with pytest.raises(BadParameter, match="which no room says of public_goods"):
+        psro.Whole(rules)
 
 
 @pytest.mark.slow

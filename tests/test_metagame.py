@@ -256,6 +256,10 @@ def test_one_is_found_where_sets_are_too_many_to_search(monkeypatch):
     monkeypatch.setattr(metagame, "SUPPORTS", 0)
     for seed, players in ((1, 2), (2, 3), (3, 4)):
         assert equilibria(drawn(5, players, seed))[0].regret < 1e-8
+    monkeypatch.setattr(metagame, "_by_logit", lambda *_: iter(()))
+    assert equilibria(game)[0].mixture == pytest.approx(found.mixture, abs=1e-6)
+    with pytest.raises(BadParameter, match="no symmetric equilibrium of 3 strategies was found"):
+        equilibria(drawn(3, 3))
 
 
 def test_what_is_beaten_everywhere_is_left_out():
