@@ -632,17 +632,19 @@ def test_rollouts_by_names():
 
 
 def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
+    from llm_games.benchmarks.dated import filled, read
     from llm_games.benchmarks.learning import grpo as figures
 
-    found = figures.points()
+    found = read(figures.Point, figures.FILE)
     wanted = {figures.key(options): options.steps for options, _ in figures.wanted()}
     last = {}
     for point in found:
         one = (*point.training, point.seed)
         last[one] = max(point.samples, last.get(one, 0))
     assert last == wanted
-    assert figures.table(found) in figures.DOCS.read_text("utf-8")
-    assert "(grpo.svg)" in figures.DOCS.read_text("utf-8")
+    text = figures.PAGE.read_text("utf-8")
+    assert filled("grpo", figures.table(found), text) == text
+    assert "(grpo.svg)" in text
     own = [point for point in found if point.training == found[0].training]
     before, after = figures.ends(own)
     assert len(before) == len(after) == len(figures.SETTINGS["seeds"])

@@ -29,6 +29,7 @@ from llm_games.baselines.training.regret_matching import (
     normal_form,
 )
 from llm_games.baselines.tree import TooLarge, Tree, deals_of
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import tabular, training
 from llm_games.errors import BadParameter, DiskFull, UnknownName
 from llm_games.registry import rulebook
@@ -596,13 +597,15 @@ def test_where_a_table_was_never_the_nearest_set_stands_for_it():
 
 
 def test_the_figures_are_of_all_games_and_the_docs_show_them():
-    held = {(point.game, point.method, point.seed) for point in tabular.points()}
+    held = {(point.game, point.method, point.seed) for point in read(tabular.Point, tabular.FILE)}
     seeds = tabular.SETTINGS["seeds"]
     for game in tabular.SETTINGS["games"]:
         assert {(game["name"], method, 1) for method in ("rational", *tabular.SOLVERS)} <= held
     assert {seed for _, method, seed in held if method in tabular.DRAWN} == {*seeds}
-    learned = {(row.experiment, row.seed) for row in training.rows(tabular.LEARNED)}
+    learned = {(row.experiment, row.seed) for row in read(training.Row, tabular.LEARNED)}
     assert learned == {(one["name"], s) for one in tabular.SETTINGS["learners"] for s in seeds}
-    page = tabular.DOCS.read_text("utf-8")
-    assert tabular.table(tabular.points()) in page
-    assert training.text(training.rows(tabular.LEARNED)) in page
+    page = tabular.PAGE.read_text("utf-8")
+    solvers = tabular.table(read(tabular.Point, tabular.FILE))
+    assert filled("solvers", solvers, page) == page
+    learners = training.text(read(training.Row, tabular.LEARNED))
+    assert filled("q-learners", learners, page) == page
