@@ -127,7 +127,10 @@ class Cross:
         lost = (self.counts > 0) & ~there.any(axis=2)
         if lost.any():
             row = int(np.argwhere(lost)[0][0])
-            raise BadParameter(f"all episodes of {lineup(self.names, self.counts[row])} are void")
+            raise BadParameter(
+                f"all episodes of {lineup(self.names, self.counts[row])} are void, so that nothing "
+                "is known of them: give a larger max_steps, or leave a player out"
+            )
         mean = np.where(there, self.paid, 0).sum(axis=2) / np.maximum(there.sum(axis=2), 1)
         paid = np.where(there, self.paid, mean[..., None])
         paid[self.counts == 0] = np.nan

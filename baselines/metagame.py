@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 from math import comb
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ from llm_games.errors import BadParameter, LLMGamesError
 MOST = 20_000  # line-ups of a meta-game
 SUPPORTS = 5_000  # sets of strategies that are searched for equilibria, the small ones first
 NEWTON = 25  # steps of Newton's method
-STARTS = 24  # of Newton's method, drawn
+CORNERS = 30_000  # of faces of equilibria that are tried, for sets of a size
+STARTS, STARTED = 24, 10_000  # of Newton's method, drawn: of a set, and of those of a size
 SECONDS = 5.0  # for an integer programme
 BRANCH = 1500  # steps along a branch of logit equilibria
 BRANCHES = 10  # of which one is followed after the other
@@ -35,6 +36,7 @@ NEAR = 1e-6  # of shares: what rounding leaves
 SAME = 1e-4  # joined equilibria whose shares differ by less are one that Newton came near
 EXACT = 1e-10  # of the range of payoffs: who gains less by a change gains nothing
 POPULATION = 50
+RANKED = 1000  # line-ups that are ranked, at most
 ALPHA = 10.0  # how strongly the better is preferred, in units of one over the range of payoffs
 LEAST = -1e300  # logarithm of a rate: of none at all
 
@@ -261,13 +263,14 @@ def _checked(game: MetaGame, alive: Sequence[int], mixtures: Iterator[Array]) ->
     for mixture in mixtures:
         whole = np.zeros(len(game.names))
         whole[alive] = mixture
-        if _is_equilibrium(game, whole):
+        if _no_change_gains(game, whole):
             yield whole
 
 
-def _is_equilibrium(game: MetaGame, mixture: Array) -> bool:
-    """Return whether no change gains, at a mixture or at all of some, ``(*batch, strategies)``."""
-    return bool((game.regret(mixture) <= EXACT * game.scale).all())
+def _no_change_gains(game: MetaGame, mixture: Array) -> Array:
+    """Return which mixtures are equilibria, bool ``(*batch,)``."""
+    found: Array = np.asarray(game.regret(mixture) <= EXACT * game.scale)
+    return found
 
 
 def _paid(game: MetaGame, mixture: Array) -> float:
@@ -325,30 +328,29 @@ def _in_sets(game: MetaGame, found: Sequence[Array]) -> list[Equilibrium]:
     """
     corners, between = list[Array](), list[Array]()
     for one in sorted(found, key=np.count_nonzero):
-        close = (other for other in corners if np.abs(one - other).max() < SAME)
-        if not any(_joined(game, one, other) for other in close):
+        close = [other for other in corners if np.abs(one - other).max() < SAME]
+        if not _joined(game, one, close).any():
             (between if _within(game, one, corners) else corners).append(one)
     for one in corners.copy():  # they may have come before what they lie between
         if _within(game, one, others := [other for other in corners if other is not one]):
             between.append(one)
             corners = others
-    sets = list(range(len(corners)))
-    for (at, one), (place, other) in combinations(enumerate(corners), 2):
-        if sets[at] != sets[place] and _joined(game, one, other):
-            sets = [sets[at] if of == sets[place] else of for of in sets]
+    sets = np.arange(len(corners))
+    for place, one in enumerate(corners):
+        for other in np.flatnonzero(_joined(game, one, corners)):
+            sets[sets == sets[other]] = sets[place]
     members: dict[int, list[Array]] = {}
-    for of, one in zip(sets, corners, strict=True):
+    for of, one in zip(sets.tolist(), corners, strict=True):
         members.setdefault(of, []).append(one)
 
     def rank(one: Array) -> tuple[float, float]:
         return -round(entropy(one), 9), -_paid(game, one)
 
     for own in members.values():
-        near = (one for one in between if any(_joined(game, one, other) for other in own))
+        near = [one for one in between if _joined(game, one, own).any()]
         own.sort(key=rank)
-        if (even := min(near, key=rank, default=own[0])) is not own[0] and rank(even) < rank(
-            own[0]
-        ):
+        even = min(near, key=rank, default=own[0])
+        if rank(even) < rank(own[0]):
             own.insert(0, even)
     return [
         Equilibrium(one, _paid(game, one), max(0.0, float(game.regret(one))), number)
@@ -357,20 +359,25 @@ def _in_sets(game: MetaGame, found: Sequence[Array]) -> list[Equilibrium]:
     ]
 
 
-def _joined(game: MetaGame, one: Array, other: Array) -> bool:
-    """Return whether all mixtures between two are equilibria: what is gained is a polynomial."""
+def _joined(game: MetaGame, one: Array, others: Sequence[Array]) -> Array:
+    """Return to which of others all mixtures between are equilibria, bool ``(others,)``.
+
+    What is gained there is a polynomial, which is known from so many places.
+    """
     share = np.linspace(0, 1, 2 * game.players + 3)[:, None]
-    return _is_equilibrium(game, share * one + (1 - share) * other)
+    ends = np.reshape(others, (-1, 1, len(one)))
+    fine = _no_change_gains(game, share * one + (1 - share) * ends)
+    return np.asarray(fine.all(axis=1))
 
 
 def _within(game: MetaGame, one: Array, others: Sequence[Array]) -> bool:
     """Return whether a mixture is a mean of others, and all between it and these are equilibria."""
     from scipy.optimize import nnls
 
-    some = [other for other in others if _joined(game, one, other)]
+    some = np.reshape(others, (-1, len(one)))[_joined(game, one, others)]
     if len(some) < 2:
         return False
-    corners = np.vstack([np.transpose(some), np.ones(len(some))])
+    corners = np.vstack([some.T, np.ones(len(some))])
     return bool(nnls(corners, np.append(one, 1))[1] < NEAR)
 
 
@@ -401,7 +408,7 @@ def _corners(game: MetaGame, supports: Array) -> Array:
     """
     many, size = len(game.names), supports.shape[1]
     paid = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
-    found, left = [], SUPPORTS
+    found, left = [], CORNERS
     for own in supports.tolist():
         rest = [one for one in range(many) if one not in own]
         bordered = np.vstack([np.c_[paid[np.ix_(own, own)], -np.ones(size)], [1] * size + [0]])
@@ -454,15 +461,23 @@ def _even_on(game: MetaGame, supports: Array) -> Array:
     By Newton's method: from the middle, from near each corner, and from some places between.
     """
     sets, size = supports.shape
-    drawn = np.random.default_rng(size).dirichlet(np.ones(size), STARTS)
+    places = max(2, min(STARTS, STARTED // sets))
+    drawn = np.random.default_rng(size).dirichlet(np.ones(size), places)
     begins = np.vstack([np.full((1, size), 1 / size), 0.9 * np.eye(size) + 0.1 / size, drawn])
     supports = np.repeat(supports, len(begins), axis=0)
     rows, mixture = np.arange(len(supports))[:, None], np.zeros((len(supports), len(game.names)))
     mixture[rows, supports] = np.tile(begins, (sets, 1))
-    for _ in range(NEWTON):
-        step = _newton(game, supports, mixture)
-        mixture[rows, supports] -= np.clip(step, -0.5, 0.5)
-        if np.abs(step).max() < 1e-14:
+    going = np.arange(len(supports))
+    for number in range(NEWTON):
+        step = _newton(game, supports[going], mixture[going])
+        mixture[going[:, None], supports[going]] -= np.clip(step, -0.5, 0.5)
+        moved = np.abs(step).max(axis=1) > 1e-14
+        if number == 0:  # where all of a set always earn the same, the middle stands for it
+            flat = (np.abs(step) < NEAR).all(axis=1).reshape(sets, -1).all(axis=1)
+            gone = np.repeat(flat, len(begins)) & (np.arange(len(supports)) % len(begins) > 0)
+            mixture[gone], moved = np.nan, moved & ~gone
+        going = going[moved]
+        if not len(going):
             break
     return _cleaned(mixture)
 
@@ -551,7 +566,7 @@ def _by_logit(game: MetaGame, seed: int = 0) -> Iterator[Array]:
             looked = at[many]
             found = _polished(game, np.exp(at[:many]))
             yield from found
-            if len(found) and _is_equilibrium(game, found[0]):
+            if len(found) and _no_change_gains(game, found[0]):
                 return
 
 
@@ -682,11 +697,7 @@ def alpha_rank(game: MetaGame, alpha: float = ALPHA, population: int = POPULATIO
     Raises:
         BadParameter: `alpha` is not above 0 or infinite, or `population` smaller than a table.
     """
-    if not 0 < alpha < np.inf or population < max(2, game.players):
-        raise BadParameter(
-            f"alpha must be a number above 0 and a population at least {max(2, game.players)}, got "
-            f"{alpha} and {population}"
-        )
+    _check_rank(game, alpha, population)
     many = len(game.names)
     if many == 1:
         return np.ones(1)
@@ -696,6 +707,42 @@ def alpha_rank(game: MetaGame, alpha: float = ALPHA, population: int = POPULATIO
             ahead = _ahead(game, other, resident, population) * alpha / game.scale
             rates[resident, other] = -np.logaddexp.reduce(np.append(0, -np.cumsum(ahead)))
     return stationary(rates)
+
+
+def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = POPULATION) -> Array:
+    """Return how often each line-up is met in the long run, ``(lineups,)``.
+
+    α-rank of several populations, one for each seat: all of a population are of one strategy, until
+    somebody of another one comes, and takes over or dies out as in `alpha_rank` while the other
+    populations stay as they are. Line-ups are all profiles of seats that have these counts.
+
+    Raises:
+        BadParameter: as `alpha_rank`, or there are more than `RANKED` line-ups.
+    """
+    _check_rank(game, alpha, population)
+    many = len(game.counts)
+    if many > RANKED:
+        raise BadParameter(
+            f"α-rank of {many:,} line-ups takes too long; more than {RANKED:,} are not ranked"
+        )
+    one, rates = np.eye(len(game.names), dtype=np.int64), np.full((many, many), -np.inf)
+    paid, mutants = game.payoffs * alpha / game.scale, np.arange(population)
+    for row, counts in enumerate(game.counts):
+        for own, other in product(np.flatnonzero(counts), range(len(game.names))):
+            if own != other:
+                to = game.row[tuple((counts - one[own] + one[other]).tolist())]
+                ahead = paid[to, other] - paid[row, own]
+                taken = -np.logaddexp.reduce(-ahead * mutants)
+                rates[row, to] = np.log(counts[own]) + taken
+    return stationary(rates)
+
+
+def _check_rank(game: MetaGame, alpha: float, population: int) -> None:
+    if not 0 < alpha < np.inf or population < max(2, game.players):
+        raise BadParameter(
+            f"alpha must be a number above 0 and a population at least {max(2, game.players)}, got "
+            f"{alpha} and {population}"
+        )
 
 
 def _ahead(game: MetaGame, one: int, other: int, population: int) -> Array:

@@ -294,7 +294,7 @@ def test_its_page(sealed, tmp_path):
     assert "src=" not in text
     names = {file.name for file in (tmp_path / "out" / "tables").iterdir()}
     assert names == {
-        f"{n}.csv" for n in ("standings", "matrix", "equilibria", "correlated", "lineups")
+        f"{n}.csv" for n in ("standings", "matrix", "equilibria", "correlated", "ranked", "lineups")
     }
     rows = (tmp_path / "out" / "tables" / "lineups.csv").read_text("utf-8").splitlines()
     assert len(rows) == 1 + sum((counts > 0).sum() for counts in sealed.cross.counts)

@@ -10,6 +10,7 @@ from llm_games.baselines import metagame
 from llm_games.baselines.metagame import (
     MetaGame,
     alpha_rank,
+    alpha_rank_lineups,
     correlated,
     equilibria,
     gambit,
@@ -304,6 +305,37 @@ def test_alpha_rank_is_that_of_open_spiel(name, alpha):
     assert alpha_rank(game, alpha * game.scale, 20) == pytest.approx(
         OPEN_SPIEL[name, alpha], rel=1e-10
     )
+
+
+# The same, of ``[matrix, matrix.T]`` or three tensors, profiles of the same counts added up.
+SEATS = {
+    ("chicken", 0.1): [0.06886408517520724, 0.9208360086911074, 0.010299906133685375],
+    ("coordination", 0.1): [0.837303433425137, 0.037462248167080305, 0.12523431840778265],
+    ("four", 0.1): [
+        *(0.0007224743997288823, 0.0007757699527068029, 0.001386414415737868),
+        *(7.202419578599953e-05, 0.00015439922291729654, 0.0002602788106454014),
+        *(0.0015554230824438198, 0.00019121394654185453, 0.0005267573729880505),
+        0.9943552446005041,
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "alpha"), SEATS)
+def test_alpha_rank_of_seats_is_that_of_open_spiel(name, alpha):
+    game = of_two(name)
+    found = alpha_rank_lineups(game, alpha * game.scale, 20)
+    assert found == pytest.approx(SEATS[name, alpha], rel=1e-9)
+
+
+def test_alpha_rank_of_three_seats_is_that_of_open_spiel():
+    paid = [[4, np.nan], [3, 4], [3, 2], [np.nan, 3]]
+    game = MetaGame(("a", "b"), 3, np.array(paid))
+    theirs = [0.24916629817315278, 0.7474988945194398, 0.002501105480556088, 0.0008337018268512414]
+    assert alpha_rank_lineups(game, 0.3 * game.scale, 20) == pytest.approx(theirs, rel=1e-9)
+    with pytest.raises(BadParameter, match="α-rank of 1,001 line-ups takes too long"):
+        alpha_rank_lineups(drawn(5, 10))
+    with pytest.raises(BadParameter, match="alpha must be a number above 0"):
+        alpha_rank_lineups(game, np.inf)
 
 
 def test_open_spiel_itself():

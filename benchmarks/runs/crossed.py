@@ -16,10 +16,12 @@ from llm_games.baselines.crossplay import ALL, Cross, lineup
 from llm_games.baselines.metagame import (
     ALPHA,
     POPULATION,
+    RANKED,
     Correlated,
     Equilibrium,
     MetaGame,
     alpha_rank,
+    alpha_rank_lineups,
     correlated,
     equilibria,
     replicator,
@@ -175,9 +177,12 @@ class Crossed:
         return [float(paid) for paid in self.cross.payoffs[row, who]]
 
     def solved(self) -> list[Grid]:
-        """Return the equilibria: without correlated ones where others at a table are all alike."""
+        """Return the equilibria, and where line-ups are known what comes of these."""
         grids = [self.equilibrium_grid()]
-        return [*grids, self.correlated_grid()] if self.cross.which == ALL else grids
+        if self.cross.which == ALL:
+            grids.append(self.correlated_grid())
+            grids += [self.ranked_grid()] if len(self.meta.counts) <= RANKED else []
+        return grids
 
     def equilibrium_grid(self) -> Grid:
         """Return the symmetric equilibria that were found, those of a set together."""
@@ -219,6 +224,18 @@ class Crossed:
         note = f"The {LIKELY} likeliest line-ups; every correlated equilibrium pays between these."
         return Grid(heads, rows, "Correlated equilibria", "correlated", note)
 
+    def ranked_grid(self) -> Grid:
+        """Return the line-ups that are met most in the long run."""
+        share = alpha_rank_lineups(self.meta)
+        order = [r for r in np.argsort(-share, kind="stable")[:LIKELY] if share[r] > SHOWN]
+        rows = [[lineup(self.meta.names, self.meta.counts[r]), float(share[r])] for r in order]
+        note = (
+            f"α-rank of a population for each seat, α = {ALPHA:g}: the {LIKELY} line-ups that are "
+            "met most in the long run."
+        )
+        heads = {"line-up": "", "α-rank": ".1%"}
+        return Grid(heads, rows, "Line-ups of the long run", "ranked", note)
+
     def lineup_grid(self) -> Grid:
         """Return what each player came to in each line-up that was played."""
         rows = []
@@ -258,6 +275,9 @@ class Crossed:
                 | {"payoff": one.payoff, "regret": one.regret}
                 for one in self.equilibria
             ],
+            "long_run": list(self.ranked_grid().dicts())
+            if self.cross.which == ALL and len(self.meta.counts) <= RANKED
+            else None,
             "correlated": {
                 which: found.payoff
                 for which, found in zip(("most", "least"), self.correlated, strict=True)
