@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.baselines import best_response as module
-from llm_games.baselines.best_response import Others, Reply, Strata, _Iteration, best_response
+from llm_games.baselines import opponents as opponents
+from llm_games.baselines.beliefs import Iteration
+from llm_games.baselines.best_response import Reply, best_response
 from llm_games.baselines.games.el_farol_bar.theory import Bar, mixed_equilibrium
+from llm_games.baselines.opponents import Others, Strata
 from llm_games.baselines.players import make_player
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.skill import play_rules
@@ -240,10 +242,10 @@ def test_what_opponents_draw_is_met_as_often_as_it_is_likely():
 
 
 def test_strata_are_even_and_draws_independent():
-    noise = Strata(module.STRATA)
+    noise = Strata(opponents.STRATA)
     first, second = noise.of("a").random(), noise.of("b").random((2,))
     for drawn in (first, *second):
-        assert np.allclose(np.sort(drawn), (np.arange(module.STRATA) + 0.5) / module.STRATA)
+        assert np.allclose(np.sort(drawn), (np.arange(opponents.STRATA) + 0.5) / opponents.STRATA)
     assert np.abs(np.corrcoef([first, *second])[np.triu_indices(3, 1)]).max() < 0.15
     assert np.array_equal(first, noise.of("a").random())
 
@@ -252,7 +254,7 @@ def test_states_are_kept_apart_only_where_they_matter():
     def forgets(name, opponents, **parameters):
         game = llm_games.rules(name, **parameters)
         others = Others(game, 0, [make_player(one, game) for one in opponents])
-        found = _Iteration(game, 0, others, np.arange(game.bounds()[1] + 1)).solved()
+        found = Iteration(game, 0, others, np.arange(game.bounds()[1] + 1)).solved()
         return bool(found["forgets"])
 
     assert forgets("el_farol_bar", ["level_k:1"] * 3, players=4, rounds=3)
@@ -263,7 +265,7 @@ def test_states_are_kept_apart_only_where_they_matter():
 def test_it_is_kept_on_disk(monkeypatch):
     game = llm_games.rules("public_goods", players=2, rounds=3)
     first = best_response(game, 0, "reciprocal")
-    monkeypatch.setattr(_Iteration, "solved", lambda self: pytest.fail("it was kept"))
+    monkeypatch.setattr(Iteration, "solved", lambda self: pytest.fail("it was kept"))
     again = best_response(game, 0, "reciprocal")
     assert again.value == first.value
     assert all(map(np.array_equal, again.policy.rows, first.policy.rows))
@@ -341,7 +343,7 @@ def test_too_many_moves_are_too_large(monkeypatch):
     game = llm_games.rules("public_goods", players=2, rounds=3)
     others = Others(game, 0, [make_player("reciprocal", game)])
     with pytest.raises(TooLarge):
-        _Iteration(game, 0, others, np.arange(21)).solved()
+        Iteration(game, 0, others, np.arange(21)).solved()
 
 
 def test_the_script_finds_a_player(tmp_path, capsys):
