@@ -287,7 +287,7 @@ def test_where_chance_is_too_large_there_are_bounds(tmp_path):
     exact = best_response(game, 0, "shade:0.5")
     assert exact.exact
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST", 1000)
+        patch.setattr(opponents, "MOST", 1000)
         patch.setenv("LLM_GAMES_CACHE", str(tmp_path / "other"))
         reply = best_response(game, 0, "shade:0.5", games=500)
     assert not reply.exact
@@ -339,7 +339,7 @@ def test_bad_input(seat, opponents, said):
 
 
 def test_too_many_moves_are_too_large(monkeypatch):
-    monkeypatch.setattr(module, "MOST", 1000)
+    monkeypatch.setattr(opponents, "MOST", 1000)
     game = llm_games.rules("public_goods", players=2, rounds=3)
     others = Others(game, 0, [make_player("reciprocal", game)])
     with pytest.raises(TooLarge):
