@@ -423,6 +423,13 @@ def test_rows_take_the_place_of_those_of_the_same_training(tmp_path):
     assert np.isnan(first.value)
 
 
+def test_one_seed_has_no_interval_and_several_have():
+    one = row(payoff=3.0, value=4.0, share=0.75)
+    assert "| 4 | 3 | 75.0% | 75.0% |" in figures.text([one])
+    two = figures.text([one, row(seed=2, payoff=5.0, value=4.0, share=1.25)])
+    assert "| 4 [-8.7062 to 16.706] | 100.0% [-217.7% to 417.7%] | 75.0%, 125.0% |" in two
+
+
 def test_the_docs_have_the_table_of_the_file():
     found = read(figures.Row, figures.FILE)
     assert found

@@ -79,7 +79,7 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
     """
     module = import_module(f"llm_games.baselines.training.{about['learner']}")
     kind = get_type_hints(module.train)["options"]
-    place = folder / about["name"] / str(seed)
+    place = folder / about["name"] / about["learner"] / str(seed)
     seats = {"game": about["game"], "param": about["param"], "opponents": about["opponents"]}
     resume = (place / "state").exists()
     options = kind(**seats, **about["settings"], seed=seed, folder=place, resume=resume)
