@@ -56,11 +56,15 @@ def made_with(*packages: str) -> str:
 
 
 class Interval(NamedTuple):
-    """A mean and the ends of its interval, NaN of a single value."""
+    """A mean and the ends of its interval, NaN of a single value; formatted as a number is."""
 
     mean: float
     low: float
     high: float
+
+    def __format__(self, form: str) -> str:
+        mean, low, high = (format(value, form) for value in self)
+        return mean if np.isnan(self.low) else f"{mean} [{low} to {high}]"
 
 
 def interval(values: Sequence[float] | Array) -> Interval:
@@ -70,13 +74,13 @@ def interval(values: Sequence[float] | Array) -> Interval:
     return Interval(float(found.mean()), float(low), float(high))
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def placed(name: str, inner: str, text: str) -> str:
+def filled(name: str, inner: str, text: str) -> str:
     """Return a text with this between its ``<!-- NAME: ... -->`` and ``<!-- /NAME -->``.
 
     Raises:
@@ -91,6 +95,6 @@ def placed(name: str, inner: str, text: str) -> str:
     return made
 
 
-def place(name: str, inner: str, page: Path) -> None:
-    """Put it into a file, see `placed`."""
-    write_whole(page, placed(name, inner, page.read_text("utf-8")).encode())
+def fill(name: str, inner: str, page: Path) -> None:
+    """Put it into a file, see `filled`."""
+    write_whole(page, filled(name, inner, page.read_text("utf-8")).encode())

@@ -17,7 +17,7 @@ from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.skill import play_rules
 from llm_games.baselines.training.value_iteration import IterationOptions, train
 from llm_games.baselines.tree import TooLarge
-from llm_games.benchmarks.dated import placed, read
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import best_responses
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
@@ -363,7 +363,7 @@ def test_the_docs_show_what_was_worked_out():
     """Cheap tables are worked out again."""
     rows = read(best_responses.Worth, best_responses.FILE)
     text = best_responses.PAGE.read_text("utf-8")
-    assert placed("best", best_responses.shown(rows), text) == text
+    assert filled("best", best_responses.shown(rows), text) == text
     for table in best_responses.SETTINGS["tables"]:
         (row,) = [r for r in rows if (r.game, r.opponents) == (table["game"], table["opponents"])]
         assert row.payoff <= row.value + 4 * row.error

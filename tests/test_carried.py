@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from llm_games.benchmarks.dated import placed, read, write
+from llm_games.benchmarks.dated import filled, read, write
 from llm_games.benchmarks.ghosts import carried
 from llm_games.benchmarks.ghosts.carried import FILE, GAMES, PAGE, Row, shown
 
@@ -45,8 +45,8 @@ def test_rows_are_added_and_read_again_as_they_were(tmp_path):
 
 def test_the_docs_have_the_table_of_the_file():
     text = PAGE.read_text("utf-8")
-    assert placed("carried", shown(read(Row, FILE)), text) == text
-    assert placed("carried", shown(made_up()), text) != text
+    assert filled("carried", shown(read(Row, FILE)), text) == text
+    assert filled("carried", shown(made_up()), text) != text
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(row.game for row in read(Row, FILE)))

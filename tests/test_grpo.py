@@ -497,7 +497,7 @@ def test_a_state_that_is_not_whole_is_refused(grpo, small, tmp_path):
     grpo.train(options(grpo, folder, model=small, steps=4))
     given = options(grpo, folder, model=small, steps=8, resume=True)
     other = {"opponents": ["rational"], "game": "diners_dilemma"}
-    with pytest.raises(BadParameter, match="game 'public_goods', not 'diners_dilemma'"):
+    with pytest.raises(BadParameter, match=r"has a training with .*: give it the same options"):
         grpo.train(options(grpo, folder, model=small, resume=True, **other))
     (checkpoint,) = folder.glob("checkpoint-*")
     for file in (folder / "state", checkpoint / "model.safetensors", checkpoint / "optimizer.pt"):
@@ -626,3 +626,26 @@ def test_rollouts_by_names():
         lg.rollouts("public_goods", opponents="rationale")
     with pytest.raises(UnknownName, match="parameter"):
         lg.rollouts("public_goods", playerz=3)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
+    from llm_games.benchmarks.dated import filled, read
+    from llm_games.benchmarks.learning import grpo as figures
+
+    found = read(figures.Point, figures.FILE)
+    wanted = {figures.key(options): options.steps for options, _ in figures.wanted()}
+    last = {}
+    for point in found:
+        one = (*point.training, point.seed)
+        last[one] = max(point.samples, last.get(one, 0))
+    assert last == wanted
+    text = figures.PAGE.read_text("utf-8")
+    assert filled("grpo", figures.table(found), text) == text
+    assert "(grpo.svg)" in text
+    own = [point for point in found if point.training == found[0].training]
+    before, after = figures.ends(own)
+    assert len(before) == len(after) == len(figures.SETTINGS["seeds"])
+    assert (after > before).all()

@@ -145,7 +145,7 @@ def test_an_equilibrium_of_more_than_two():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_all_equilibria_of_two_are_those_of_nashpy_and_pygambit(seed):
+def test_all_equilibria_of_two_are_those_of_nashpy(seed):
     nashpy = pytest.importorskip("nashpy")
     game = drawn(4, 2, seed)
     matrix = game.matrix()
@@ -153,8 +153,18 @@ def test_all_equilibria_of_two_are_those_of_nashpy_and_pygambit(seed):
     theirs = sorted(a.round(9).tolist() for a, b in pairs if np.allclose(a, b, atol=1e-8))
     ours = equilibria(game)
     assert sorted(one.mixture.round(9).tolist() for one in ours) == theirs
-    assert sorted(one.mixture.round(9).tolist() for one in gambit(game)) == theirs
     assert all(one.regret <= 1e-8 for one in ours)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_equilibria_of_two_are_those_of_pygambit(seed):
+    pytest.importorskip("pygambit")
+    game = drawn(4, 2, seed)
+    ours, theirs = (
+        sorted(one.mixture.round(9).tolist() for one in found)
+        for found in (equilibria(game), gambit(game))
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("seed", range(3))

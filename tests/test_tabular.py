@@ -1,6 +1,8 @@
 """Small games as trees, solvers on them, and tables as players."""
 
+import errno
 import json
+import os
 import signal
 import zipfile
 from contextlib import suppress
@@ -27,8 +29,9 @@ from llm_games.baselines.training.regret_matching import (
     normal_form,
 )
 from llm_games.baselines.tree import TooLarge, Tree, deals_of
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import tabular, training
-from llm_games.errors import BadParameter, UnknownName
+from llm_games.errors import BadParameter, DiskFull, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.tabular import load_table, save_table, table_of
 
@@ -526,6 +529,34 @@ def test_a_state_that_is_not_whole_or_of_another_tree_is_refused(how, tmp_path):
         cfr.train(cfr.CFROptions(**given, steps=6, resume=True))
 
 
+@pytest.mark.parametrize("method", SCRIPTS)
+def test_a_full_disk_keeps_the_training(method, tmp_path, monkeypatch):
+    train, options, given = SCRIPTS[method]
+    given = {**given, "steps": 160, "folder": tmp_path / "a"}
+    keep, synced = Training.keep, os.fsync
+    held = []
+
+    def fill(file):
+        if held:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced(file)
+
+    def kept(run):
+        keep(run)
+        held.extend([run.step] if run.step > 40 else [])  # from here on there is no room
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "keep", kept)
+        patched.setattr(os, "fsync", fill)
+        with pytest.raises(DiskFull, match=r"no room is left in .*a \(") as fault:
+            train(options(**given))
+    assert json.loads((tmp_path / "a" / "options.json").read_bytes())["game"] == "public_goods"
+    assert not [*(tmp_path / "a").glob(".*.part")]
+    assert f"(saved at step {held[0]}; go on: python -m" in fault.value.__notes__[0]
+    whole = train(options(**{**given, "folder": tmp_path / "b"}))
+    assert train(options(**given, resume=True)).payoffs.tolist() == whole.payoffs.tolist()
+
+
 def test_a_file_that_is_no_table_says_so(truel, tmp_path):
     tree, _, path = truel
     with pytest.raises(BadParameter, match="there is no file"):
@@ -566,13 +597,15 @@ def test_where_a_table_was_never_the_nearest_set_stands_for_it():
 
 
 def test_the_figures_are_of_all_games_and_the_docs_show_them():
-    held = {(point.game, point.method, point.seed) for point in tabular.points()}
+    held = {(point.game, point.method, point.seed) for point in read(tabular.Point, tabular.FILE)}
     seeds = tabular.SETTINGS["seeds"]
     for game in tabular.SETTINGS["games"]:
         assert {(game["name"], method, 1) for method in ("rational", *tabular.SOLVERS)} <= held
     assert {seed for _, method, seed in held if method in tabular.DRAWN} == {*seeds}
-    learned = {(row.experiment, row.seed) for row in training.rows(tabular.LEARNED)}
+    learned = {(row.experiment, row.seed) for row in read(training.Row, tabular.LEARNED)}
     assert learned == {(one["name"], s) for one in tabular.SETTINGS["learners"] for s in seeds}
-    page = tabular.DOCS.read_text("utf-8")
-    assert tabular.table(tabular.points()) in page
-    assert training.text(training.rows(tabular.LEARNED)) in page
+    page = tabular.PAGE.read_text("utf-8")
+    solvers = tabular.table(read(tabular.Point, tabular.FILE))
+    assert filled("solvers", solvers, page) == page
+    learners = training.text(read(training.Row, tabular.LEARNED))
+    assert filled("q-learners", learners, page) == page

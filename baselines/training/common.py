@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import pickle
 import shlex
 import signal
 import sys
@@ -322,8 +323,13 @@ class Training(Generic[Told]):
             return None
         if not self.file.exists():
             raise BadParameter(f"{self.folder} has no training to go on with: leave out --resume")
-        said, ours = json.loads(about.read_text("utf-8")), self._about()
-        other = [name for name in ours if said.get(name) != ours[name]]
+        try:
+            said, ours = json.loads(about.read_text("utf-8")), self._about()
+            other = [name for name in ours if said.get(name) != ours[name]]
+        except (OSError, ValueError, AttributeError) as error:
+            raise BadParameter(
+                f"{about} cannot be read: {error}: train in another --folder"
+            ) from error
         if other:
             name = other[0]
             raise BadParameter(
@@ -332,15 +338,32 @@ class Training(Generic[Told]):
             )
         return self.file.read_bytes()
 
+    def read(self) -> Any:
+        """Return what was pickled as the state, or raise BadParameter."""
+        try:
+            return pickle.loads(self.state or b"")
+        except Exception as error:  # whatever a damaged pickle, or one of another version, comes to
+            raise BadParameter(
+                f"{self.file} cannot be read: {error}: train in another --folder"
+            ) from error
+
     def _about(self) -> dict[str, Any]:
-        plain = {"method": self.method, **self.options.plain()}
+        edition = self.table.rules.edition
+        plain = {"method": self.method, "edition": edition, **self.options.plain()}
         read: dict[str, Any] = json.loads(json.dumps(plain, default=str))
         return read
 
     # -- the block ---------------------------------------------------------------------------------
 
     def __enter__(self) -> Training[Told]:
-        write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
+        try:
+            write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
+            self._mend()
+        except OSError as error:
+            if isinstance(error, LLMGamesError):
+                raise
+            fault = f"cannot be written to ({error.strerror}): name another --folder"
+            raise BadParameter(f"{self.folder} {fault}") from error
         self._before = signal.getsignal(signal.SIGINT)
         try:
             signal.signal(signal.SIGINT, self._interrupted)
@@ -348,6 +371,14 @@ class Training(Generic[Told]):
             self._before = None
         self.bar.start()
         return self
+
+    def _mend(self) -> None:
+        """Leave out of the curve what is of no training that goes on, or no whole row."""
+        log = self.folder / "curve.csv"
+        if log.exists():
+            old = log.read_bytes() if self.options.resume else b""
+            if not old.endswith(b"\n"):
+                write_whole(log, old[: old.rfind(b"\n") + 1])
 
     def _interrupted(self, *_: Any) -> None:
         if self.stopping:

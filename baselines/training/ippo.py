@@ -51,7 +51,7 @@ class Settings(Options):
         False
     )
     rollout: Annotated[int, option("N", "steps of all copies before each update", min=1)] = 20
-    rate: Annotated[float, option("X", "learning rate at the start, 0 at the end")] = 1e-3
+    rate: Annotated[float, option("X", "learning rate at the start, 0 at the end", min=0)] = 1e-3
     gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
     trace: Annotated[float, option("X", "lambda of advantages", min=0, max=1)] = 0.95
     entropy: Annotated[float, option("X", "weight of the entropy", min=0)] = 0.01
@@ -226,7 +226,7 @@ def learned(run: Training[Settings], team: Team) -> float:
 def begun(run: Training[Settings]) -> Team:
     """Return the team of a new training, or that of the state which it goes on from."""
     if run.state is not None:
-        team, step, chance = pickle.loads(run.state)
+        team, step, chance = run.read()
         torch.set_rng_state(chance)
         run.at(step)
         run.sound = step

@@ -160,7 +160,7 @@ class Learner:
         self.trained = Trained.of(run.table.rules, run.options.actions, True)
         self.player = LearnedPolicy(self.net, trained=self.trained, name="rllib")
         if run.state is not None:
-            step, learned = pickle.loads(run.state)
+            step, learned = run.read()
             self.algorithm.learner_group.set_state(learned)
             self.algorithm.env_runner_group.sync_weights(
                 from_worker_or_learner_group=self.algorithm.learner_group

@@ -20,13 +20,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from typer import Option
 
 from llm_games.baselines.learner import learners
 from llm_games.baselines.training.common import Codec, Judged, Options, Training, option
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.stack import booked, spent, tally
-from llm_games.wrappers.learned import LearnedPolicy
-from llm_games.wrappers.sb3 import SB3VecEnv, save_player
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.sb3 import SB3VecEnv, save_player, spread_of
 
 TRAINED = 10**6
 """First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
@@ -48,6 +49,9 @@ class StableOptions(Options):
     rate: Annotated[float, option("X", "learning rate at first; it falls to 0", min=0)] = 1e-3
     gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
     width: Annotated[int, option("N", "units of both hidden layers", min=1)] = 64
+    spread: Annotated[
+        bool, Option("--spread", help="scale what is seen by its deviation as it is found, too")
+    ] = False
 
 
 Run = Training[StableOptions]
@@ -77,7 +81,12 @@ class Loop(BaseCallback):
             train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
             costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}
             more = self.grown(run, model, self.env) if self.grown else {}
-            run.judge(player(model, run), **train, **(costs if self.clients else {}), **more)
+            run.judge(
+                player(model, self.env, run.method),
+                **train,
+                **(costs if self.clients else {}),
+                **more,
+            )
             self.keep()
         elif run.stopping:
             self.keep()
@@ -102,9 +111,11 @@ def seated(run: Run) -> Path:
     return run.folder / "player.zip"
 
 
-def player(model: BaseAlgorithm, run: Training[Any]) -> LearnedPolicy:
-    """Return the model as it plays, the likeliest action each time."""
-    return LearnedPolicy(model, actions=run.options.actions, normalize=True, name=run.method)
+def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedPolicy:
+    """Return a model as it plays now; if `sure`, the likeliest action each time."""
+    game, actions = (env.get_attr(of)[0] for of in ("game", "actions"))
+    trained = Trained.of(game, actions, True, spread_of(env))
+    return LearnedPolicy(model, trained=trained, deterministic=sure, name=name)
 
 
 def check(run: Run, model: BaseAlgorithm) -> None:
@@ -128,7 +139,7 @@ def learn(
     """
     torch.set_num_threads(1)
     with Training(method, options) as run:
-        kept = None if run.state is None else read(run)
+        kept = None if run.state is None else run.read()
         env = environment(run, kept, opponents)
         if kept is None:
             model = make(env, settings(options, env))
@@ -149,13 +160,14 @@ def learn(
             raise
         if not loop.stopped:
             loop.boundary()
-        return run.end(player(model, run), f"sb3:{seated(run)}")
+        return run.end(player(model, env, method), f"sb3:{seated(run)}")
 
 
 def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
     """Return the copies of the table, in the games of a state that was kept if it has some.
 
-    Rewards are divided by their deviation as it is found, observations scaled by their columns.
+    Rewards are divided by their deviation as it is found, observations scaled by their columns,
+    and if it is asked for by their deviation.
     """
     options, table = run.options, run.table
     games = learners(
@@ -166,7 +178,11 @@ def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) ->
         games = kept["games"]
     env = SB3VecEnv(games)
     if kept is None:
-        return VecNormalize(env, norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
+        seen = ["observation"] if isinstance(env.observation_space, Dict) else None
+        return VecNormalize(
+            env, norm_obs=options.spread, norm_obs_keys=seen if options.spread else None,
+            clip_reward=WIDEST, gamma=options.gamma,
+        )  # fmt: skip
     scaled: VecNormalize = kept["scaled"]
     scaled.set_venv(env)
     return scaled
@@ -200,11 +216,12 @@ def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
     """
     content, scaled = BytesIO(), env
     model.save(content)
-    waits = any(policy.waits for policy in run.table.seating.policies)
     assert isinstance(scaled, VecNormalize)
+    games = cast(SB3VecEnv, scaled.venv).env
+    waits = any(policy.waits for policy in env.get_attr("opponents")[0])
     kept = {
         "model": content.getvalue(),
-        "games": None if waits else cast(SB3VecEnv, scaled.venv).env,
+        "games": None if waits else games,
         "scaled": scaled,
         "returns": scaled.returns,
         "memories": getattr(model, "_last_lstm_states", None),
@@ -219,17 +236,6 @@ def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
     """Return the states of all chance that a training draws from."""
     moves = model.action_space.np_random.bit_generator.state
     return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
-
-
-def read(run: Run) -> dict[str, Any]:
-    """Return the state that was kept, or raise BadParameter."""
-    try:
-        kept: dict[str, Any] = pickle.loads(run.state or b"")
-    except Exception as error:  # whatever a damaged pickle comes to
-        raise BadParameter(
-            f"{run.file} cannot be read: {error}: train in another folder"
-        ) from error
-    return kept
 
 
 def restored(run: Run, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:

@@ -21,7 +21,7 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.training.common import Codec, evaluate
-from llm_games.benchmarks.dated import DOCS, interval, place, read, table, today, write
+from llm_games.benchmarks.dated import DOCS, fill, interval, markdown, read, today, write
 from llm_games.benchmarks.ghosts.ghost import Ghost
 from llm_games.benchmarks.ghosts.policy import Named
 from llm_games.benchmarks.ghosts.refit import refit
@@ -136,16 +136,17 @@ def shown(found: Sequence[Row]) -> str:
     for name in dict.fromkeys(row.game for row in found):
         own, fixed = [row for row in found if row.game == name], GAMES[name].fixed
         for who, ghost in ((BESIDE, ""), (fixed, "")):
-            cells = ["", _mean(_paid(own, who, ghost, "model")), "", ""]
+            cells = ["", f"{interval(_paid(own, who, ghost, 'model')):.2f}", "", ""]
             lines.append([name, f"`{who}`", *cells])
         for which in ("first", "refitted", "control"):
             pairs = [
                 (_paid(own, "learner", which, other), _paid(own, fixed, ghost, other))
                 for other, ghost in (("ghost", which), ("model", ""))
             ]
-            cells = [_mean(mine) for mine, _ in pairs] + [_mean(a - b) for a, b in pairs]
+            values = [*(mine for mine, _ in pairs), *(mine - own for mine, own in pairs)]
+            cells = [f"{interval(value):.2f}" for value in values]
             lines.append([name, f"learner, {which} ghost", *cells])
-    return table(heads, lines)
+    return markdown(heads, lines)
 
 
 def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
@@ -153,11 +154,6 @@ def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
     which = (player, ghost, against)
     of = {row.seed: row.payoff for row in found if (row.player, row.ghost, row.against) == which}
     return np.array([of[seed] for seed in sorted(of)])
-
-
-def _mean(values: Array) -> str:
-    mean, low, high = interval(values)
-    return f"{mean:.2f} [{low:.2f} to {high:.2f}]"
 
 
 def main() -> None:
@@ -173,7 +169,7 @@ def main() -> None:
                 continue
             with TemporaryDirectory() as folder:
                 write([*found, *carried(name, seed, Path(folder))], FILE)
-    place("carried", shown(read(Row, FILE)), PAGE)
+    fill("carried", shown(read(Row, FILE)), PAGE)
 
 
 if __name__ == "__main__":

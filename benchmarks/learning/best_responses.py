@@ -17,7 +17,7 @@ import numpy as np
 from llm_games.baselines.best_response import best_response
 from llm_games.baselines.deviation import replies
 from llm_games.baselines.skill import play_rules
-from llm_games.benchmarks.dated import DOCS, place, read, table, today, write
+from llm_games.benchmarks.dated import DOCS, fill, markdown, read, today, write
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
@@ -84,7 +84,7 @@ def shown(rows: list[Worth]) -> str:
         cells += [f"`{row.rule}`, {row.payoff:.5g}", f"{row.payoff / row.value:.1%}"]
         said.append([*cells, f"{row.cpu_seconds:g}"])
     heads = "game", "all others", "best response", "best rule player", "its share", "CPU s"
-    return table(heads, said)
+    return markdown(heads, said)
 
 
 def main() -> None:
@@ -95,7 +95,7 @@ def main() -> None:
         found = read(Worth, FILE)
         if key not in {row[:3] for row in found}:
             write([*found, worth(about)], FILE)
-    place("best", shown(read(Worth, FILE)), PAGE)
+    fill("best", shown(read(Worth, FILE)), PAGE)
 
 
 if __name__ == "__main__":

@@ -7,34 +7,36 @@ docs/models_as_learners.md.
 
 from __future__ import annotations
 
-import csv
 import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import version
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.training.common import curve
 from llm_games.baselines.training.grpo import GRPOOptions, train
+from llm_games.benchmarks.dated import (
+    DOCS,
+    fill,
+    interval,
+    made_with,
+    markdown,
+    read,
+    today,
+    write,
+)
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.stats.intervals import t_ends
 from llm_games.files import write_whole
 
 FILE = Path(__file__).with_suffix(".csv")
 SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "models_as_learners.md"
-MARKS = (
-    "<!-- grpo: written by python -m llm_games.benchmarks.learning.grpo -->",
-    "<!-- end -->",
-)
+PAGE = DOCS / "models_as_learners.md"
+PACKAGES = "trl", "transformers", "torch"
 JUDGED = "payoff"
 """Of games that it was not trained on."""
 TRAINED = "train/payoff"
@@ -62,16 +64,6 @@ class Point(NamedTuple):
         return self[:3]
 
 
-def points(file: Path = FILE) -> list[Point]:
-    """Return what is in the file."""
-    if not file.exists():
-        return []
-    with file.open(newline="") as lines:
-        found = list(csv.reader(lines))[1:]
-    types = get_type_hints(Point).values()
-    return [Point(*(kind(v) for kind, v in zip(types, row, strict=True))) for row in found]
-
-
 def wanted() -> list[tuple[GRPOOptions, float]]:
     """Return all trainings, those of one seed together, and what is best at their tables."""
     found = []
@@ -96,9 +88,7 @@ def play(options: GRPOOptions, best: float) -> list[Point]:
         last = train(replace(options, folder=Path(folder)))
         logged = curve(folder)
     spent = round(time.process_time() - began, 1)
-    day = datetime.now(UTC).strftime("%Y-%m-%d")
-    names = ("llm-games", "trl", "transformers", "torch")
-    versions = " ".join(f"{name} {version(name)}" for name in names)
+    day, versions = today(), made_with(*PACKAGES)
     found = [
         (int(samples), name, float(value))
         for name in (JUDGED, TRAINED, "train/legal", "train/entropy")
@@ -115,18 +105,18 @@ def table(found: Sequence[Point]) -> str:
     """Return the table of the docs: mean payoffs, with 95 % intervals over seeds."""
     heads = ["game", "a sample is", "scores divided by their deviation in", "seeds", "before"]
     heads += ["after", "gained", "best", "each seed after", "CPU s each"]
-    said = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    said = list[list[str]]()
     for training in dict.fromkeys(p.training for p in sorted(found, key=order)):
         own = [p for p in found if p.training == training]
         game, credit, scale = training
         before, after = ends(own)
         seconds = {p.seed: p.cpu_seconds for p in own}
         cells = [game, f"a {credit}", f"the {scale}", str(len(after)), f"{before.mean():.2f}"]
-        cells += [mean(after), mean(after - before), f"{own[0].best:.2f}"]
+        cells += [f"{interval(after):.2f}", f"{interval(after - before):.2f}", f"{own[0].best:.2f}"]
         cells += [", ".join(f"{value:.2f}" for value in after)]
         cells += [f"{np.mean([*seconds.values()]):.0f}"]
-        said.append(f"| {' | '.join(cells)} |")
-    return "\n".join(said)
+        said.append(cells)
+    return markdown(heads, said)
 
 
 def order(point: Point) -> int:
@@ -141,15 +131,6 @@ def ends(own: Sequence[Point]) -> tuple[Array, Array]:
     by_seed = sorted((p.seed, p.samples, p.value) for p in own if p.measure == JUDGED)
     before, after = ([v for _, k, v in by_seed if k == at] for at in (0, last))
     return np.array(before), np.array(after)
-
-
-def mean(values: Array) -> str:
-    """Return a mean over seeds, with its interval."""
-    if len(values) < 2 or not np.ptp(values):
-        return f"{values.mean():.2f}"
-    error = np.asarray(values.std(ddof=1) / np.sqrt(len(values)))
-    _, high = t_ends(values.mean(), error, len(values) - 1, 0.95)
-    return f"{values.mean():.2f} ± {float(high) - values.mean():.2f}"
 
 
 def drawing(axes: Any, found: Sequence[Point]) -> str:
@@ -176,24 +157,19 @@ def drawing(axes: Any, found: Sequence[Point]) -> str:
 def main() -> None:
     """Train what is missing, and write the table and the picture."""
     for options, best in wanted():
-        before = points()
+        before = read(Point, FILE)
         if any((*p.training, p.seed) == key(options) for p in before):
             continue
-        text = StringIO()
-        rows = [Point._fields, *before, *play(options, best)]
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        write_whole(FILE, text.getvalue().encode())
+        write([*before, *play(options, best)], FILE)
     show()
 
 
 def show() -> None:
     """Write the table between its marks, and the picture."""
-    found = points()
-    head, rest = DOCS.read_text("utf-8").split(MARKS[0], 1)
-    tail = rest.split(MARKS[1], 1)[1]
-    DOCS.write_text(f"{head}{MARKS[0]}\n{table(found)}\n{MARKS[1]}{tail}", "utf-8")
+    found = read(Point, FILE)
+    fill("grpo", table(found), PAGE)
     shown = canvas.picture("grpo", "GRPO", lambda axes: drawing(axes, found), (8, 4.6))
-    write_whole(DOCS.with_name("grpo.svg"), shown.svg.encode())
+    write_whole(PAGE.with_name("grpo.svg"), shown.svg.encode())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from llm_games.benchmarks.dated import place, table
+from llm_games.benchmarks.dated import fill, markdown
 from llm_games.benchmarks.runs.config import PAPERS, experiments
 from llm_games.benchmarks.runs.estimate import added, estimate
 from llm_games.benchmarks.runs.plan import plan_of, players
@@ -50,7 +50,7 @@ def short(tokens: int) -> str:
 
 def put(page: Path, names: Iterable[str]) -> None:
     """Put a table of these experiments into a page."""
-    place("costs", table(COLUMNS, map(row, names)), page)
+    fill("costs", markdown(COLUMNS, map(row, names)), page)
 
 
 def main() -> None:

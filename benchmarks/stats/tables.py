@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.dated import place, table
+from llm_games.benchmarks.dated import fill, markdown
 from llm_games.errors import BadParameter
 
 
@@ -23,7 +23,7 @@ class Table(NamedTuple):
 
     def markdown(self) -> str:
         """Return it as Markdown."""
-        return f"**{self.heading}**\n\n{table(self.columns, self.rows)}"
+        return f"**{self.heading}**\n\n{markdown(self.columns, self.rows)}"
 
 
 def share(value: float, width: float | None = None, digits: int = 0) -> str:
@@ -53,6 +53,6 @@ def write(
         print(text)
         return
     try:
-        place(name, text, said.into)
+        fill(name, text, said.into)
     except BadParameter as error:
         parser.error(str(error))
