@@ -3,6 +3,7 @@
 import json
 import re
 from types import SimpleNamespace
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.benchmarks.runs.crossed import Crossed
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players, start
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, DiskFull
 from llm_games.registry import rulebook
 
 RULES = ["rational", "random", "truthful", "shade:0.5"]
@@ -298,6 +299,27 @@ def test_its_page(sealed, tmp_path):
     }
     rows = (tmp_path / "out" / "tables" / "lineups.csv").read_text("utf-8").splitlines()
     assert len(rows) == 1 + sum((counts > 0).sum() for counts in sealed.cross.counts)
+
+
+def test_a_full_disk_leaves_the_page_that_was_there(sealed, tmp_path, monkeypatch):
+    from llm_games.benchmarks.report import page as pages
+
+    path, whole, left = page(sealed, tmp_path), pages.write_whole, [3]
+    before = path.read_bytes()
+
+    def full(file, content):
+        left[0] -= 1
+        if not left[0]:
+            raise DiskFull("no room is left")
+        return whole(file, content)
+
+    monkeypatch.setattr(pages, "write_whole", full)
+    with pytest.raises(BadParameter, match=r"cannot be written to .*: no room is left"):
+        page(sealed, tmp_path)
+    assert path.read_bytes() == before
+    linked = re.findall(r'href="((?:figures|tables)/[^"]+)"', path.read_text("utf-8"))
+    assert linked
+    assert all((tmp_path / unquote(one)).exists() for one in linked)
 
 
 def test_its_command(tmp_path, monkeypatch):
