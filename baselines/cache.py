@@ -44,7 +44,7 @@ def remember(name: str, compute: Callable[[], Arrays]) -> Arrays:
             with np.load(BytesIO(content[32:]), allow_pickle=False) as file:
                 return {key: file[key] for key in file.files}
     arrays, archive = compute(), BytesIO()
-    np.savez(archive, allow_pickle=False, **arrays)
+    np.savez(archive, **arrays)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=path.parent) as near:

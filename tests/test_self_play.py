@@ -192,4 +192,4 @@ def test_learners_are_compared_with_the_best_player_by_rule():
         for who, seed, value in paid
     ]
     (row,) = league_figures.compared(rows).splitlines()[2:]
-    assert "| `b` 8.0 | 100.0% [-217.7%, 417.7%] |" in row  # t of 1 degree, 12.71 * 0.25
+    assert "| `b` 8.0 | 100.0% [-217.7% to 417.7%] |" in row  # t of 1 degree, 12.71 * 0.25

@@ -108,7 +108,7 @@ def packed(step: int, solver: Solver) -> bytes:
     """Return a solver's arrays as bytes."""
     content = BytesIO()
     arrays = {name: getattr(solver, name) for name in solver.kept}
-    np.savez(content, allow_pickle=False, step=step, **arrays)
+    np.savez(content, step=step, **arrays)
     return content.getvalue()
 
 
