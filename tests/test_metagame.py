@@ -6,20 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, nnls
 
-from llm_games.baselines import metagame
-from llm_games.baselines.metagame import (
-    MetaGame,
-    alpha_rank,
-    alpha_rank_lineups,
-    correlated,
-    equilibria,
-    gambit,
-    lineups,
-    replicator,
-    searched,
-    stationary,
-    undominated,
-)
+from llm_games.baselines.equilibria import correlated, equilibria, gambit, searched, undominated
+from llm_games.baselines.evolution import alpha_rank, alpha_rank_lineups, replicator, stationary
+from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.errors import BadParameter
 
 CHICKEN = [[6, 2], [7, 0]]
@@ -248,7 +237,7 @@ def test_all_equilibria_of_two_strategies_are_roots():
 def test_larger_games_of_more_than_two_lose_none_that_many_more_starts_find(seed, monkeypatch):
     game = drawn(4, 4, seed)
     found = [one.mixture for one in equilibria(game)]
-    monkeypatch.setattr(metagame, "STARTS", 150)
+    monkeypatch.setattr("llm_games.baselines.equilibria.STARTS", 150)
     for one in equilibria(game):
         assert min(np.abs(one.mixture - other).max() for other in found) < 1e-6
 
@@ -264,10 +253,10 @@ def test_one_is_found_where_sets_are_too_many_to_search(monkeypatch):
     (found,) = equilibria(game)
     assert found.regret < 1e-8
     assert (found.mixture > 0).sum() > searched(game)[0]
-    monkeypatch.setattr(metagame, "SUPPORTS", 0)
+    monkeypatch.setattr("llm_games.baselines.equilibria.SUPPORTS", 0)
     for seed, players in ((1, 2), (2, 3), (3, 4)):
         assert equilibria(drawn(5, players, seed))[0].regret < 1e-8
-    monkeypatch.setattr(metagame, "_by_logit", lambda *_: iter(()))
+    monkeypatch.setattr("llm_games.baselines.equilibria._by_logit", lambda *_: iter(()))
     assert equilibria(game)[0].mixture == pytest.approx(found.mixture, abs=1e-6)
     with pytest.raises(BadParameter, match="no symmetric equilibrium of 3 strategies was found"):
         equilibria(drawn(3, 3))

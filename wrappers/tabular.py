@@ -280,7 +280,8 @@ def save_arrays(
     """Write arrays, and what they are of, to a file that is whole or not there."""
     path, content = Path(path), BytesIO()
     path = path if path.suffix else path.with_suffix(".npz")
-    np.savez_compressed(content, **arrays)
+    named: dict[str, Any] = {**arrays}
+    np.savez_compressed(content, **named)
     about = {"format": FORMAT, "kind": kind, "trained": asdict(trained), "parameters": parameters}
     with zipfile.ZipFile(content, "a") as file:
         file.writestr(PLAYER, json.dumps(about, indent=1))

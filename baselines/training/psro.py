@@ -23,9 +23,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 from llm_games.arrays import Array
-from llm_games.baselines import deviation, metagame
+from llm_games.baselines import deviation
 from llm_games.baselines.crossplay import ALL, crossplay, places
+from llm_games.baselines.equilibria import equilibria
+from llm_games.baselines.evolution import alpha_rank
 from llm_games.baselines.learner import learners
+from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.baselines.players import make_player, players_for, rule_of
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.skill import play_batch
@@ -83,7 +86,7 @@ class Population:
         self.game = self._met() if len(self.names) > 1 else None
         self.weights = self._weights(options.solver)
 
-    def _met(self) -> metagame.MetaGame:
+    def _met(self) -> MetaGame:
         if self.whole is not None:
             return self.whole.met(self.players)
         seeds = range(MATCHES, MATCHES + self.options.episodes)
@@ -95,8 +98,8 @@ class Population:
         if self.game is None or solver == "uniform":
             return np.full(many, 1 / many)
         if solver == "alpha_rank":
-            return metagame.alpha_rank(self.game)
-        return metagame.equilibria(self.game)[0].mixture
+            return alpha_rank(self.game)
+        return equilibria(self.game)[0].mixture
 
     @property
     def mixture(self) -> Mixture:
@@ -166,18 +169,18 @@ class Whole:
             self._found[player.name] = self.tree.strategy_of(player, DRAWN)
         return self._found[player.name]
 
-    def met(self, players: Mapping[str, Policy]) -> metagame.MetaGame:
+    def met(self, players: Mapping[str, Policy]) -> MetaGame:
         """Return what players come to with each other, seats in turn."""
         each = [self.strategy(player) for player in players.values()]
         seat_of = self.tree.rows.seat[self.tree.owner]
-        counts = metagame.lineups(len(each), self.tree.game.players)
+        counts = lineups(len(each), self.tree.game.players)
         paid = np.full(counts.shape, np.nan)
         for row, many in enumerate(counts):
             sits = np.array(sorted(set(permutations(places(many).tolist()))))
             earned = [self.tree.worth(np.choose(one[seat_of], each))[0] for one in sits]
             for who in np.flatnonzero(many):
                 paid[row, who] = np.mean(np.array(earned)[sits == who])
-        return metagame.MetaGame(tuple(players), self.tree.game.players, paid)
+        return MetaGame(tuple(players), self.tree.game.players, paid)
 
     def reply(self, players: Sequence[Policy], weights: Sequence[float]) -> tuple[Array, float]:
         """Return the best reply to a mixture, and what it gains, both on average over seats."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.metagame import ALPHA, alpha_rank
+from llm_games.baselines.evolution import ALPHA, alpha_rank
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.page import of_sections
 from llm_games.benchmarks.runs.crossed import Crossed

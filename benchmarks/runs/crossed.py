@@ -13,20 +13,16 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.crossplay import ALL, Cross, lineup
-from llm_games.baselines.metagame import (
+from llm_games.baselines.equilibria import Correlated, Equilibrium, correlated, equilibria, searched
+from llm_games.baselines.evolution import (
     ALPHA,
     POPULATION,
     RANKED,
-    Correlated,
-    Equilibrium,
-    MetaGame,
     alpha_rank,
     alpha_rank_lineups,
-    correlated,
-    equilibria,
     replicator,
-    searched,
 )
+from llm_games.baselines.metagame import MetaGame
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats.intervals import Interval
