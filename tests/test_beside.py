@@ -120,8 +120,8 @@ def lines(recorded):
     one, other = opened(recorded, "a", "b")
     with one, other:
         found = compare(one, other, "corrected")
-        runs, drawn = [read(file, "corrected") for file in (one, other)], {}
-        for sketch in sketches(runs, found):
+        runs, drawn = {"A": read(one, "corrected"), "B": read(other, "corrected")}, {}
+        for sketch in sketches(runs, [found]):
             axes = matplotlib.Figure().add_subplot()
             sentence = sketch.draw(axes)
             named = {line.get_label(): line.get_ydata() for line in axes.get_lines()}

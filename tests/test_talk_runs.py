@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fault_server import FaultServer
 
 import llm_games as lg
 from llm_games.benchmarks.ghosts.record import find, played
@@ -26,7 +27,7 @@ from llm_games.noise import Noise
 from llm_games.questions import Choice, Integer, Real, Shares, Speech, Target
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
-from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow
 
 
 @pytest.mark.parametrize("game", sorted(ROOMS))
@@ -402,6 +403,54 @@ def test_a_judge_labels_each_episode_once(talked_run, tmp_path):
     path.unlink()
     lg.run(config(), path)
     assert judge.judged(path) == []  # another run of the same name
+
+
+def test_what_a_judge_or_its_server_gets_wrong_is_no_label(talked_run, tmp_path, llm_games):
+    path, rubric = tmp_path / "run.db", tmp_path / "plan.toml"
+    path.write_bytes(talked_run["talk"].read_bytes())
+    rubric.write_text(RUBRIC)
+    reached = "client={max_wait=0.05}"
+    outcomes = {"refusal": "refused", "too long": "truncated", "10 MB": "truncated"}
+
+    def asked(url):
+        at = ("--rubric", rubric, "--seat", "openai:m", "--base-url", url, "--set", reached)
+        return llm_games("judge", path, *at)
+
+    with FaultServer() as server:
+        for name in ("wrong schema", "no text", "10 MB", "too long", "refusal", "injection"):
+            server.choose = lambda body, number, name=name: name
+            code, out, err = asked(server.url)
+            outcome = outcomes.get(name, "unparsable")
+            assert (code, f"no label: 2 {outcome};" in err) == (0, True), (name, out, err)
+            assert {(row.answer, row.outcome) for row in judge.judged(path)} == {(None, outcome)}
+        longest = max(len(json.dumps(body)) for body in server.seen)
+        assert longest < 3 * judge.AGAIN + 10_000  # 10 MB are not sent back
+        judge.sidecar(path).unlink()
+        for name in ("bad key", "500", "no message", "page", "reset in the body"):
+            server.choose = lambda body, number, name=name: name
+            code, _, err = asked(server.url)
+            assert (code, err.startswith("stopped: ")) == (1, True), (name, err)
+            assert judge.judged(path) == []
+    code, _, err = asked(server.url)  # which is gone
+    assert code == 1
+    assert "cannot reach" in err
+
+
+def test_an_episode_that_is_too_long_for_a_judge_stops_no_other(talked_run, tmp_path):
+    path = tmp_path / "run.db"
+    path.write_bytes(talked_run["talk"].read_bytes())
+    (tmp_path / "plan.toml").write_text(RUBRIC)
+
+    class Short(Judge):
+        async def complete(self, request):
+            if request.who.episode == 1:
+                raise ContextOverflow("the chat is too long for the model")
+            return await super().complete(request)
+
+    rows = judge.label_run(path, judge.rubric(tmp_path / "plan.toml"), Short('{"label": "none"}'))
+    assert [(row.answer, row.outcome) for row in rows] == [(None, "failed"), ("none", "valid")]
+    assert judge.labels(path, "plan") == {2: "none"}
+    assert judge.unlabelled(rows) == "1 failed"
 
 
 @pytest.mark.parametrize(

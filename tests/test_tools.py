@@ -6,13 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fault_server import completion, error
+from fault_server import FaultServer, completion, error
 from hypothesis import given
 from hypothesis import strategies as st
 from playing import sampled
 from test_clients_openai import Server
 from test_run import content
 
+import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
 from llm_games.baselines.tools import DRAWS, TOOLS, equipped, tool_named
 from llm_games.benchmarks.runs.config import ConfigError, load, parse
@@ -21,6 +22,8 @@ from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import RunStopped, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.benchmarks.runs.summary import summary
+from llm_games.benchmarks.view.decision import page as decision_page
+from llm_games.benchmarks.view.render import render
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.games.public_goods.rules import PublicGoods
@@ -652,3 +655,58 @@ def test_a_run_with_native_calls_is_recorded_and_plays_again_and_goes_on(tmp_pat
     plan = plan_of()
     play_run(lambda: Store.open(other), plan, players(plan))
     assert content(other) == expected
+
+
+MADE = [  # calls of a model, how each is read, and what it is told
+    (("calculator", '{"expression": "6 * 7"}'), "", "6 * 7 = 42"),
+    (("oracle", "{}"), "unknown_tool", "there is no tool"),
+    (("calculator", '{"expression": '), "bad_call", "arguments"),
+    (("calculator", '{"expression": 7}'), "bad_call", "expression"),
+]
+
+
+def called(name, arguments):
+    """Return the completion of a server whose model calls a function."""
+    function = {"name": name, "arguments": arguments}
+    made = [{"id": "call-1", "type": "function", "function": function}]
+    return completion(None, "tool_calls", tool_calls=made)
+
+
+def caller(body):
+    """Answer as two models: one calls tools, well and badly; one has none and moves by a call."""
+    if body["model"] == "mover":
+        return called("public_goods_move", '{"tokens_contributed": 7}')
+    heard = [message["role"] for message in body["messages"]].count("tool")
+    return called(*MADE[heard][0]) if heard < len(MADE) else completion(FIVE)
+
+
+def test_a_run_at_a_server_whose_models_call_functions(tmp_path):
+    game = {"game": "public_goods", "params": {"players": 2, "rounds": 1}, "order": "fixed"}
+    tools = {"tools": ["calculator"], "max_tool_calls": len(MADE)}
+    path = tmp_path / "run.db"
+    with FaultServer(reply=caller) as server:
+        models = {name: {"base_url": server.url} for name in ("caller", "mover")}
+        seats = [{"player": "openai:caller", **tools}, "openai:mover"]
+        raw = {"episodes": 1, "games": [game | {"seats": seats}], "models": models}
+        lg.run(raw, path)
+    offered = [body["model"] for body in server.seen if "tools" in body]
+    assert offered == ["caller"] * len(MADE)  # none are left for the last
+    with Records.open_readonly(path) as records:
+        assert replay(records).differences == ()
+        found = [(d.action, d.outcome, d.broke) for d in records.decisions(1)]
+        assert found == [(5, "valid", False), (7, "valid", False)]
+        rows = [row for row in records.attempts(1) if row.seat == 0]
+        assert [(row.outcome, row.detail) for row in rows] == [
+            *[("tool", kind) for _, kind, _ in MADE],
+            ("valid", ""),
+        ]
+        shown = decision_page(records, 1, 0, 0, "/run/x")
+    html = render("decision", page=shown, title=shown.title, crumbs=shown.crumbs, live="")
+    for place, ((name, arguments), _, told) in enumerate(MADE):
+        [(shown_name, given)] = shown.calls[place].tools
+        assert shown_name == name
+        assert "".join(given.piece.text.split()) == "".join(arguments.split())
+        assert f"calls {name}" in html
+        *_, (role, said) = [(part.role, part.piece.text) for part in shown.calls[place + 1].sent]
+        assert role == "tool"
+        assert told in said, said

@@ -16,6 +16,7 @@ import pytest
 import llm_games as lg
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training.common import Options, curve, evaluate, judge
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import training as figures
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import resolve
@@ -417,7 +418,7 @@ def test_rows_take_the_place_of_those_of_the_same_training(tmp_path):
     file = tmp_path / "training.csv"
     figures.record([row(seed=2), row(seed=1, value=float("nan"))], file)
     figures.record([row(seed=2, payoff=3.5)], file)
-    first, second = figures.rows(file)
+    first, second = read(figures.Row, file)
     assert (first.seed, second.seed, second.payoff) == (1, 2, 3.5)
     assert np.isnan(first.value)
 
@@ -430,7 +431,8 @@ def test_one_seed_has_no_interval_and_several_have():
 
 
 def test_the_docs_have_the_table_of_the_file():
-    found = figures.rows()
+    found = read(figures.Row, figures.FILE)
     assert found
-    assert figures.text(found) in figures.DOCS.read_text("utf-8")
+    text = figures.PAGE.read_text("utf-8")
+    assert filled("trained", figures.text(found), text) == text
     assert all(row.share == pytest.approx(row.payoff / row.value, abs=1e-4) for row in found)

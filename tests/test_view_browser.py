@@ -136,8 +136,10 @@ def test_filters_search_and_sorting_without_a_reload(visit):
     expect(page.locator("#list")).to_contain_text("No decision fits")
     page.go_back()
     expect(page.locator(".chips")).to_contain_text("text pot")
+    expect(page.get_by_role("searchbox")).to_have_value("pot")
     page.get_by_role("link", name="all decisions").click()
     expect(status).to_have_text("48 decisions")
+    expect(page.get_by_role("searchbox")).to_have_value("")
     assert page.evaluate("window.same")
 
 
@@ -290,9 +292,15 @@ def test_a_run_grows_while_it_is_looked_at(tmp_path, browser):
         expect(page.locator("[name=compare]:checked")).to_have_count(2)
         expect(page.locator("#list")).to_contain_text("Answer number 2")
         expect(rows.nth(1).locator("th a")).to_be_focused()
+        rows.nth(1).get_by_role("checkbox").hover()
+        page.mouse.down()
+        turn.release()
+        page.wait_for_timeout(1000)  # what is pressed stays under the finger
+        page.mouse.up()
+        expect(page.locator("[name=compare]:checked")).to_have_count(3)
+        expect(rows).to_have_count(9)
         page.go_back()
-        for _ in range(2):
-            turn.release()
+        turn.release()
         expect(page.locator("#head .state")).to_have_text("complete")
         expect(page.locator("#games td[data-name=decisions]")).to_have_text("12")
     expect(page.locator("#connection")).to_have_text("connection lost")

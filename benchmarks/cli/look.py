@@ -359,6 +359,8 @@ def judge(
         print(json.dumps([dataclasses.asdict(row) for row in rows]))
         return
     console().print(judging.label_grid(rows))
+    if without := judging.unlabelled(rows):
+        say(f"no label: {without}; ask again to have them tried again")
     console().print(f"labels: {judging.sidecar(db)}", **PLAIN)
 
 

@@ -34,6 +34,11 @@ class Limits(NamedTuple):
         low, high = sight.amounts
         return cls(low[cells], high[cells], sight.mask[cells] if sight.game.picks else None)
 
+    def repeated(self, many: int) -> Limits:
+        """Return those of each seat so many times."""
+        mask = None if self.mask is None else self.mask.repeat(many, 0)
+        return Limits(self.low.repeat(many), self.high.repeat(many), mask)
+
 
 class Answers:
     """Classes of the answers of a game; `plans` are those that were recorded."""

@@ -123,7 +123,8 @@ def picture(
 
 def _legend(axes: Axes, width: float) -> None:
     """Name what has a name above a plot so wide, in as many columns as there is room for."""
-    known = ((one, str(one.get_label())) for one in (*axes.get_children(), *axes.containers))
+    parts: list[Any] = [*axes.get_children(), *axes.containers]
+    known = [(one, str(one.get_label())) for one in parts]
     hidden = [(one, name) for one, name in known if name[:1] == "_" and not _UNNAMED.match(name)]
     for one, name in hidden:  # matplotlib leaves out what begins so
         one.set_label(f" {name}")

@@ -31,7 +31,7 @@ def sketches(runs: Mapping[str, Run], found: Sequence[Comparisons]) -> list[Sket
     scales: dict[tuple[str, str], dict[str, None]] = {}  # payoffs have one of their own each
     for family in FAMILIES:
         for game in (game for one in found for game in one.games if family != "payoffs"):
-            if (one := game.of(family)) and one.interval:
+            if (change := game.of(family)) and change.interval:
                 scales.setdefault((family, game.shown(family)[0]), {})[game.label] = None
     what = found[0].change if len(found) == 1 else "differences to A"
     for (family, name), labels in scales.items():

@@ -27,16 +27,18 @@ from llm_games.benchmarks.runs.rows import EpisodeRow, digest
 from llm_games.benchmarks.runs.talk import transcript
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice
-from llm_games.replies import read_reply
+from llm_games.replies import Reply, read_reply
 from llm_games.view import Who
 from llm_games.wrappers.chat import Chat
-from llm_games.wrappers.clients.base import Client, Request, Sampling
+from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.together import together
 
 RUBRICS = "rubrics"
 """Folder of a paper's rubrics: ``shall-we-talk/NAME`` is ``papers/shall_we_talk/rubrics/NAME``."""
 ATTEMPTS = 3
+AGAIN = 2000
+"""Characters of an answer that is none which a judge is shown again."""
 CALM = Sampling(temperature=0.0)
 TASK = """\
 You read the record of one game that several players played, and give it one label. What players \
@@ -107,6 +109,8 @@ def rubric(source: str | Path) -> Rubric:
 class Judged:
     """A label of an episode: `answer` is None if no legal one came, `outcome` how it was read.
 
+    The outcome is ``failed``, and the reply what the server said, where the episode is too long for
+    the judge.
     `id` is the episode's in the run's file, `label` and `game` are of its game, `number` is its
     own there; `rubric` is the name, `edition` names all that it says; `reply` is the last one, and
     tokens are those of all tries; `run` is when the run was created.
@@ -173,7 +177,7 @@ def label_run(
     Raises:
         StoreError: it is not a run that can be read.
         BadParameter: no game of it is one of the rubric's.
-        ClientError: the model does not answer.
+        ClientError: the model does not answer at all.
         Unwritable: the labels cannot be written.
     """
     path = Path(path)
@@ -215,27 +219,31 @@ async def _judge(
     question, tokens = wanted.asks, [0, 0]
     chat = Chat.of([{"role": "system", "content": wanted.task}, {"role": "user", "content": shown}])
     for attempt in range(ATTEMPTS):
-        completion = await client.complete(
-            Request(
-                chat,
-                question=question,
-                reasoning=True,
-                sampling=sampling,
-                seed=row.seed + attempt,
-                who=Who(row.game.game, row.id, seed=row.seed),
-                kind="label",
-            )
+        request = Request(
+            chat,
+            question=question,
+            reasoning=True,
+            sampling=sampling,
+            seed=row.seed + attempt,
+            who=Who(row.game.game, row.id, seed=row.seed),
+            kind="label",
         )
+        try:
+            completion = await client.complete(request)
+        except ContextOverflow as fault:  # others may fit
+            reply, text = Reply("failed"), str(fault)
+            break
         tokens = [tokens[0] + completion.tokens_in, tokens[1] + completion.tokens_out]
-        reply = read_reply(completion.text, question, finish=completion.finish)
+        text = completion.text
+        reply = read_reply(text, question, finish=completion.finish)
         if reply.outcome == "valid":
             break
         again = f"That cannot be used: {reply.why}. Answer with JSON: {question.form(True)}"
-        chat = chat.plus("assistant", completion.text).plus("user", again)
+        chat = chat.plus("assistant", text[:AGAIN]).plus("user", again)
     answer = question.value_of(reply.action) if reply.outcome == "valid" else None
     about = (run, row.id, row.game.label, row.game.game, row.number, row.seed)
     by = wanted.name, wanted.edition, client.name
-    return Judged(*about, *by, answer, reply.outcome, completion.text, *tokens)
+    return Judged(*about, *by, answer, reply.outcome, text, *tokens)
 
 
 def _write(file: Path, rows: Sequence[Judged]) -> None:
@@ -261,3 +269,9 @@ def label_grid(rows: Sequence[Judged]) -> Grid:
         for key, found in of.items()
     ]
     return Grid(heads, lines, name="labels", note=rows[0].rubric if rows else "")
+
+
+def unlabelled(rows: Sequence[Judged]) -> str:
+    """Return in words how many episodes have no label, and how the answers were read instead."""
+    counts = Counter(row.outcome for row in rows if row.answer is None)
+    return ", ".join(f"{many} {outcome}" for outcome, many in sorted(counts.items()))

@@ -506,7 +506,8 @@ def _seats(
             )
         return seats * (players // len(seats))
 
-    seats, ignored = for_each(game.seats or file.seats), {}
+    seats = for_each(game.seats or file.seats)
+    ignored: dict[str, str] = {}
     if all(seat.player != DEFAULT for seat in seats):
         return seats, ""
     for place, run in enumerate(for_each(file.seats)):

@@ -93,9 +93,7 @@ def _play(
         actions = rng.integers(low, np.minimum(high, 10**6) + 1)
         state, outcome = rules.step(state, actions)
         said = rng.choice(vocabulary, (many, SEATS, LETTERS // 8))
-        outcomes = rng.choice(
-            ["valid", "illegal", "parse_error"], (many, SEATS), p=[0.9, 0.06, 0.04]
-        )
+        outcomes = rng.choice([*OUTCOMES], (many, SEATS), p=[*OUTCOMES.values()])
         for table in range(many):
             record = {
                 name: np.asarray(value)[..., table].tolist()

@@ -355,7 +355,7 @@ class Decisions:
         note = ""
         if wanted.text and self.search is not None:
             keys, note = self.search.find(wanted.text, self.upto())
-            found["text"] = np.isin(columns["key"], keys)
+            found["text"] = _among(columns["key"], keys)
         return found, note
 
     def _facet(
@@ -413,6 +413,14 @@ def _all(fits: Iterable[Array], columns: dict[str, Array]) -> Array:
     found = np.ones(len(columns["key"]), np.bool_)
     for fit in fits:
         found &= fit
+    return found
+
+
+def _among(column: Array, keys: Array) -> Array:
+    """Return where a column has one of many keys, which are in order."""
+    if not len(keys):
+        return np.zeros(len(column), np.bool_)
+    found: Array = keys[np.searchsorted(keys[:-1], column)] == column
     return found
 
 

@@ -48,6 +48,8 @@ class Search:
     def find(self, text: str, upto: Mapping[int, int]) -> tuple[Array, str]:
         """Return the keys of decisions that hold all words, and what to say of how that was found.
 
+        They are in order, each once.
+
         Those of these episodes up to these steps at least. Words in quotes must stand together.
         Whether letters are small does not matter.
 
@@ -70,7 +72,7 @@ class Search:
                 return self.find(text, upto)
             scanned, left = self._scanned(wanted, due, MOMENT)
             note = BEGUN.format(len(upto) - left, len(upto)) if left else ""
-            found = np.union1d(found, scanned)
+            found = _together([found, scanned]) if len(scanned) else found
         elif wanted:
             found, _ = self._scanned(wanted, dict.fromkeys(upto, 0))
         if not note and not due:
@@ -90,7 +92,7 @@ class Search:
                     places = np.array(records.places_saying(wanted, some), np.int64)
                     found.append(key_of(*places))
                     at, few = at + few, few * (1 + (took < seconds / 8))
-        return np.unique(np.concatenate(found)), max(len(order) - at, 0)  # of several completions
+        return _together(found), max(len(order) - at, 0)  # of several completions
 
     def fill(self, upto: Mapping[int, int], seconds: float) -> bool:
         """Index the replies of these episodes up to these steps; return whether all are in it.
@@ -174,7 +176,7 @@ class Search:
         with closing(sqlite3.connect(self.index or "", timeout=5, isolation_level=None)) as index:
             keys = "SELECT json_group_array(rowid) FROM texts WHERE texts MATCH ?"
             [found] = index.execute(keys, (query,)).fetchone()  # in one row, as of the file
-            return np.array(json.loads(found), np.int64)
+            return np.sort(np.array(json.loads(found), np.int64))
 
 
 _NEW = """
@@ -192,6 +194,12 @@ def terms(text: str) -> list[str]:
     """Return the words and the phrases in quotes that a search asks for."""
     found = (phrase or word for phrase, word in _TERMS.findall(text))
     return [term.strip() for term in found if term.strip()]
+
+
+def _together(keys: list[Array]) -> Array:
+    """Return all of these keys in order, each once; np.unique takes half a second for a million."""
+    found = np.sort(np.concatenate(keys))
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 def _needs_scan(term: str) -> bool:

@@ -2,9 +2,10 @@
 
 ``python -m tests.libraries.run`` makes an environment for each library out of its pinned
 requirements and this checkout, runs its script there, keeps what came of it in ``results.json`` and
-writes the table of docs/learners.md; named libraries are tried alone. An hour on one core. It needs
-uv, and the network; ``UV_TORCH_BACKEND=cpu`` (or ``UV_FIND_LINKS``, a folder of wheels) keeps torch
-to its CPU build.
+writes the table of docs/learners.md; named libraries are tried alone, and with ``--missing`` only
+games on which what is pinned was not tried before. An hour on one core. It needs uv, and the
+network; ``UV_TORCH_BACKEND=cpu`` (or ``UV_FIND_LINKS``, a folder of wheels) keeps torch to its CPU
+build.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from llm_games.rooms import ROOMS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -44,12 +47,13 @@ def versions(python: Path) -> dict[str, str]:
     return {package["name"]: package["version"] for package in json.loads(found)}
 
 
-def tried(library: str, folder: Path) -> dict[str, Any]:
+def tried(library: str, folder: Path, games: Iterable[str]) -> dict[str, Any]:
     """Run a library's script in an environment of its own; what came of it, form by form."""
     python = environment(folder / library, "-r", HERE / f"{library}.txt", ROOT)
     script = HERE / f"with_{library}.py"
+    command = [python, script, *(f"{game}-v0" for game in games)]
     run = subprocess.run(
-        [python, script], cwd=folder, stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=False
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=LIMIT, check=False
     )
     forms: dict[str, dict[str, str]] = {}
     for line in run.stdout.splitlines():
@@ -64,10 +68,37 @@ def tried(library: str, folder: Path) -> dict[str, Any]:
     return {"date": day, "versions": told, "forms": forms}
 
 
+def pins(library: str) -> dict[str, str]:
+    """Return which version of each package a library's environment pins."""
+    lines = (HERE / f"{library}.txt").read_text().splitlines()
+    pinned = (line.partition("==") for line in lines if line[:1] not in ("", "#"))
+    return {name.partition("[")[0].lower(): version for name, _, version in pinned}
+
+
 def requirements(library: str) -> list[str]:
     """Return what a library's environment pins, without versions and extras."""
-    lines = (HERE / f"{library}.txt").read_text().splitlines()
-    return [re.split(r"[\[=<>]", line)[0].lower() for line in lines if line[:1] not in ("", "#")]
+    return [*pins(library)]
+
+
+def missing(library: str, before: dict[str, Any] | None) -> list[str]:
+    """Return the games on which some form of a library was not yet tried with what is pinned."""
+    had = before["versions"] if before else {}
+    if any(had.get(name, "").partition("+")[0] != pin for name, pin in pins(library).items()):
+        return [*ROOMS]
+    return [game for game in ROOMS if any(game not in tried for tried in before["forms"].values())]
+
+
+def joined(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Return what came of two runs with the same pins; where they had other versions, name both."""
+    forms = {
+        form: dict(sorted({**before["forms"].get(form, {}), **games}.items()))
+        for form, games in now["forms"].items()
+    }
+    told = {}
+    for name, version in now["versions"].items():
+        had = before["versions"].get(name, version)
+        told[name] = had if version in had.split(" and ") else f"{had} and {version}"
+    return {"date": now["date"], "versions": told, "forms": forms}
 
 
 def rows(results: dict[str, Any]) -> Iterator[str]:
@@ -104,13 +135,20 @@ def main() -> None:
     """Try the libraries named, or all, and write what came of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("libraries", nargs="*", metavar="LIBRARY", help=", ".join(LIBRARIES))
-    chosen = parser.parse_args().libraries or LIBRARIES
+    parser.add_argument("--missing", action="store_true", help="only games not tried before")
+    asked = parser.parse_args()
+    chosen = asked.libraries or LIBRARIES
     if unknown := set(chosen) - set(LIBRARIES):
         parser.error(f"there is no {sorted(unknown)}: there are {LIBRARIES}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for library in chosen:
+        before = results.get(library)
+        games = missing(library, before) if asked.missing else [*ROOMS]
+        if not games:
+            continue
         with tempfile.TemporaryDirectory() as folder:
-            results[library] = tried(library, Path(folder))
+            found = tried(library, Path(folder), games)
+        results[library] = found if set(games) == set(ROOMS) else joined(before, found)
         results = {name: results[name] for name in LIBRARIES if name in results}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         DOCS.write_text(shown(DOCS.read_text(), results))

@@ -10,6 +10,8 @@ from torch import nn
 from torch.distributions import Categorical
 from trial import COPIES, copies, report, single
 
+import llm_games as lg
+
 STEPS, EPOCHS, GAMMA, LAMBDA, CLIP = 32, 2, 0.99, 0.95, 0.2
 
 
@@ -78,11 +80,17 @@ def train(envs):
 
 def sync(game):
     makers = [lambda: single(game)] * COPIES
-    assert train(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP))
+    ended(game, train(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)))
 
 
 def native(game):
-    assert train(copies(game, autoreset_mode=AutoresetMode.SAME_STEP))
+    ended(game, train(copies(game, autoreset_mode=AutoresetMode.SAME_STEP)))
+
+
+def ended(game, returns):
+    """Check that episodes ended, if any can in so few steps."""
+    rules = lg.rules(game.removesuffix("-v0"))
+    assert returns or getattr(rules, "rounds", 0) > STEPS
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def train(make, spec=None, team=None, connector=None, count=1):
         )
     if connector:
         config = config.env_runners(env_to_module_connector=connector)
-    config = config.training(train_batch_size=64, minibatch_size=32, num_epochs=1)
+    steps = 256 if team else 64  # of all seats together, and there may be fifty
+    config = config.training(train_batch_size=steps, minibatch_size=32, num_epochs=1)
     if spec:
         config = config.rl_module(rl_module_spec=spec)
     else:

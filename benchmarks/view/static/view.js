@@ -48,12 +48,13 @@ let reading = 0;
 
 /** Go to an address by its parts; without a server as a link does. */
 async function go(address, remember = true) {
-  const mine = ++reading;
+  const mine = ++reading, search = document.getElementById("text"), typed = search?.value;
   try {
     const request = await read(address);
     if (mine !== reading) return; // a later one is under way
     if (!all("[data-part]", request.response).length) throw new Error("another kind of page");
     put(request.response);
+    if (search && search.value === typed) search.value = request.response.getElementById("text").value;
     document.title = request.response.title;
     if (remember) history.pushState(null, "", address);
     load();
@@ -118,7 +119,13 @@ function follow(address) {
   open();
 }
 
-let pending = false, due = false;
+let pending = false, due = false, pressed = false;
+
+// What is pressed stays until it is let go: a click on what was replaced meanwhile is none.
+addEventListener("pointerdown", () => (pressed = true), true);
+for (const end of ["pointerup", "pointercancel", "dragend"])
+  addEventListener(end, () => setTimeout(() => (pressed = false)), true);
+const pause = (wait) => new Promise((done) => setTimeout(done, wait));
 
 /** Read the page's parts again; what comes in meanwhile is read once, after it. */
 async function refresh() {
@@ -129,9 +136,10 @@ async function refresh() {
     const mine = reading;
     try {
       const request = await read(location.href);
+      for (let n = 0; pressed && n < 40; n++) await pause(50);
       if (mine === reading) { put(request.response, true); await load(); }
     } catch { /* the socket says that the connection is lost */ }
-    await new Promise((done) => setTimeout(done, 500));
+    await pause(500);
   } while (due);
   pending = false;
 }
