@@ -26,9 +26,11 @@ def test_both_nodes_play_and_what_is_learned_sits_down_elsewhere(case, tmp_path,
     )  # fmt: skip
     rllib.train(told)
     assert "tables are played on 2 nodes: " in capfd.readouterr().err
-    assert curve(tmp_path)["payoff"][0].tolist() == [0, 32, 64]
+    steps = curve(tmp_path)["payoff"][0]  # RLlib plays some more where episodes end
+    assert steps[0] == 0
+    assert ((steps[1:] >= [32, 64]) & (steps[1:] < [40, 72])).all()
     make_player(f"torch:{tmp_path / 'player.safetensors'}", told.table().rules)
     rllib.train(rllib.Settings(**{**vars(told), "steps": 96, "resume": True}))
-    assert curve(tmp_path)["payoff"][0, -1] == 96
+    assert 96 <= curve(tmp_path)["payoff"][0, -1] < 112
     with pytest.raises(BadParameter, match="was trained for"):
         make_player(f"torch:{tmp_path / 'player.safetensors'}", "water_allocation")
