@@ -14,6 +14,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ def remember(name: str, compute: Callable[[], Arrays]) -> Arrays:
             with np.load(BytesIO(content[32:]), allow_pickle=False) as file:
                 return {key: file[key] for key in file.files}
     arrays, archive = compute(), BytesIO()
-    np.savez(archive, allow_pickle=False, **arrays)
+    named: dict[str, Any] = {**arrays}
+    np.savez(archive, **named)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=path.parent) as near:

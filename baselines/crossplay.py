@@ -55,15 +55,15 @@ def _number(players: int, seats: int) -> int:
 class Cross:
     """What players came to with each other.
 
-    `counts` are the line-ups, int64 ``(lineups, players)``; `paid` the mean payoff of a player's
-    seats in each, float64 ``(lineups, players, episodes)``, NaN where it has no seat or the episode
-    is void. An episode has the same chance in all line-ups. `which` as in `chosen`.
+    `counts` are the line-ups, int64 ``(lineups, players)``; `earned` the payoffs of their `places`,
+    float64 ``(lineups, places, episodes)``, NaN where the episode is void. An episode has the same
+    chance in all line-ups. `which` as in `chosen`.
     """
 
     names: tuple[str, ...]
     which: str
     counts: Array
-    paid: Array
+    earned: Array
 
     @property
     def seats(self) -> int:
@@ -73,12 +73,45 @@ class Cross:
     @property
     def episodes(self) -> int:
         """The episodes of a line-up."""
-        return int(self.paid.shape[2])
+        return int(self.earned.shape[2])
 
     @cached_property
     def void(self) -> int:
         """Episodes that are void, over all line-ups."""
-        return int((np.isnan(self.paid) & (self.counts > 0)[..., None]).any(axis=1).sum())
+        return int(np.isnan(self.earned).any(axis=1).sum())
+
+    @cached_property
+    def paid(self) -> Array:
+        """The mean payoff of a player's places, float64 ``(lineups, players, episodes)``.
+
+        NaN where it has none, or the episode is void.
+        """
+        found = np.full((*self.counts.shape, self.episodes), np.nan)
+        for row, counts in enumerate(self.counts):
+            who = np.flatnonzero(counts)
+            first = np.concatenate([[0], counts[who].cumsum()[:-1]])
+            sums = np.add.reduceat(self.earned[row], first, axis=0)
+            found[row, who] = sums / counts[who][:, None]
+        return found
+
+    @cached_property
+    def ahead(self) -> Array:
+        """At how many tables of an episode one player was ahead of another.
+
+        float64 ``(episodes, players, players)``. Of players with several places at a table each
+        place meets each: what is counted is the share of these pairs, ties half. Void episodes do
+        not count.
+        """
+        many = len(self.names)
+        found = np.zeros((self.episodes, many, many))
+        for counts, earned in zip(self.counts, self.earned, strict=True):
+            who, sits = np.flatnonzero(counts), places(counts)
+            share = (sits[:, None] == who) / counts[who]  # (places, players there)
+            one, other = earned.T[:, :, None], earned.T[:, None, :]
+            won = np.where(np.isnan(one + other), 0.0, (one > other) + 0.5 * (one == other))
+            found[:, who[:, None], who] += share.T @ won @ share
+        found[:, range(many), range(many)] = 0
+        return found
 
     @cached_property
     def payoffs(self) -> Array:
@@ -94,7 +127,10 @@ class Cross:
         lost = (self.counts > 0) & ~there.any(axis=2)
         if lost.any():
             row = int(np.argwhere(lost)[0][0])
-            raise BadParameter(f"all episodes of {lineup(self.names, self.counts[row])} are void")
+            raise BadParameter(
+                f"all episodes of {lineup(self.names, self.counts[row])} are void, so that nothing "
+                "is known of them: give a larger max_steps, or leave a player out"
+            )
         mean = np.where(there, self.paid, 0).sum(axis=2) / np.maximum(there.sum(axis=2), 1)
         paid = np.where(there, self.paid, mean[..., None])
         paid[self.counts == 0] = np.nan
@@ -135,11 +171,21 @@ def lineup(names: Sequence[str], counts: Array) -> str:
     return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in pairs if many)
 
 
+def places(counts: Array) -> Array:
+    """Return who has each place of a line-up, int64 ``(places,)``: places of a kind together."""
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def seating(counts: Array, episodes: int) -> Array:
+    """Return which place sits in each seat in each episode, int64 ``(seats, episodes)``."""
+    rows = np.array(rotated(places(counts).tolist()))
+    found: Array = rows[np.arange(episodes) % len(rows)].T
+    return found
+
+
 def seated_as(counts: Array, episodes: int) -> Array:
     """Return who sits where in each episode of a line-up, int64 ``(seats, episodes)``."""
-    rows = rotated(np.repeat(np.arange(len(counts)), counts).tolist())
-    places = np.repeat(np.arange(len(counts)), counts)[np.array(rows)]
-    found: Array = places[np.arange(episodes) % len(rows)].T
+    found: Array = places(counts)[seating(counts, episodes)]
     return found
 
 
@@ -160,8 +206,7 @@ def crossplay(
     if len(set(names)) != len(names) or len(names) < 2:
         raise BadParameter(f"cross-play has two players or more, each once, got {', '.join(names)}")
     which, counts = chosen(len(names), rules.players, which)
-    paid = payoffs(rules, players, counts, seeds, max_steps)
-    return Cross(names, which, counts, paid)
+    return Cross(names, which, counts, payoffs(rules, players, counts, seeds, max_steps))
 
 
 def payoffs(
@@ -171,30 +216,32 @@ def payoffs(
     seeds: Sequence[int],
     max_steps: int | None = None,
     given: Mapping[str, Any] | None = None,
+    whole: bool = False,
     watch: Callable[[int], None] = lambda done: None,
 ) -> Array:
-    """Return the mean payoff of each player's seats, float64 ``(lineups, players, seeds)``.
+    """Return the payoff of each of the `places` of line-ups, ``(lineups, places, seeds)``.
 
-    NaN where it has no seat. `given` is chance that was given; `watch` is told how many episodes
-    are done, each time. Raises as `crossplay`.
+    `given` is chance that was given; `watch` is told how many episodes are done, each time. What is
+    not over after `max_steps` counts as far as it came, or with `whole` as an experiment has it: it
+    is void, NaN. Raises as `crossplay`.
     """
-    paid = np.full((len(counts), len(players), len(seeds)), np.nan)
+    found = np.empty((len(counts), rules.players, len(seeds)))
     for rows, columns in _parts(len(counts), len(seeds)):
         chance = [seeds[column] for column in columns]
-        sits = np.stack([seated_as(row, len(seeds))[:, columns] for row in counts[rows]], axis=1)
-        flat = sits.reshape(rules.players, -1)
+        at = np.stack([seating(row, len(seeds))[:, columns] for row in counts[rows]], axis=1)
+        who = np.stack([places(row) for row in counts[rows]], axis=1)
+        flat = np.take_along_axis(who[..., None], at, axis=0).reshape(rules.players, -1)
         total = np.zeros(flat.shape)
-        steps = play_batch(rules, players, flat, chance * len(rows), given, max_steps)
-        for _, outcome in steps:
-            total += outcome.rewards
-        earned = total.reshape(sits.shape)
-        for who in range(len(players)):
-            own = sits == who
-            seats = own.sum(axis=0)
-            mean = (earned * own).sum(axis=0) / np.maximum(seats, 1)
-            paid[np.ix_(rows, [who], columns)] = np.where(seats, mean, np.nan)[:, None]
+        most = max_steps + 1 if max_steps and whole else max_steps  # to see who is not at an end
+        steps = play_batch(rules, players, flat, chance * len(rows), given, most)
+        for number, (over, outcome) in enumerate(steps):
+            late = whole and number == max_steps
+            total += np.where(over, 0.0, np.nan) if late else outcome.rewards
+        earned = np.empty(at.shape)
+        np.put_along_axis(earned, at, total.reshape(at.shape), axis=0)
+        found[np.ix_(rows, range(rules.players), columns)] = earned.swapaxes(0, 1)
         watch(flat.shape[1])
-    return paid
+    return found
 
 
 def _parts(many: int, episodes: int) -> Iterator[tuple[list[int], list[int]]]:

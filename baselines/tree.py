@@ -153,10 +153,12 @@ class Tree:
             (new, state.table(np.array([nodes_of[one] for one in new.tolist()], np.int64)))
         )
         many = counts.prod(axis=0)
-        if edges + int(counts.prod(axis=0, dtype=np.float64).sum()) > MOST_EDGES:
+        large = edges + counts.prod(axis=0, dtype=np.float64).sum()
+        if large > MOST_EDGES:
+            step = len(self.levels) + 1
             raise TooLarge(
-                f"{game.name} has more than {MOST_EDGES} joint moves with {game.players} players "
-                "and these parameters: choose fewer players, rounds or amounts"
+                f"{game.name} has {large:,.0f} joint moves up to step {step}, and a tree holds "
+                f"{MOST_EDGES:,}: choose fewer than {game.players} players, fewer rounds or amounts"
             )
         node = np.repeat(np.arange(nodes), many)
         begin = np.cumsum(many) - many
@@ -402,8 +404,11 @@ class _Legal:
 def _plans(game: Rulebook, among: Array) -> Array:
     """Return all plans that divide among these seats, ``(plans, players)``."""
     total, bars = game.division or 0, len(among) - 1
-    if comb(total + bars, bars) > MOST_EDGES:
-        raise TooLarge(f"{game.name} has too many plans to divide {total}: divide less")
+    if (many := comb(total + bars, bars)) > MOST_EDGES:
+        raise TooLarge(
+            f"{game.name} has {many:,} plans to divide {total} among {len(among)}, and a tree "
+            f"holds {MOST_EDGES:,}: divide less, or among fewer"
+        )
     cuts = np.array(list(combinations(range(total + bars), bars)), np.int64).reshape(-1, bars)
     ends = np.full((len(cuts), 1), total + bars)
     shares = np.diff(np.hstack([ends * 0 - 1, cuts, ends]), axis=1) - 1

@@ -32,11 +32,12 @@ from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.grpo import kept_whole
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.seats import Episode, play_table
 
-ROTATE = "rotate"
+ROTATE: Literal["rotate"] = "rotate"
 
 
 class Seed(vf.TaskData):
@@ -130,9 +131,8 @@ class GameEnv(vf.Env[GameConfig]):
 
 def _learner(client: Any, config: GameConfig) -> LLMPolicy:
     """Return the model's player; a reply is not asked for again unless that is set."""
-    kept = {"remember": "replies", "notices": True} if config.conversation else {}
-    usual: dict[str, Any] = {"max_attempts": 1, "structured": False}
-    return LLMPolicy(client, **usual | kept | config.settings)
+    settings: dict[str, Any] = {"max_attempts": 1, "structured": False, **config.settings}
+    return LLMPolicy(client, **(kept_whole(settings) if config.conversation else settings))
 
 
 def _attempts(step: Any, seat: int) -> Sequence[Any]:

@@ -148,7 +148,7 @@ class Canvas:
             file = Path((plotting and plotting.origin) or "").parent / FONT
             large = size * SMOOTH
             self._fonts[size] = (
-                ImageFont.truetype(file, large * 0.9) if file.exists()
+                ImageFont.truetype(str(file), large * 0.9) if file.exists()
                 else ImageFont.load_default(large)
             )  # fmt: skip
         return self._fonts[size]

@@ -31,6 +31,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Fail a test that a Ctrl-C of its own escapes: in a worker it would end the whole session."""
+    try:
+        return (yield)
+    except KeyboardInterrupt as escaped:
+        if "PYTEST_XDIST_WORKER" not in os.environ:  # somebody's own
+            raise
+        raise AssertionError("a KeyboardInterrupt escaped this test") from escaped
+
+
 @pytest.fixture(autouse=True)
 def only_our_games():
     """Forget the games that a test adds: the next one may look at them all."""

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 import llm_games
-from llm_games.baselines import best_response as module
-from llm_games.baselines.best_response import Others, Reply, Strata, _Iteration, best_response
+from llm_games.baselines import opponents as opponents
+from llm_games.baselines.beliefs import Iteration
+from llm_games.baselines.best_response import Reply, best_response
 from llm_games.baselines.games.el_farol_bar.theory import Bar, mixed_equilibrium
+from llm_games.baselines.opponents import Others, Strata
 from llm_games.baselines.players import make_player
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.skill import play_rules
 from llm_games.baselines.training.value_iteration import IterationOptions, train
 from llm_games.baselines.tree import TooLarge
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import best_responses
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
@@ -239,10 +242,10 @@ def test_what_opponents_draw_is_met_as_often_as_it_is_likely():
 
 
 def test_strata_are_even_and_draws_independent():
-    noise = Strata(module.STRATA)
+    noise = Strata(opponents.STRATA)
     first, second = noise.of("a").random(), noise.of("b").random((2,))
     for drawn in (first, *second):
-        assert np.allclose(np.sort(drawn), (np.arange(module.STRATA) + 0.5) / module.STRATA)
+        assert np.allclose(np.sort(drawn), (np.arange(opponents.STRATA) + 0.5) / opponents.STRATA)
     assert np.abs(np.corrcoef([first, *second])[np.triu_indices(3, 1)]).max() < 0.15
     assert np.array_equal(first, noise.of("a").random())
 
@@ -251,7 +254,7 @@ def test_states_are_kept_apart_only_where_they_matter():
     def forgets(name, opponents, **parameters):
         game = llm_games.rules(name, **parameters)
         others = Others(game, 0, [make_player(one, game) for one in opponents])
-        found = _Iteration(game, 0, others, np.arange(game.bounds()[1] + 1)).solved()
+        found = Iteration(game, 0, others, np.arange(game.bounds()[1] + 1)).solved()
         return bool(found["forgets"])
 
     assert forgets("el_farol_bar", ["level_k:1"] * 3, players=4, rounds=3)
@@ -262,7 +265,7 @@ def test_states_are_kept_apart_only_where_they_matter():
 def test_it_is_kept_on_disk(monkeypatch):
     game = llm_games.rules("public_goods", players=2, rounds=3)
     first = best_response(game, 0, "reciprocal")
-    monkeypatch.setattr(_Iteration, "solved", lambda self: pytest.fail("it was kept"))
+    monkeypatch.setattr(Iteration, "solved", lambda self: pytest.fail("it was kept"))
     again = best_response(game, 0, "reciprocal")
     assert again.value == first.value
     assert all(map(np.array_equal, again.policy.rows, first.policy.rows))
@@ -284,7 +287,7 @@ def test_where_chance_is_too_large_there_are_bounds(tmp_path):
     exact = best_response(game, 0, "shade:0.5")
     assert exact.exact
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST", 1000)
+        patch.setattr(opponents, "MOST", 1000)
         patch.setenv("LLM_GAMES_CACHE", str(tmp_path / "other"))
         reply = best_response(game, 0, "shade:0.5", games=500)
     assert not reply.exact
@@ -336,11 +339,11 @@ def test_bad_input(seat, opponents, said):
 
 
 def test_too_many_moves_are_too_large(monkeypatch):
-    monkeypatch.setattr(module, "MOST", 1000)
+    monkeypatch.setattr(opponents, "MOST", 1000)
     game = llm_games.rules("public_goods", players=2, rounds=3)
     others = Others(game, 0, [make_player("reciprocal", game)])
     with pytest.raises(TooLarge):
-        _Iteration(game, 0, others, np.arange(21)).solved()
+        Iteration(game, 0, others, np.arange(21)).solved()
 
 
 def test_the_script_finds_a_player(tmp_path, capsys):
@@ -360,8 +363,9 @@ def test_the_script_finds_a_player(tmp_path, capsys):
 
 def test_the_docs_show_what_was_worked_out():
     """Cheap tables are worked out again."""
-    rows = best_responses.found()
-    assert best_responses.shown(rows) in best_responses.DOCS.read_text("utf-8")
+    rows = read(best_responses.Worth, best_responses.FILE)
+    text = best_responses.PAGE.read_text("utf-8")
+    assert filled("best", best_responses.shown(rows), text) == text
     for table in best_responses.SETTINGS["tables"]:
         (row,) = [r for r in rows if (r.game, r.opponents) == (table["game"], table["opponents"])]
         assert row.payoff <= row.value + 4 * row.error

@@ -4,8 +4,9 @@ from collections import Counter
 
 import pytest
 
+from llm_games.benchmarks.dated import filled, read, write
 from llm_games.benchmarks.ghosts import carried
-from llm_games.benchmarks.ghosts.carried import GAMES, Row, record, rows, shown, table
+from llm_games.benchmarks.ghosts.carried import FILE, GAMES, PAGE, Row, shown
 
 
 def row(seed, player, ghost, against, payoff, game="beauty_contest"):
@@ -25,7 +26,7 @@ def made_up():
 
 
 def test_the_table_has_means_with_students_intervals_of_payoffs_and_gains():
-    lines = table(made_up()).splitlines()[2:]
+    lines = shown(made_up()).splitlines()[2:]
     assert len(lines) == 5
     assert lines[1] == "| beauty_contest | `best_response` |  | 1.00 [1.00 to 1.00] |  |  |"
     # Two values one apart from their mean: t of one degree of freedom is 12.706.
@@ -36,21 +37,23 @@ def test_the_table_has_means_with_students_intervals_of_payoffs_and_gains():
 
 def test_rows_are_added_and_read_again_as_they_were(tmp_path):
     file, found = tmp_path / "rows.csv", made_up()
-    assert rows(file) == []
-    record(found[:3], file)
-    record(found[3:], file)
-    assert rows(file) == found
+    assert read(Row, file) == []
+    write(found[:3], file)
+    write([*read(Row, file), *found[3:]], file)
+    assert read(Row, file) == found
 
 
 def test_the_docs_have_the_table_of_the_file():
-    text, found = carried.DOCS.read_text("utf-8"), rows()
-    assert shown(text, found) == text
-    assert shown(text, made_up()) != text
+    text = PAGE.read_text("utf-8")
+    assert filled("carried", shown(read(Row, FILE)), text) == text
+    assert filled("carried", shown(made_up()), text) != text
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(row.game for row in rows()))
+@pytest.mark.parametrize("name", dict.fromkeys(row.game for row in read(Row, FILE)))
 def test_each_game_in_the_file_was_played_with_all_seeds(name):
-    found = Counter((r.seed, r.player, r.ghost, r.against) for r in rows() if r.game == name)
+    found = Counter(
+        (r.seed, r.player, r.ghost, r.against) for r in read(Row, FILE) if r.game == name
+    )
     assert set(found.values()) == {1}
     assert len({seed for seed, *_ in found}) >= carried.SEEDS
     assert len(found) == len({seed for seed, *_ in found}) * (2 + 3 * 3)

@@ -482,6 +482,15 @@ def test_a_file_of_the_users_is_no_cache(tmp_path):
         ReplyCache(tmp_path / "other.db")
 
 
+def test_a_cache_in_memory_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one, other = (dress(counting()[0], cache=":memory:", samples=1) for _ in range(2))
+    assert one.file is other.file
+    assert one.file.contents() == []
+    assert ReplyCache(":memory:").contents() == []
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_goes_on_without_a_broken_cache(replies, caplog):
     client, _ = counting()
     dressed = dress(client, shared=Shared(replies=replies))

@@ -260,7 +260,7 @@ def test_the_hub_is_not_asked_unless_one_says_so(monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     text = str(run(client, ask())[0])
-    assert "no folder here and not in the Hugging Face cache; download=True fetches it" in text
+    assert "no folder here and not in the Hugging Face cache; fetch it: hf download" in text
 
 
 def test_a_device_that_is_not_there_is_named(folder):

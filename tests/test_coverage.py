@@ -206,4 +206,4 @@ def test_tables_are_put_into_a_document(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["", "--into", str(page)])
     with pytest.raises(SystemExit):
         tables.write("other", make, 5)
-    assert "does not hold <!-- other -->" in capsys.readouterr().err
+    assert "needs <!-- other -->" in capsys.readouterr().err

@@ -2,12 +2,24 @@
 
 import json
 import re
+from types import SimpleNamespace
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from llm_games.baselines.crossplay import ALL, ONE, Cross, chosen, crossplay, lineup, seated_as
+from llm_games.baselines.crossplay import (
+    ALL,
+    ONE,
+    Cross,
+    chosen,
+    crossplay,
+    lineup,
+    payoffs,
+    seated_as,
+    seating,
+)
 from llm_games.baselines.metagame import lineups
 from llm_games.baselines.players import make_player
 from llm_games.baselines.skill import play_rules
@@ -18,7 +30,7 @@ from llm_games.benchmarks.runs.config import ConfigError
 from llm_games.benchmarks.runs.crossed import Crossed
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players, start
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, DiskFull
 from llm_games.registry import rulebook
 
 RULES = ["rational", "random", "truthful", "shade:0.5"]
@@ -95,16 +107,23 @@ def test_a_mixture_is_met_as_the_meta_game_has_it(sealed):
 
 
 def test_void_episodes_count_as_the_mean():
-    paid = np.array(
-        [[[1.0, 3.0], [np.nan] * 2], [[2.0, np.nan], [4.0, np.nan]], [[np.nan] * 2] * 2]
-    )
-    paid[2, 1] = 5.0
-    cross = Cross(("a", "b"), ALL, lineups(2, 2), paid)
+    earned = np.array([[[1.0, 3.0]] * 2, [[2.0, np.nan], [4.0, np.nan]], [[5.0, 5.0]] * 2])
+    cross = Cross(("a", "b"), ALL, lineups(2, 2), earned)
     assert cross.void == 1
     assert cross.meta().matrix().tolist() == [[2.0, 2.0], [4.0, 5.0]]
-    paid[1] = np.nan
+    assert cross.ahead.tolist() == [[[0, 0], [1, 0]], [[0, 0], [0, 0]]]
+    earned[1] = np.nan
     with pytest.raises(BadParameter, match="all episodes of a, b are void"):
-        Cross(("a", "b"), ALL, lineups(2, 2), paid).meta()
+        Cross(("a", "b"), ALL, lineups(2, 2), earned).meta()
+
+
+def test_what_is_cut_off_is_void_as_in_an_experiment():
+    rules = rulebook("public_goods", players=2, rounds=3)
+    counts, names = lineups(2, 2), ["rational", "random"]
+    whole = payoffs(rules, names, counts, [1, 2], 3, whole=True)
+    assert np.array_equal(whole, payoffs(rules, names, counts, [1, 2]))
+    assert np.isnan(payoffs(rules, names, counts, [1, 2], 2, whole=True)).all()
+    assert np.isfinite(payoffs(rules, names, counts, [1, 2], 2)).all()
 
 
 def test_who_cannot_be_played_in_a_batch():
@@ -124,9 +143,9 @@ def test_it_is_what_an_ordinary_run_records(sealed, tmp_path):
     run = plan.run(plan.counts)
     with seated_players(run) as made:
         play_run(lambda: start(run, file), run, made)
-    paid = np.full(sealed.cross.paid.shape, np.nan)
-    runs.Ready(plan, file, [], range(len(plan.counts)), run, False)._read(paid)
-    assert np.array_equal(paid, sealed.cross.paid, equal_nan=True)
+    earned = np.full(sealed.cross.earned.shape, np.nan)
+    runs.Ready(plan, file, [], range(len(plan.counts)), run, False)._read(earned)
+    assert np.array_equal(earned, sealed.cross.earned)
     assert sealed.db is None
 
 
@@ -220,6 +239,45 @@ def test_standings_know_who_is_better(sealed):
     assert all(cell.interval.low <= cell.mean <= cell.interval.high for cell in crossed.alpha_rank)
 
 
+@pytest.mark.parametrize("shared", [0.0, 0.8])
+def test_ratings_and_their_intervals_hold_the_truth(shared):
+    """Of seats drawn from Plackett and Luce's model, with chance that line-ups may share."""
+    truth, counts, episodes = np.array([0, 0.5, 1, 1.5]), lineups(4, 3), 20
+    place = [seating(row, episodes) for row in counts]
+    sits = [seated_as(row, episodes) for row in counts]
+    means, held = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        common = rng.gumbel(size=(3, episodes))
+        earned = np.empty((len(counts), 3, episodes))
+        for row, (at, who) in enumerate(zip(place, sits, strict=True)):
+            same, own = rng.random(who.shape) < shared, rng.gumbel(size=who.shape)
+            paid = np.where(same, common, own) + truth[who]
+            np.put_along_axis(earned[row], at, paid, axis=0)
+        crossed = Crossed(Cross(("random", "a", "b", "c"), ALL, counts, earned))
+        cells = [crossed.rating(name) for name in "abc"]
+        means.append([cell.mean for cell in cells])
+        ends = zip(truth[1:], (cell.interval for cell in cells), strict=True)
+        held += [found.low <= own <= found.high for own, found in ends]
+    assert np.mean(means, axis=0) == pytest.approx(truth[1:], abs=0.2 if shared else 0.1)
+    assert np.mean(held) > 0.92
+
+
+def test_of_several_seats_each_meets_each():
+    """Two of a kind at a table: one ahead of the third seat, one behind it."""
+    earned = np.array([[[3.0], [1.0], [2.0]], [[5.0], [5.0], [5.0]]])
+    cross = Cross(("a", "b"), ALL, np.array([[2, 1], [1, 2]]), earned)
+    assert cross.ahead.tolist() == [[[0, 1], [1, 0]]]  # a half each, and a tie
+    assert cross.paid[:, :, 0].tolist() == [[2, 2], [5, 5]]
+
+
+def test_one_among_others_has_no_correlated_equilibria():
+    rules = rulebook("public_goods", players=4, rounds=1)
+    crossed = Crossed(crossplay(rules, ["rational", "cooperative"], range(4), ONE))
+    assert [grid.name for grid in crossed.solved()] == ["equilibria"]
+    assert crossed.plain()["correlated"] is None
+
+
 def test_nobody_gains_over_the_equilibrium(sealed):
     crossed = Crossed(sealed.cross)
     assert crossed.equilibria
@@ -237,10 +295,31 @@ def test_its_page(sealed, tmp_path):
     assert "src=" not in text
     names = {file.name for file in (tmp_path / "out" / "tables").iterdir()}
     assert names == {
-        f"{n}.csv" for n in ("standings", "matrix", "equilibria", "correlated", "lineups")
+        f"{n}.csv" for n in ("standings", "matrix", "equilibria", "correlated", "ranked", "lineups")
     }
     rows = (tmp_path / "out" / "tables" / "lineups.csv").read_text("utf-8").splitlines()
     assert len(rows) == 1 + sum((counts > 0).sum() for counts in sealed.cross.counts)
+
+
+def test_a_full_disk_leaves_the_page_that_was_there(sealed, tmp_path, monkeypatch):
+    from llm_games.benchmarks.report import page as pages
+
+    path, whole, left = page(sealed, tmp_path), pages.write_whole, [3]
+    before = path.read_bytes()
+
+    def full(file, content):
+        left[0] -= 1
+        if not left[0]:
+            raise DiskFull("no room is left")
+        return whole(file, content)
+
+    monkeypatch.setattr(pages, "write_whole", full)
+    with pytest.raises(BadParameter, match=r"cannot be written to .*: no room is left"):
+        page(sealed, tmp_path)
+    assert path.read_bytes() == before
+    linked = re.findall(r'href="((?:figures|tables)/[^"]+)"', path.read_text("utf-8"))
+    assert linked
+    assert all((tmp_path / unquote(one)).exists() for one in linked)
 
 
 def test_its_command(tmp_path, monkeypatch):
@@ -259,6 +338,21 @@ def test_its_command(tmp_path, monkeypatch):
     assert "Nash" in (tmp_path / "out" / "report.html").read_text("utf-8")
     dry = call("--dry-run", "--json")
     assert json.loads(dry.stdout) == {"lineups": 4, "asked": 0, "episodes": 16, "episodes asked": 0}
+
+
+@pytest.mark.slow
+def test_the_same_command_goes_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toy.toml").write_text(
+        'game = "public_goods"\nplayers = ["rational", "tiny"]\nepisodes = 2\n'
+        'params = {players = 2, rounds = 1}\ncache = ":memory:"\n'
+    )
+    call = lambda *more: CliRunner().invoke(app, ["crossplay", "toy.toml", *more])  # noqa: E731
+    stopped = call("--budget-calls", "2")
+    assert stopped.exit_code == 1
+    assert "go on with: llm-games crossplay toy.toml --budget-calls MORE" in stopped.stderr
+    assert call("-q", "--budget-calls", "20").exit_code == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["toy.db", "toy.toml"]
 
 
 @pytest.mark.slow
@@ -312,6 +406,60 @@ def test_psro_goes_on_as_if_it_had_never_stopped(tmp_path, monkeypatch):
     assert np.array_equal(parts.payoffs, whole.payoffs)
     for name, points in curve(tmp_path / "whole").items():
         assert np.array_equal(curve(tmp_path / "parts")[name], points)
+
+
+@pytest.mark.slow
+def test_a_reply_is_kept_before_the_population_plays(tmp_path, monkeypatch):
+    """Ctrl-C twice between two rounds: what was trained for a round is not trained again."""
+    from llm_games.baselines.training import psro
+
+    about, by_rule, made = BIDS | {"oracle": "rules"}, psro.by_rule, []
+
+    class Stopped(psro.Population):
+        def _met(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(psro, "Population", Stopped)
+    with pytest.raises(KeyboardInterrupt):
+        psro.train(psro.PSROOptions(**about, folder=tmp_path))
+    monkeypatch.undo()
+    assert json.loads((tmp_path / "state").read_bytes())[1] == 1
+    monkeypatch.setattr(psro, "by_rule", lambda some: made.append(some.names) or by_rule(some))
+    psro.train(psro.PSROOptions(**about, folder=tmp_path, resume=True))
+    assert min(map(len, made)) == 2
+
+
+@pytest.mark.slow
+def test_exact_replies_end_in_equilibrium(tmp_path, capsys):
+    from llm_games.baselines.training import psro
+    from llm_games.baselines.training.common import curve
+
+    about = {"game": "el_farol_bar", "param": ["players=3", "rounds=1"], "episodes": 20}
+    options = psro.PSROOptions(**about, oracle="exact", folder=tmp_path)
+    psro.train(options)
+    gains = curve(tmp_path)["psro__gain"][1]
+    assert gains[0] > 1
+    assert gains[-1] == 0
+    player = re.search(r"player +(\S+)", capsys.readouterr().out)[1]
+    rules = rulebook("el_farol_bar", players=3, rounds=1)
+    whole = psro.Whole(rules)
+    mixed = make_player(player, rules)
+    assert whole.reply(mixed.players, mixed.weights / mixed.weights.sum())[1] < 1e-3  # four digits
+    names = [*(one.name for one in mixed.players), "rational"]
+    met = whole.met({name: make_player(name, rules) for name in names[:2]})
+    played = crossplay(rules, names[:2], range(6)).meta()  # those that draw nothing
+    assert met.payoffs == pytest.approx(played.payoffs, nan_ok=True)
+
+
+def test_to_whom_no_reply_is_exact(monkeypatch):
+    from llm_games.baselines.training import psro
+
+    rules = rulebook("public_goods", players=2, rounds=1)
+    with pytest.raises(BadParameter, match="players that follow a rule, which tiny does not"):
+        psro.Whole(rules).strategy(make_player("tiny", rules))
+    monkeypatch.setattr(psro, "Tree", lambda _: SimpleNamespace(deals=256))
+    with pytest.raises(BadParameter, match="which no room says of public_goods"):
+        psro.Whole(rules)
 
 
 @pytest.mark.slow

@@ -286,7 +286,7 @@ def test_an_illegal_action_in_the_space():
         ({"ratio": "-1"}, BadParameter, "ratio must be a ratio of at least 0"),
         ({"obs_mode": "words"}, UnknownName, "known: both, numeric, text"),
         ({"obs_mode": 3}, BadParameter, "'both'), or one by agent, got 3"),
-        ({"actions": "shares"}, UnknownName, "known: index, rules, text, unit"),
+        ({"actions": "shares"}, UnknownName, "known: index, least, rules, text, unit"),
         ({"reask": -1}, BadParameter, "reask must be an integer of at least 0"),
         ({"obs_mode": {"player_99": "text"}}, UnknownName, "there is no agent 'player_99'"),
         ({"form": "turns"}, BadParameter, 'form must be "parallel" or "aec"'),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import runpy
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from playing import NAMES, SMALL, sampled
 import llm_games as lg
 from llm_games.baselines import deviation as theory
 from llm_games.baselines.players import PLAYERS, Kind
+from llm_games.benchmarks.runs import dialogues
 from llm_games.benchmarks.runs.dialogues import preferences, sft, write
 from llm_games.benchmarks.runs.editions import OtherEdition
 from llm_games.benchmarks.runs.reader import games
@@ -244,6 +246,46 @@ def test_mistakes_say_the_way_out_and_lose_nothing(run, tmp_path):
     with pytest.raises(Unwritable, match="cannot be written"):
         write(sft(records), old / "below.jsonl")
     assert write(sft(records), old) == len(old.read_text().splitlines()) > 0
+
+
+def test_a_row_in_which_all_is_known_stands_first(tmp_path, monkeypatch):
+    """Else a reader that looks at the first megabytes finds columns of no kind."""
+    monkeypatch.setattr(dialogues, "PART", 7)
+    lost = [None, None, 2.0, None, 1.0]
+    rows = [{"number": number, "regret": regret} for number, regret in enumerate(lost)]
+    for many, order in ((5, [2, 0, 1, 3, 4]), (2, [0, 1]), (0, [])):
+        assert write(rows[:many], tmp_path / "a.jsonl") == many
+        read = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+        assert read == [rows[number] for number in order]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.slow
+def test_a_large_file_is_read_by_the_library_that_trl_reads_it_with(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="it comes with TRL")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    prompt = [{"role": "user", "content": "x" * 4000}]
+    rows = [{"prompt": prompt, "regret": 1.5 if row > 2900 else None} for row in range(3000)]
+    write(rows, tmp_path / "a.jsonl")  # more than the ten megabytes that it looks at first
+    read = datasets.load_dataset(
+        "json", data_files=str(tmp_path / "a.jsonl"), split="train", cache_dir=str(tmp_path / "c")
+    )
+    assert read.num_rows == 3000
+    assert sum(value is not None for value in read["regret"]) == 99
+
+
+def test_a_full_disk_leaves_the_older_file(run, tmp_path):
+    records = run("public_goods", {"players": 3, "rounds": 3})
+    write(sft(records), tmp_path / "a.jsonl")
+    before, limits = (tmp_path / "a.jsonl").read_text(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(Unwritable, match="cannot be written"):
+            write(sft(records), tmp_path / "a.jsonl")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "a.jsonl").read_text() == before
+    assert not [*tmp_path.glob(".a.*")]
 
 
 def test_rules_of_another_edition_are_not_judged_by_those_of_today(run, monkeypatch):

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import resource
+import shutil
 import signal
 import sys
 from functools import cache
@@ -242,16 +243,32 @@ def test_a_reply_that_was_cut_off_is_ended_for_the_model():
     assert mask[: len(well) + 1] == [1] * len(well) + [0]
 
 
-def test_a_seat_that_has_nothing_to_decide_sits_down_in_another_game():
-    class Shoots(Policy):
-        name = "shoots"
+class Shoots(Policy):
+    """Shoots the one in the last seat."""
 
-        def start(self, game, seat, seed):
-            return None
+    name = "shoots"
 
-        def act(self, view, memory):
-            return Decision(2), None
+    def start(self, game, seat, seed):
+        return None
 
+    def act(self, view, memory):
+        return Decision(2), None
+
+
+@pytest.mark.parametrize("credit", ["decision", "conversation"])
+def test_a_seat_that_has_nothing_to_decide_sits_down_in_another_game(credit):
+    params = {"players": 3, "hit_rates": [50, 50, 50], "opponents": Shoots(), "credit": credit}
+    rollout = GameRollout("battle_royale", seat=2, **params)
+    trainer = Stub(noisy(FORMS["battle_royale"][1]), growing())
+    seeds = range(1, 9)
+    shot = [game.seed for game in rollout.play(seeds, trainer) if not game.turns]
+    assert 0 < len(shot) < 8
+    found = rollout(prompts(*seeds, size=2), trainer)
+    assert found["prompt_ids"][::2] == found["prompt_ids"][1::2]  # a group is of one game still
+    assert len(found["score"]) == 16
+
+
+def test_a_seat_that_never_has_anything_to_decide():
     params = {"players": 3, "hit_rates": [100, 100, 100]}
     rollout = GameRollout("battle_royale", opponents=Shoots(), seat=2, **params)
     _, form = FORMS["battle_royale"]
@@ -407,11 +424,12 @@ def test_ctrl_c_keeps_all_and_a_resumed_training_is_the_same(grpo, small, tmp_pa
 
     def pressed(completions, **more):
         if next(steps) == 1:
+            assert signal.getsignal(signal.SIGINT) is not before  # else it would end the tests
             signal.raise_signal(signal.SIGINT)
         return spread(completions)
 
-    monkeypatch.setattr(grpo, "score", pressed)
     before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(grpo, "score", pressed)
     with pytest.raises(KeyboardInterrupt) as fault:
         grpo.train(options(grpo, tmp_path / "cut", model=small))
     assert any("saved at step 8" in note and "--resume" in note for note in fault.value.__notes__)
@@ -473,8 +491,66 @@ def test_a_budget_that_ends_keeps_the_training(grpo, small, tmp_path):
     assert json.loads((tmp_path / "a" / "state").read_bytes())["step"] == 12
 
 
+@pytest.mark.slow
+def test_a_state_that_is_not_whole_is_refused(grpo, small, tmp_path):
+    folder = tmp_path / "a"
+    grpo.train(options(grpo, folder, model=small, steps=4))
+    given = options(grpo, folder, model=small, steps=8, resume=True)
+    other = {"opponents": ["rational"], "game": "diners_dilemma"}
+    with pytest.raises(BadParameter, match=r"has a training with .*: give it the same options"):
+        grpo.train(options(grpo, folder, model=small, resume=True, **other))
+    (checkpoint,) = folder.glob("checkpoint-*")
+    for file in (folder / "state", checkpoint / "model.safetensors", checkpoint / "optimizer.pt"):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:20])
+        with pytest.raises(BadParameter, match="is not whole") as fault:
+            grpo.train(given)
+        assert str(folder) in str(fault.value)
+        assert not hasattr(fault.value, "__notes__")  # no way on that does not go on
+        file.write_bytes(whole)
+    checkpoint.rename(tmp_path / "b")
+    with pytest.raises(BadParameter, match="is not whole"):
+        grpo.train(given)
+    (tmp_path / "b").rename(checkpoint)
+    grpo.train(given)
+    assert json.loads((folder / "state").read_bytes())["step"] == 8
+
+
+@pytest.mark.slow
+def test_a_training_that_fails_before_it_learns_says_why(grpo, small, tmp_path):
+    short = shutil.copytree(small, tmp_path / "short")
+    about = json.loads((short / "config.json").read_bytes())
+    (short / "config.json").write_text(json.dumps(about | {"max_position_embeddings": 100}))
+    with pytest.raises(ContextOverflow, match="reads at most 100"):
+        grpo.train(options(grpo, tmp_path / "a", model=str(short)))
+    assert not (tmp_path / "a" / "state").exists()
+
+
+def test_folders_that_hold_no_model(grpo, small, tmp_path):
+    for name, fault in [
+        ("model.safetensors", "no weights"),
+        ("tokenizer*", "no tokenizer"),
+        ("config.json", "no config.json"),
+        ("chat_template*", "no chat template"),
+    ]:
+        folder = shutil.copytree(small, tmp_path / fault)
+        for file in folder.glob(name):
+            file.unlink()
+        with pytest.raises(BadParameter, match=fault):
+            grpo.train(options(grpo, tmp_path / "a", model=str(folder)))
+    folder = shutil.copytree(small, tmp_path / "cut")
+    (folder / "model.safetensors").write_bytes(b"0" * 99)
+    with pytest.raises(BadParameter, match="cannot load the model"):
+        grpo.train(options(grpo, tmp_path / "a", model=str(folder)))
+    assert not (tmp_path / "a" / "state").exists()
+
+
 def test_options_that_cannot_be(grpo, tmp_path):
     for given, fault in [
+        ({"vllm": True}, "needs a GPU"),
+        ({"rate": math.nan}, "--rate must be a finite number"),
+        ({"entropy": math.inf}, "--entropy must be a finite number"),
+        ({"player": ["promts=v2"]}, "did you mean 'prompts'"),
         ({"group": 1}, "nothing to be compared"),
         ({"group": 3}, "whole groups of 3"),
         ({"copies": 6, "group": 2, "rows": 4}, "whole parts of 4 rows"),
@@ -510,7 +586,6 @@ def test_replies_from_vllm_have_the_shapes_that_are_learned_from(grpo, small, cr
     with Training("grpo", given) as run:
         trainer = grpo.make(run, given)
         trainer.use_vllm, trainer.vllm_generation, trainer._last_loaded_step = True, Engine(), -1
-        run.saving = lambda: grpo.state(run, trainer)
         trainer.args.max_steps = 2
         seen = []
         loss = trainer._compute_loss
@@ -551,3 +626,26 @@ def test_rollouts_by_names():
         lg.rollouts("public_goods", opponents="rationale")
     with pytest.raises(UnknownName, match="parameter"):
         lg.rollouts("public_goods", playerz=3)
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
+    from llm_games.benchmarks.dated import filled, read
+    from llm_games.benchmarks.learning import grpo as figures
+
+    found = read(figures.Point, figures.FILE)
+    wanted = {figures.key(options): options.steps for options, _ in figures.wanted()}
+    last = {}
+    for point in found:
+        one = (*point.training, point.seed)
+        last[one] = max(point.samples, last.get(one, 0))
+    assert last == wanted
+    text = figures.PAGE.read_text("utf-8")
+    assert filled("grpo", figures.table(found), text) == text
+    assert "(grpo.svg)" in text
+    own = [point for point in found if point.training == found[0].training]
+    before, after = figures.ends(own)
+    assert len(before) == len(after) == len(figures.SETTINGS["seeds"])
+    assert (after > before).all()

@@ -261,6 +261,13 @@ def test_weights_that_are_no_numbers_stop_it_and_the_last_state_stays(tmp_path, 
     ippo.train(settings(tmp_path, copies=4, steps=160, resume=True))
 
 
+def test_a_state_that_cannot_be_read_is_said(tmp_path):
+    ippo.train(settings(tmp_path, copies=4, steps=80))
+    (tmp_path / "state").write_bytes(b"torn")
+    with pytest.raises(BadParameter, match="state cannot be read"):
+        ippo.train(settings(tmp_path, copies=4, steps=160, resume=True))
+
+
 def test_of_several_networks_each_plays_its_seat(tmp_path):
     game = rulebook("public_goods", players=3, rounds=4)
     models = [untrained(game, seed=seed) for seed in (1, 2, 3)]

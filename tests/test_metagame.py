@@ -1,22 +1,14 @@
 """The meta-game: against brute force, closed forms, and what other libraries find."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 
-from llm_games.baselines.metagame import (
-    MetaGame,
-    alpha_rank,
-    correlated,
-    equilibria,
-    gambit,
-    lineups,
-    replicator,
-    stationary,
-    undominated,
-)
+from llm_games.baselines.equilibria import correlated, equilibria, gambit, searched, undominated
+from llm_games.baselines.evolution import alpha_rank, alpha_rank_lineups, replicator, stationary
+from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.errors import BadParameter
 
 CHICKEN = [[6, 2], [7, 0]]
@@ -142,7 +134,7 @@ def test_an_equilibrium_of_more_than_two():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_all_equilibria_of_two_are_those_of_nashpy_and_pygambit(seed):
+def test_all_equilibria_of_two_are_those_of_nashpy(seed):
     nashpy = pytest.importorskip("nashpy")
     game = drawn(4, 2, seed)
     matrix = game.matrix()
@@ -150,8 +142,18 @@ def test_all_equilibria_of_two_are_those_of_nashpy_and_pygambit(seed):
     theirs = sorted(a.round(9).tolist() for a, b in pairs if np.allclose(a, b, atol=1e-8))
     ours = equilibria(game)
     assert sorted(one.mixture.round(9).tolist() for one in ours) == theirs
-    assert sorted(one.mixture.round(9).tolist() for one in gambit(game)) == theirs
     assert all(one.regret <= 1e-8 for one in ours)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_equilibria_of_two_are_those_of_pygambit(seed):
+    pytest.importorskip("pygambit")
+    game = drawn(4, 2, seed)
+    ours, theirs = (
+        sorted(one.mixture.round(9).tolist() for one in found)
+        for found in (equilibria(game), gambit(game))
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -164,22 +166,100 @@ def test_the_logit_equilibrium_is_among_those_found(seed):
 
 
 @pytest.mark.parametrize("players", [2, 3, 4])
-def test_of_those_that_do_alike_the_most_even_mixture_is_named(players):
+def test_of_those_that_do_alike_the_most_even_mixture_and_the_corners_are_named(players):
     counts = lineups(4, players)
     game = MetaGame(tuple("abcd"), players, np.where(counts, 1.0, np.nan))
-    (found,) = equilibria(game)
-    assert found.mixture == pytest.approx(np.full(4, 1 / 4))
-    better = np.where(counts[:, :2].sum(axis=1) > 0, 1.0, 0.0)[:, None]  # with an a or a b there
-    (found,) = equilibria(
-        MetaGame(
-            game.names,
-            players,
-            np.where(
-                counts, counts[:, :2].sum(axis=1)[:, None] * better + [0.5, 0.5, 0, 0], np.nan
-            ),
-        )
+    first, *corners = equilibria(game)
+    assert first.mixture == pytest.approx(np.full(4, 1 / 4))
+    assert sorted(one.mixture.round(9).tolist() for one in corners) == np.eye(4)[::-1].tolist()
+    assert {one.set for one in corners} == {first.set}
+    better = counts[:, :2].sum(axis=1)[:, None] + [0.5, 0.5, 0, 0]  # with an a or a b there
+    first, *corners = equilibria(
+        MetaGame(game.names, players, np.where(counts, better * (better >= 1), np.nan))
     )
-    assert found.mixture == pytest.approx([1 / 2, 1 / 2, 0, 0])
+    assert first.mixture == pytest.approx([1 / 2, 1 / 2, 0, 0])
+    assert {one.mixture.argmax() for one in corners} == {0, 1}
+
+
+@pytest.mark.parametrize("players", [2, 3, 5])
+def test_no_equilibrium_is_lost_between_two_others(players):
+    """They agree or get nothing: both pure ones are there, though half way is one as well."""
+    counts = lineups(2, players)
+    game = MetaGame(tuple("ab"), players, np.where(counts == players, 1.0, 0.0))
+    found = equilibria(game)
+    assert [one.mixture.round(9).tolist() for one in found] == [[0.5, 0.5], [1, 0], [0, 1]]
+    assert [one.set for one in found] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_all_faces_of_equilibria_of_degenerate_games(seed):
+    """Each point of each face, by a linear programme, is a mean of found ones joined with it."""
+    rng = np.random.default_rng(seed)
+    paid = rng.integers(0, 3, (4, 4)).astype(float)
+    game = MetaGame.of_matrix("abcd", paid)
+    found = [one.mixture for one in equilibria(game)]
+    assert max(game.regret(one) for one in found) < 1e-7
+    for own in (s for size in range(1, 5) for s in combinations(range(4), size)):
+        inside = [(0, 1 if one in own else 0) for one in range(4)]
+        even = [[*row, -1, 0] for row in paid[list(own)]]
+        solved = linprog(  # the least share of these is as large as can be
+            [0, 0, 0, 0, 0, -1],
+            A_ub=[[*row, -1, 0] for row in paid] + [[*-np.eye(4)[one], 0, 1] for one in own],
+            b_ub=np.zeros(4 + len(own)),
+            A_eq=[[1, 1, 1, 1, 0, 0], *even],
+            b_eq=[1] + [0] * len(own),
+            bounds=[*inside, (None, None), (None, None)],
+        )
+        if solved.success and solved.x[5] > 1e-7:
+            point = solved.x[:4]
+            joined = [one for one in found if game.regret((one + point) / 2) < 1e-7]
+            joined = [one for one in joined if game.regret(0.9 * one + 0.1 * point) < 1e-7]
+            assert joined
+            hull = np.vstack([np.transpose(joined), np.ones(len(joined))])
+            assert nnls(hull, [*point, 1])[1] < 1e-6
+
+
+def test_all_equilibria_of_two_strategies_are_roots():
+    """What one earns more changes its sign several times, as more of the others are it."""
+    ahead = np.array([1, -3, 4, -3, 1.0])
+    counts = lineups(2, 5)  # of five seats
+    paid = np.where(counts > 0, np.array([[ahead[n - 1] if n else 0, 0] for n, _ in counts]), 0)
+    game = MetaGame(tuple("ab"), 5, np.where(counts > 0, paid, np.nan))
+    share = np.linspace(0, 1, 100_001)
+    gain = game.against(np.stack([share, 1 - share], axis=1)) @ [1, -1]
+    inner = int((np.sign(gain[1:]) != np.sign(gain[:-1])).sum())
+    found = equilibria(game)
+    assert sum(0 < one.mixture[0] < 1 for one in found) == inner > 2
+    assert all(one.regret < 1e-7 for one in found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_larger_games_of_more_than_two_lose_none_that_many_more_starts_find(seed, monkeypatch):
+    game = drawn(4, 4, seed)
+    found = [one.mixture for one in equilibria(game)]
+    monkeypatch.setattr("llm_games.baselines.equilibria.STARTS", 150)
+    for one in equilibria(game):
+        assert min(np.abs(one.mixture - other).max() for other in found) < 1e-6
+
+
+def test_one_is_found_where_sets_are_too_many_to_search(monkeypatch):
+    """Nineteen in a ring, of which each beats the nine after it: all of them are played."""
+    many = 19
+    ahead = (np.arange(many) - np.arange(many)[:, None]) % many
+    paid = np.where(ahead == 0, 0, np.where(ahead <= many // 2, 1, -1)).astype(float)
+    paid += np.random.default_rng(0).normal(size=paid.shape) * 0.02
+    game = MetaGame.of_matrix([str(one) for one in range(many)], paid)
+    assert searched(game)[0] < many
+    (found,) = equilibria(game)
+    assert found.regret < 1e-8
+    assert (found.mixture > 0).sum() > searched(game)[0]
+    monkeypatch.setattr("llm_games.baselines.equilibria.SUPPORTS", 0)
+    for seed, players in ((1, 2), (2, 3), (3, 4)):
+        assert equilibria(drawn(5, players, seed))[0].regret < 1e-8
+    monkeypatch.setattr("llm_games.baselines.equilibria._by_logit", lambda *_: iter(()))
+    assert equilibria(game)[0].mixture == pytest.approx(found.mixture, abs=1e-6)
+    with pytest.raises(BadParameter, match="no symmetric equilibrium of 3 strategies was found"):
+        equilibria(drawn(3, 3))
 
 
 def test_what_is_beaten_everywhere_is_left_out():
@@ -216,6 +296,37 @@ def test_alpha_rank_is_that_of_open_spiel(name, alpha):
     )
 
 
+# The same, of ``[matrix, matrix.T]`` or three tensors, profiles of the same counts added up.
+SEATS = {
+    ("chicken", 0.1): [0.06886408517520724, 0.9208360086911074, 0.010299906133685375],
+    ("coordination", 0.1): [0.837303433425137, 0.037462248167080305, 0.12523431840778265],
+    ("four", 0.1): [
+        *(0.0007224743997288823, 0.0007757699527068029, 0.001386414415737868),
+        *(7.202419578599953e-05, 0.00015439922291729654, 0.0002602788106454014),
+        *(0.0015554230824438198, 0.00019121394654185453, 0.0005267573729880505),
+        0.9943552446005041,
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "alpha"), SEATS)
+def test_alpha_rank_of_seats_is_that_of_open_spiel(name, alpha):
+    game = of_two(name)
+    found = alpha_rank_lineups(game, alpha * game.scale, 20)
+    assert found == pytest.approx(SEATS[name, alpha], rel=1e-9)
+
+
+def test_alpha_rank_of_three_seats_is_that_of_open_spiel():
+    paid = [[4, np.nan], [3, 4], [3, 2], [np.nan, 3]]
+    game = MetaGame(("a", "b"), 3, np.array(paid))
+    theirs = [0.24916629817315278, 0.7474988945194398, 0.002501105480556088, 0.0008337018268512414]
+    assert alpha_rank_lineups(game, 0.3 * game.scale, 20) == pytest.approx(theirs, rel=1e-9)
+    with pytest.raises(BadParameter, match="α-rank of 1,001 line-ups takes too long"):
+        alpha_rank_lineups(drawn(5, 10))
+    with pytest.raises(BadParameter, match="alpha must be a number above 0"):
+        alpha_rank_lineups(game, np.inf)
+
+
 def test_open_spiel_itself():
     theirs = pytest.importorskip("open_spiel.python.egt.alpharank", reason="open_spiel is not here")
     for name, alpha in OPEN_SPIEL:
@@ -244,7 +355,9 @@ def test_who_takes_over_a_population_of_more_than_two_seats():
 
 
 def test_alpha_rank_says_what_it_needs():
-    with pytest.raises(BadParameter, match="alpha must be above 0 and a population at least 3"):
+    with pytest.raises(
+        BadParameter, match="alpha must be a number above 0 and a population at least 3"
+    ):
         alpha_rank(drawn(2, 3), population=2)
     assert alpha_rank(drawn(1, 3)).tolist() == [1.0]
 
@@ -252,10 +365,28 @@ def test_alpha_rank_says_what_it_needs():
 def test_a_stationary_distribution():
     rates = np.random.default_rng(0).random((5, 5))
     np.fill_diagonal(rates, 0)
-    found = stationary(rates)
+    with np.errstate(divide="ignore"):
+        found = stationary(np.log(rates))
     flow = rates - np.diag(rates.sum(axis=1))
     assert found @ flow == pytest.approx(np.zeros(5), abs=1e-12)
-    assert stationary(np.array([[0, 1e-250], [1e-50, 0]])) == pytest.approx([1, 0])
+    assert stationary(np.array([[0, -600], [-200, 0]])) == pytest.approx([1, 0])
+
+
+@pytest.mark.parametrize(
+    ("paid", "shares"),
+    [
+        ([[0, -0.5, 1], [0.5, 0, -0.1], [-1, 0.1, 0]], [1 / 3, 1 / 3, 1 / 3]),  # as in the paper
+        ([[2, 0], [0, 1]], [1, 0]),
+        ([[1, 1], [1, 1]], [1 / 2, 1 / 2]),
+        ([[1, 1, 1], [1, 1, 1], [0, 0, 0]], [1 / 2, 1 / 2, 0]),
+        ([[1, 1, 2], [1, 1, 0], [0, 3, 0]], [51 / 53, 1 / 53, 1 / 53]),  # drift, then a way round
+    ],
+)
+def test_alpha_rank_has_a_limit(paid, shares):
+    """As the better are always preferred; those that earn the same drift, each way as often."""
+    game = MetaGame.of_matrix("abc"[: len(paid)], paid)
+    for alpha in (1e3, 1e6, 1e12):
+        assert alpha_rank(game, alpha) == pytest.approx(shares, abs=1e-6)
 
 
 def test_the_replicator_is_the_logistic_curve():

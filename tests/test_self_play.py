@@ -1,6 +1,7 @@
 """Self-play: a league of past selves that grows, is drawn from, and goes on after a stop."""
 
 import json
+import pickle
 import zipfile
 
 import numpy as np
@@ -13,6 +14,7 @@ from llm_games.baselines.learner import learners
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import self_play
 from llm_games.baselines.training.common import Training, curve
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import league as league_figures
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
@@ -97,11 +99,11 @@ def test_who_beats_whom_is_counted_in_all_seats_and_ties_are_half():
     assert self_play.beaten(game, gives, [free], 12).tolist() == [0.0]
 
 
-def test_a_copy_stays_as_it_was_when_the_model_learns_on(tmp_path):
-    told = settings(tmp_path)
-    env = learners("public_goods", 4, **GOODS, opponents="random", normalize=True)
-    model = PPO("MlpPolicy", SB3VecEnv(env), n_steps=8, batch_size=16, seed=1)
-    copy, game = self_play.copied(model, told), rulebook("public_goods", **GOODS)
+def test_a_copy_stays_as_it_was_when_the_model_learns_on():
+    games = learners("public_goods", 4, **GOODS, opponents="random", normalize=True)
+    env = SB3VecEnv(games)
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=16, seed=1)
+    copy, game = self_play.copied(model, env), rulebook("public_goods", **GOODS)
     before = {name: value.clone() for name, value in copy.model.policy.state_dict().items()}
     model.learn(64)
     after, now = copy.model.policy.state_dict(), model.policy.state_dict()
@@ -146,6 +148,20 @@ def test_a_training_that_was_stopped_goes_on_with_its_league(tmp_path, monkeypat
     assert names[0] == names[1]
 
 
+def test_a_league_goes_on_where_those_who_judge_it_ask_a_model(tmp_path):
+    judged = {
+        "opponents": ["tiny"],
+        "param": ["players=2", "rounds=1"],
+        "episodes": 2,
+        "matches": 2,
+    }
+    self_play.train(settings(tmp_path, steps=128, **judged))
+    self_play.train(settings(tmp_path, steps=192, resume=True, **judged))
+    kept = pickle.loads((tmp_path / "state").read_bytes())
+    (league,) = kept["games"].opponents
+    assert len(league.players) == 1 + len([*(tmp_path / "league").iterdir()]) == 4
+
+
 @pytest.mark.slow
 def test_a_past_self_of_another_game_is_refused(tmp_path):
     self_play.train(settings(tmp_path, steps=64))
@@ -157,12 +173,13 @@ def test_a_past_self_of_another_game_is_refused(tmp_path):
 
 
 def test_the_tables_in_the_docs_are_those_of_the_file():
-    found = league_figures.rows()
+    found = read(league_figures.Row, league_figures.FILE)
     held = {(row.experiment, row.seed) for row in found if row.seed}
     settings = league_figures.SETTINGS
     assert {one["name"] for one in settings["experiments"]} == {name for name, _ in held}
     assert {seed for _, seed in held} == {*settings["seeds"]}
-    assert league_figures.tables(found) in league_figures.DOCS.read_text("utf-8")
+    text = league_figures.PAGE.read_text("utf-8")
+    assert filled("league", league_figures.tables(found), text) == text
 
 
 def test_learners_are_compared_with_the_best_player_by_rule():
@@ -174,5 +191,5 @@ def test_learners_are_compared_with_the_best_player_by_rule():
         league_figures.Row(name, who, seed, 0, "payoff at last", value, *more)
         for who, seed, value in paid
     ]
-    (row,) = league_figures.compared(rows)[2:]
-    assert "| `b` 8.0 | 100.0% [-217.7%, 417.7%] |" in row  # t of 1 degree, 12.71 * 0.25
+    (row,) = league_figures.compared(rows).splitlines()[2:]
+    assert "| `b` 8.0 | 100.0% [-217.7% to 417.7%] |" in row  # t of 1 degree, 12.71 * 0.25

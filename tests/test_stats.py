@@ -393,6 +393,39 @@ def test_a_player_may_have_several_seats():
     assert mirrored.difference("a", "b")[0] == pytest.approx(0, abs=0.5)
 
 
+def pairs(won, lost, tied=0):
+    """Two players in one episode each: how often the first was ahead, behind, or neither."""
+    results = [1.0] * won + [0.0] * lost + [0.5] * tied
+    return np.array([[[0, one], [1 - one, 0]] for one in results])
+
+
+def test_pairs_are_a_logistic_regression_with_ties_as_halves():
+    fit = ratings.bradley_terry("ab", pairs(7, 3))
+    same = ratings.plackett_luce([("ab", [1, 0])] * 7 + [("ba", [1, 0])] * 3)
+    assert fit.difference("a", "b")[0] == pytest.approx(same.difference("a", "b")[0], abs=1e-9)
+    tied = ratings.bradley_terry("ab", pairs(60, 0, 40)).difference("a", "b")[0]
+    assert tied == pytest.approx(math.log(0.8 / 0.2), abs=0.02)  # but for the ridge
+
+
+def test_games_of_an_episode_that_always_agree_are_one():
+    once = ratings.bradley_terry("ab", pairs(14, 6))
+    often = ratings.bradley_terry("ab", 50 * pairs(14, 6))
+    ends = [fit.difference("a", "b")[1] for fit in (once, often)]
+    assert ends[1][:2] == pytest.approx(ends[0][:2], abs=0.05)
+    assert (ends[1].method, ends[1].n, ends[1].note) == ("Bradley-Terry", 20, "")
+    assert ratings.bradley_terry("ab", 50 * pairs(1, 0)).difference("a", "b")[1] is None
+    sweep = ratings.bradley_terry("ab", pairs(5, 0)).difference("a", "b")
+    assert sweep[1].high - sweep[1].low > 2  # nothing differs between episodes
+    assert sweep[1].note == "fewer than 10 episodes"
+
+
+def test_pairs_that_never_met_are_refused():
+    apart = np.zeros((2, 4, 4))
+    apart[:, 0, 1] = apart[:, 2, 3] = 1
+    with pytest.raises(BadParameter, match="never met"):
+        ratings.bradley_terry("abcd", apart)
+
+
 def test_a_seat_that_pays_is_told_from_its_players():
     games = drawn(150, [0, 0, 0, 0], seat=2.0)
     fit = ratings.plackett_luce(games, seats=True)

@@ -172,6 +172,8 @@ def test_a_run_is_never_overwritten(tmp_path):
         create(tmp_path)
     with pytest.raises(store.Unwritable, match="there is no folder"):
         create(tmp_path / "nowhere" / "a.db")
+    with pytest.raises(store.Unwritable, match="recorded in a file, which :memory: is not"):
+        create(":memory:")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder nobody can write")

@@ -1,8 +1,11 @@
 """Small games as trees, solvers on them, and tables as players."""
 
+import errno
 import json
+import os
 import signal
 import zipfile
+from contextlib import suppress
 from io import BytesIO
 from itertools import product
 from pathlib import Path
@@ -12,6 +15,7 @@ import numpy as np
 import pytest
 
 import llm_games as lg
+from llm_games import rooms
 from llm_games.baselines.best_response import best_response
 from llm_games.baselines.players import make_player
 from llm_games.baselines.skill import play_rules
@@ -24,9 +28,10 @@ from llm_games.baselines.training.regret_matching import (
     SwapRegretMatching,
     normal_form,
 )
-from llm_games.baselines.tree import TooLarge, Tree
+from llm_games.baselines.tree import TooLarge, Tree, deals_of
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import tabular, training
-from llm_games.errors import BadParameter, UnknownName
+from llm_games.errors import BadParameter, DiskFull, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.tabular import load_table, save_table, table_of
 
@@ -89,6 +94,56 @@ def test_a_strategy_is_worth_what_its_player_gets(name):
     assert (far <= 4.5 * paid.std(axis=1) / np.sqrt(4000) + 1e-9).all()
 
 
+@pytest.mark.parametrize("name", ["bids", "pirates", "truel", "gifts"])
+def test_a_strategy_is_worth_what_a_walk_through_the_rules_finds(name):
+    """Node by node, with nothing of the tree but the names of its rows."""
+    game, tree = game_of(name), Tree(game_of(name))
+    strategy, rows, known = drawn(tree, 5), tree.rows, {}
+    pasts = {-1: ()}
+    for one in range(len(rows.seat)):
+        past = pasts[int(rows.before[one])]
+        own = range(*rows.first[one : one + 2])
+        key = int(rows.seat[one]), past, tuple(rows.seen[one].tolist())
+        known[key] = [(tuple(rows.moves[row].tolist()), strategy[row]) for row in own]
+        pasts |= {row: (*past, key[2], tuple(rows.moves[row].tolist())) for row in own}
+
+    def after_chance(state):
+        nature = getattr(rooms.part(game.name, "theory"), "nature", None)
+        parts = nature(game, state) if nature else [(1.0, state)]
+        return [(float(np.ravel(likely)[0]), other) for likely, other in parts]
+
+    def walk(state, past):
+        """Return what each seat gets from here on."""
+        value = np.zeros(game.players)
+        for luck, dealt in after_chance(state):
+            if not luck:
+                continue
+            asked, seen = game.asked(dealt)[:, 0], game.observe(dealt)[:, 0]
+            seats = np.flatnonzero(asked).tolist()
+            keys = [(seat, past[seat], tuple(seen[seat].tolist())) for seat in seats]
+            for joint in product(*(known[key] for key in keys)):
+                likely = luck * np.prod([chance for _, chance in joint])
+                actions, later = np.zeros((game.players, 1), int), list(past)
+                for (seat, before, own), (move, _) in zip(keys, joint, strict=True):
+                    columns = slice(None) if len(move) > 1 else seat
+                    actions[columns, 0] += move if len(move) > 1 else move[0]
+                    later[seat] = (*before, own, move)
+                after, outcome = game.step(dealt, actions)
+                rest = 0 if after.over.all() else walk(after, later)
+                value += likely * (outcome.rewards[:, 0] + rest)
+        return value
+
+    deals, chances = ({}, [1.0]) if name == "truel" else deals_of(game, 10**6)
+    found = sum(
+        chance * walk(
+            game.begin({key: own[..., place : place + 1] for key, own in deals.items()}, (1,)),
+            [()] * game.players,
+        )
+        for place, chance in enumerate(chances)
+    )  # fmt: skip
+    assert tree.worth(strategy)[0] == pytest.approx(found, abs=1e-9)
+
+
 @pytest.mark.parametrize(("name", "seat"), [("gifts", 1), ("duel", 1), ("duel", 0)])
 def test_a_best_response_is_the_best_of_all_pure_strategies(name, seat):
     game, parameters = SMALL[name]
@@ -142,9 +197,10 @@ def test_where_no_room_says_what_chance_may_bring_deals_are_drawn():
 
 
 def test_a_game_that_is_too_large_is_refused():
-    with pytest.raises(TooLarge, match="choose fewer players, rounds or amounts"):
+    said = "has 104,060,401 joint moves up to step 1, and a tree holds 1,000,000: choose fewer"
+    with pytest.raises(TooLarge, match=said):
         Tree(rulebook("beauty_contest", players=4, rounds=1))
-    with pytest.raises(TooLarge, match="divide less"):
+    with pytest.raises(TooLarge, match="plans to divide 100 among 10, and a tree"):
         Tree(rulebook("pirate_game", players=10))
 
 
@@ -397,6 +453,110 @@ def written(path, about=None, arrays=None):
     return other
 
 
+def test_a_table_of_values_is_refused_elsewhere(tmp_path):
+    given = {**GIFTS, "copies": 8, "steps": 40, "folder": tmp_path}
+    tabular_q.train(tabular_q.QOptions(**given))
+    path, same = tmp_path / "player.npz", {"players": 2, "rounds": 1, "tokens": 3}
+    make_player(f"tabular:{path}", rulebook("public_goods", **same))
+    for other, said in [
+        ({"tokens": 4}, "with tokens=3, not with tokens=4"),
+        ({"rounds": 2}, "with rounds=1, not with rounds=2"),
+        ({"players": 3}, "with 2 players, not for public_goods with 3"),
+    ]:
+        with pytest.raises(BadParameter, match=said):
+            make_player(f"tabular:{path}", rulebook("public_goods", **same | other))
+    table = load_table(path).model
+    for name, broken, said in [
+        ("values", table.values[:, 1:], "has values of 3 actions, and public_goods has 4"),
+        ("values", table.values * np.nan, "finite"),
+        ("states", table.states[:, 1:], "cannot be read"),
+        ("columns", table.columns + 9, "cannot be read"),
+        ("columns", table.columns + 0.5, "cannot be read"),
+    ]:
+        other = written(path, arrays={name: broken})
+        with pytest.raises(BadParameter, match=said):
+            make_player(f"tabular:{other}", rulebook("public_goods", **same))
+
+
+def damaged(array, how):
+    """Return an array that is none of a table."""
+    array = array.copy()
+    if how in ("much", "negative"):
+        array.reshape(-1)[array.size // 2] = 10**6 if how == "much" else -5
+    cut = {"short": array[:-1], "none": array[:0], "wide": array[None], "words": array.astype(str)}
+    return cut.get(how, array)
+
+
+@pytest.mark.parametrize("how", ["short", "none", "wide", "words", "much", "negative"])
+@pytest.mark.parametrize("name", ["seat", "before", "first", "moves", "seen", "chances"])
+def test_arrays_that_are_none_are_refused(truel, name, how):
+    """Or the table still plays, as where a number that is seen is another."""
+    tree, player, path = truel
+    own = {**player.rows._asdict(), "chances": player.chances}[name]
+    other = written(path, arrays={name: damaged(own, how)})
+    plays = {("seen", "much"), ("seen", "negative"), ("before", "much"), ("chances", "words")}
+    if (name, how) in plays:
+        players = [make_player(f"tabular:{other}", tree.game)] * 3
+        assert np.isfinite(play_rules(tree.game, players, range(5)).payoffs).all()
+        return
+    with pytest.raises(BadParameter):
+        make_player(f"tabular:{other}", tree.game)
+
+
+def test_a_file_of_which_a_part_is_lost_says_so(truel, tmp_path):
+    """Whatever its unzipping says to it."""
+    tree, _, path = truel
+    whole, rng = path.read_bytes(), np.random.default_rng(1)
+    for place in range(0, len(whole), 23):
+        broken = bytearray(whole)
+        broken[place] ^= int(rng.integers(1, 256))
+        (tmp_path / "broken.npz").write_bytes(bytes(broken) if place % 2 else whole[:place])
+        with suppress(BadParameter):  # some bytes do not matter
+            make_player(f"tabular:{tmp_path / 'broken.npz'}", tree.game)
+
+
+@pytest.mark.parametrize("how", ["cut", "other"])
+def test_a_state_that_is_not_whole_or_of_another_tree_is_refused(how, tmp_path):
+    given = {**GIFTS, "folder": tmp_path}
+    cfr.train(cfr.CFROptions(**given, steps=3))
+    state = tmp_path / "state"
+    if how == "cut":
+        state.write_bytes(state.read_bytes()[:90])
+    else:
+        np.savez(content := BytesIO(), step=3, regrets=np.zeros(3), played=np.zeros(3))
+        state.write_bytes(content.getvalue())
+    with pytest.raises(BadParameter, match="not whole" if how == "cut" else "of another tree"):
+        cfr.train(cfr.CFROptions(**given, steps=6, resume=True))
+
+
+@pytest.mark.parametrize("method", SCRIPTS)
+def test_a_full_disk_keeps_the_training(method, tmp_path, monkeypatch):
+    train, options, given = SCRIPTS[method]
+    given = {**given, "steps": 160, "folder": tmp_path / "a"}
+    keep, synced = Training.keep, os.fsync
+    held = []
+
+    def fill(file):
+        if held:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced(file)
+
+    def kept(run):
+        keep(run)
+        held.extend([run.step] if run.step > 40 else [])  # from here on there is no room
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "keep", kept)
+        patched.setattr(os, "fsync", fill)
+        with pytest.raises(DiskFull, match=r"no room is left in .*a \(") as fault:
+            train(options(**given))
+    assert json.loads((tmp_path / "a" / "options.json").read_bytes())["game"] == "public_goods"
+    assert not [*(tmp_path / "a").glob(".*.part")]
+    assert f"(saved at step {held[0]}; go on: python -m" in fault.value.__notes__[0]
+    whole = train(options(**{**given, "folder": tmp_path / "b"}))
+    assert train(options(**given, resume=True)).payoffs.tolist() == whole.payoffs.tolist()
+
+
 def test_a_file_that_is_no_table_says_so(truel, tmp_path):
     tree, _, path = truel
     with pytest.raises(BadParameter, match="there is no file"):
@@ -437,13 +597,15 @@ def test_where_a_table_was_never_the_nearest_set_stands_for_it():
 
 
 def test_the_figures_are_of_all_games_and_the_docs_show_them():
-    held = {(point.game, point.method, point.seed) for point in tabular.points()}
+    held = {(point.game, point.method, point.seed) for point in read(tabular.Point, tabular.FILE)}
     seeds = tabular.SETTINGS["seeds"]
     for game in tabular.SETTINGS["games"]:
         assert {(game["name"], method, 1) for method in ("rational", *tabular.SOLVERS)} <= held
     assert {seed for _, method, seed in held if method in tabular.DRAWN} == {*seeds}
-    learned = {(row.experiment, row.seed) for row in training.rows(tabular.LEARNED)}
+    learned = {(row.experiment, row.seed) for row in read(training.Row, tabular.LEARNED)}
     assert learned == {(one["name"], s) for one in tabular.SETTINGS["learners"] for s in seeds}
-    page = tabular.DOCS.read_text("utf-8")
-    assert tabular.table(tabular.points()) in page
-    assert training.text(training.rows(tabular.LEARNED)) in page
+    page = tabular.PAGE.read_text("utf-8")
+    solvers = tabular.table(read(tabular.Point, tabular.FILE))
+    assert filled("solvers", solvers, page) == page
+    learners = training.text(read(training.Row, tabular.LEARNED))
+    assert filled("q-learners", learners, page) == page

@@ -16,6 +16,7 @@ import pytest
 import llm_games as lg
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training.common import Options, curve, evaluate, judge
+from llm_games.benchmarks.dated import filled, read
 from llm_games.benchmarks.learning import training as figures
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import resolve
@@ -78,8 +79,9 @@ def test_a_script_trains_a_player(script, kind, game, param, tmp_path, capsys):
     assert len(episode.payoffs) == 3
 
 
-def test_the_player_is_the_learner_that_was_judged(tmp_path):
-    given = options(ppo.PPOOptions, tmp_path / "a", steps=32, seat="1")
+@pytest.mark.parametrize("more", [{}, {"spread": True}])
+def test_the_player_is_the_learner_that_was_judged(more, tmp_path):
+    given = options(ppo.PPOOptions, tmp_path / "a", steps=32, seat="1", **more)
     found = ppo.train(given)
     rules = given.table().rules
     saved = make_player(f"sb3:{tmp_path / 'a' / 'player.zip'}", rules)
@@ -214,15 +216,18 @@ def stop_at(monkeypatch, step):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("script", "kind"),
+    ("script", "kind", "more"),
     [
-        (ppo, ppo.PPOOptions),
-        (dqn, dqn.DQNOptions),
-        (recurrent_ppo, recurrent_ppo.RecurrentOptions),
+        (ppo, ppo.PPOOptions, {}),
+        (ppo, ppo.PPOOptions, {"spread": True}),
+        (dqn, dqn.DQNOptions, {}),
+        (recurrent_ppo, recurrent_ppo.RecurrentOptions, {}),
     ],
 )
-def test_a_training_that_goes_on_is_the_one_that_never_stopped(script, kind, tmp_path, monkeypatch):
-    given = {"steps": 320, "param": ["players=3", "rounds=3"]}
+def test_a_training_that_goes_on_is_the_one_that_never_stopped(
+    script, kind, more, tmp_path, monkeypatch
+):
+    given = {"steps": 320, "param": ["players=3", "rounds=3"], **more}
     script.train(options(kind, tmp_path / "whole", **given))
     pressed = stop_at(monkeypatch, 96)
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -279,6 +284,57 @@ def test_a_folder_is_of_one_training(tmp_path):
     (tmp_path / "a" / "state").write_bytes(b"torn")
     with pytest.raises(BadParameter, match="cannot be read"):
         ppo.train(options(ppo.PPOOptions, tmp_path / "a", resume=True))
+
+
+def test_a_training_that_is_of_other_rules_or_cannot_be_read_is_left_alone(tmp_path):
+    folder = tmp_path / "a"
+    ppo.train(options(ppo.PPOOptions, folder, steps=32))
+    about, again = folder / "options.json", options(ppo.PPOOptions, folder, steps=64, resume=True)
+    said = about.read_text("utf-8")
+    edition = rulebook("public_goods").edition
+    about.write_text(said.replace(f'"edition": {edition}', '"edition": 0'), "utf-8")
+    with pytest.raises(BadParameter, match=f"with edition 0, not {edition}"):
+        ppo.train(again)
+    for torn in (said[:20], "[]"):
+        about.write_text(torn, "utf-8")
+        with pytest.raises(BadParameter, match=r"options\.json cannot be read"):
+            ppo.train(again)
+    about.unlink()
+    with pytest.raises(BadParameter, match=r"options\.json cannot be read"):
+        ppo.train(again)
+    about.write_text(said, "utf-8")
+    ppo.train(again)
+
+
+def test_a_curve_that_was_torn_goes_on_in_whole_rows(tmp_path):
+    folder = tmp_path / "a"
+    ppo.train(options(ppo.PPOOptions, folder, steps=32))
+    with (folder / "curve.csv").open("a") as file:
+        file.write("64,payo")
+    ppo.train(options(ppo.PPOOptions, folder, steps=64, resume=True))
+    assert curve(folder)["payoff"][0].tolist() == [0, 32, 64]
+    (folder / "state").unlink()
+    ppo.train(options(ppo.PPOOptions, folder, steps=32))  # another one, in the place of the first
+    assert curve(folder)["payoff"][0].tolist() == [0, 32]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "a").write_text("a file")
+    with pytest.raises(BadParameter, match=r"b cannot be written to \(.+\): name another --folder"):
+        ppo.train(options(ppo.PPOOptions, tmp_path / "a" / "b"))
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"), [(ppo, ppo.PPOOptions), (recurrent_ppo, recurrent_ppo.RecurrentOptions)]
+)
+def test_no_decision_is_learned_from_alone(script, kind, tmp_path):
+    with pytest.raises(BadParameter, match="give --copies or --rollout of 2 or more"):
+        script.train(options(kind, tmp_path / "a", copies=1, rollout=1))
+    small = options(
+        kind, tmp_path / "a", copies=3, rollout=3, steps=9
+    )  # in parts of 2 and the rest
+    assert ppo.part(small) == 3
+    assert np.isfinite(script.train(small).payoff)
 
 
 @pytest.fixture
@@ -362,13 +418,21 @@ def test_rows_take_the_place_of_those_of_the_same_training(tmp_path):
     file = tmp_path / "training.csv"
     figures.record([row(seed=2), row(seed=1, value=float("nan"))], file)
     figures.record([row(seed=2, payoff=3.5)], file)
-    first, second = figures.rows(file)
+    first, second = read(figures.Row, file)
     assert (first.seed, second.seed, second.payoff) == (1, 2, 3.5)
     assert np.isnan(first.value)
 
 
+def test_one_seed_has_no_interval_and_several_have():
+    one = row(payoff=3.0, value=4.0, share=0.75)
+    assert "| 4 | 3 | 75.0% | 75.0% |" in figures.text([one])
+    two = figures.text([one, row(seed=2, payoff=5.0, value=4.0, share=1.25)])
+    assert "| 4 [-8.7062 to 16.706] | 100.0% [-217.7% to 417.7%] | 75.0%, 125.0% |" in two
+
+
 def test_the_docs_have_the_table_of_the_file():
-    found = figures.rows()
+    found = read(figures.Row, figures.FILE)
     assert found
-    assert figures.text(found) in figures.DOCS.read_text("utf-8")
+    text = figures.PAGE.read_text("utf-8")
+    assert filled("trained", figures.text(found), text) == text
     assert all(row.share == pytest.approx(row.payoff / row.value, abs=1e-4) for row in found)

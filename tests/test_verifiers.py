@@ -76,6 +76,8 @@ def test_seats_take_turns_by_the_seed(address):
         ({"opponents": "nobody"}, UnknownName, "nobody"),
         ({"seat": 3}, BadParameter, "seat must be"),
         ({"settings": {"persona": "x"}}, UnknownName, "persona"),
+        ({"settings": {"promts": "v2"}}, UnknownName, "did you mean 'prompts'"),
+        ({"conversation": True, "settings": {"memory": 2}}, BadParameter, "memory = 'full'"),
         ({"params": {"players": 0}}, BadParameter, "players"),
     ],
 )

@@ -77,12 +77,12 @@ def test_from_a_move_to_its_decision_and_on_by_key(visit):
     page.locator("tr[data-row]").first.locator("a").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("player_0 in round 1")
     expect(page.locator(".thoughts")).to_contain_text("Giving less is better.")
-    page.keyboard.press("j")
+    visitor.press("j")
     expect(page.get_by_role("heading", level=1)).to_contain_text("player_0 in round 2")
     expect(page.locator(".better")).to_contain_text("0 would have earned")
-    page.keyboard.press("k")
+    visitor.press("k")
     expect(page.get_by_role("heading", level=1)).to_contain_text("player_0 in round 1")
-    page.keyboard.press("u")
+    visitor.press("u")
     expect(page.get_by_role("heading", level=1)).to_contain_text("episode 0")
 
 

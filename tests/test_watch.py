@@ -50,6 +50,8 @@ def test_as_a_process(tmp_path, leave):
     with process("run", path, delay=0.3) as run:
         while run.poll() is None and not Path(f"{path}.log").exists():
             time.sleep(0.05)
+        if leave:  # so that it cannot be over first, however busy the machine is
+            run.send_signal(signal.SIGSTOP)
         watching = subprocess.Popen(
             [sys.executable, "-m", "llm_games.benchmarks.cli", "watch", str(path)],
             env=os.environ | {"PYTHONPATH": ROOT}, text=True,
@@ -60,6 +62,7 @@ def test_as_a_process(tmp_path, leave):
         if leave:
             watching.send_signal(signal.SIGINT)
         out, err = watching.communicate()
+        run.send_signal(signal.SIGCONT)
         assert watching.returncode == 0
         assert "Traceback" not in err
         if leave:

@@ -78,6 +78,11 @@ class Visitor:
         """Open a page of the viewer."""
         return self.page.goto(self.address + path)
 
+    def press(self, key):
+        """Press a key, once the page's script is there to hear it."""
+        self.page.wait_for_load_state()
+        self.page.keyboard.press(key)
+
     def problems(self):
         """Return what axe finds wrong with the page as it is now, and that it scrolls sideways."""
         self.page.evaluate(AXE.read_text("utf-8") + ";0")

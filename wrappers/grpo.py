@@ -39,6 +39,17 @@ WHOLE = {"memory": "full", "remember": "replies", "notices": True}
 """Settings of a player whose chat grows at its end alone."""
 
 
+def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a player with those of `WHOLE`; BadParameter if one of them is another."""
+    for name, value in WHOLE.items():
+        if settings.get(name, value) != value:
+            raise BadParameter(
+                f"{name} = {settings[name]!r}: a conversation that is learned from as a whole has "
+                f"{name} = {value!r}"
+            )
+    return {**settings, **WHOLE}
+
+
 # -- what the model said ---------------------------------------------------------------------------
 
 
@@ -179,13 +190,7 @@ class GameRollout:
         self.discount, self.penalty = discount, penalty
         settings = {"max_attempts": 1, **(player or {})}
         if credit == "conversation":
-            other = [name for name in WHOLE if settings.get(name, WHOLE[name]) != WHOLE[name]]
-            if other:
-                raise BadParameter(
-                    f"{other[0]} = {settings[other[0]]!r}: a conversation that is learned from as "
-                    f"a whole has {other[0]} = {WHOLE[other[0]]!r}"
-                )
-            settings |= WHOLE
+            settings = kept_whole(settings)
         self.player = LLMPolicy(_Learner(), **settings)
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import itertools
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -158,6 +158,11 @@ class LLMPolicy(Policy):
         self.remembering = Remembering(
             memory, memory_tokens, remember, notices, thoughts, overflow, context
         )
+        known = [one.name for one in dataclasses.fields(Sampling)]
+        for key in drawing:
+            if key not in known:
+                ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
+                raise unknown("setting of LLMPolicy", key, [*ours, *known])
         self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
         reply = self.sampling.max_tokens or 0
         if context is not None and context <= reply:

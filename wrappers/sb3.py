@@ -160,7 +160,7 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
     if not isinstance(model, BaseAlgorithm):
         raise BadParameter(f"model must be one of Stable-Baselines3's, such as PPO, got {model!r}")
     game = _of(env, "game")
-    trained = Trained.of(game, _of(env, "actions"), _of(env, "normalize"), _spread(env))
+    trained = Trained.of(game, _of(env, "actions"), _of(env, "normalize"), spread_of(env))
     game = game if trained.speaks else game.core
     LearnedPolicy(model, trained=trained).start(game, 0, 0)
     content = BytesIO()
@@ -190,7 +190,7 @@ def _of(env: Any, name: str) -> Any:
         raise BadParameter(f"{env} is no environment of a game: it has no {name}") from None
 
 
-def _spread(env: Any) -> dict[str, tuple[Any, Any, float]] | None:
+def spread_of(env: Any) -> dict[str, tuple[Any, Any, float]] | None:
     """Return by which means and deviations `VecNormalize` scaled each part of what was seen."""
     found: VecNormalize | None = unwrap_vec_normalize(env) if isinstance(env, VecEnv) else None
     if found is None or not found.norm_obs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.codecs import Codec
 from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.noise import Noise
@@ -32,6 +34,8 @@ from llm_games.wrappers.policy import Decided, Decision, Policy
 PLAYER = "player.json"
 FORMAT = 1
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+BROKEN = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading a file says that lost some of its bytes."""
 RECALLED = 1e-3
 """How far off, in scaled numbers, another past is where a seat was never seen before."""
 
@@ -50,6 +54,21 @@ class Rows(NamedTuple):
     seen: Array
     first: Array
     moves: Array
+
+    def check(self) -> None:
+        """Raise ValueError if these are no information sets and moves."""
+        sets, rows = len(self.seat), len(self.moves)
+        whole = [self.seat, self.before, self.first, self.moves]
+        if any(part.dtype.kind != "i" for part in whole) or self.seen.dtype.kind != "f":
+            raise ValueError("sets and moves must be integers, what is seen floats")
+        if any(part.shape != (sets,) for part in (self.seat, self.before)) or not sets:
+            raise ValueError("there must be a seat and a row before for each set")
+        if self.moves.ndim != 2 or self.seen.ndim != 2 or len(self.seen) != sets:
+            raise ValueError("moves and what is seen must be tables")
+        if self.first.shape != (sets + 1,) or (self.first[[0, -1]] != [0, rows]).any():
+            raise ValueError("first must lead from row 0 to the last")
+        if (np.diff(self.first) < 1).any() or (self.before < -1).any():
+            raise ValueError("each set must have a row, and follow one or none")
 
 
 def keys_of(seat: Any, before: Array, seen: Array) -> Array:
@@ -98,6 +117,11 @@ class TabularPolicy(Policy):
         self.rows, self.chances, self.name = rows, np.asarray(chances, np.float64), name
         self.trained, self.parameters = trained, dict(parameters)
         self.deterministic = deterministic
+        rows.check()
+        if self.chances.shape != rows.moves.shape[:1]:
+            raise ValueError("there must be a chance for each row")
+        if not np.isin(rows.seat, range(trained.players)).all():
+            raise ValueError("seats must be those of the game")
         fine = np.isfinite(self.chances) & (self.chances >= 0)
         sums = np.add.reduceat(np.where(fine, self.chances, 0), rows.first[:-1])
         if not fine.all() or not np.allclose(sums, 1):
@@ -113,16 +137,13 @@ class TabularPolicy(Policy):
 
     def check(self, game: Rulebook) -> None:
         """Raise BadParameter if a game is not the one that the table is of."""
-        self.trained.check(self.name, game)
-        ours = parameters_of(game)
-        other = [name for name in ours if self.parameters.get(name) != ours[name]]
-        if other:
-            name = other[0]
-            theirs = self.parameters.get(name)
-            raise BadParameter(
-                f"{self.name} is of {game.name} with {name}={theirs}, not with {name}="
-                f"{ours[name]}; give the game the same parameters, or solve this one"
-            )
+        check_game(self.name, self.trained, self.parameters, game)
+        if self.rows.seen.shape[1] != len(game.column_index):
+            raise BadParameter(f"{self.name} is of other observations of {game.name}; save it anew")
+        low, high = game.bounds()
+        moves, declined = self.rows.moves, 0 if game.decline is None else game.decline
+        if (((moves < low) | (moves > high)) & (moves != declined)).any():
+            raise BadParameter(f"{self.name} has moves that {game.name} has not; save it anew")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
         """Return the memory at the start; a BadParameter: it is of another game."""
@@ -223,6 +244,17 @@ def parameters_of(game: Rulebook) -> dict[str, Any]:
     return found
 
 
+def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game: Rulebook) -> None:
+    """Raise BadParameter if a game, or one of its parameters, is not what a table is of."""
+    trained.check(name, game)
+    for key, ours in parameters_of(game).items():
+        if parameters.get(key) != ours:
+            raise BadParameter(
+                f"{name} is of {game.name} with {key}={parameters.get(key)}, not with {key}={ours};"
+                " give the game the same parameters, or solve this one"
+            )
+
+
 def table_of(game: Rulebook, rows: Rows, chances: Array, name: str = "tabular") -> TabularPolicy:
     """Return the player of a table of this game."""
     trained = Trained.of(game.core, "rules")
@@ -248,7 +280,8 @@ def save_arrays(
     """Write arrays, and what they are of, to a file that is whole or not there."""
     path, content = Path(path), BytesIO()
     path = path if path.suffix else path.with_suffix(".npz")
-    np.savez_compressed(content, allow_pickle=False, **arrays)
+    named: dict[str, Any] = {**arrays}
+    np.savez_compressed(content, **named)
     about = {"format": FORMAT, "kind": kind, "trained": asdict(trained), "parameters": parameters}
     with zipfile.ZipFile(content, "a") as file:
         file.writestr(PLAYER, json.dumps(about, indent=1))
@@ -274,7 +307,7 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         trained = Trained.read(said)
     except FileNotFoundError:
         raise BadParameter(f"player {name!r}: there is no file {path.absolute()}") from None
-    except (*UNREADABLE, OSError, zipfile.BadZipFile) as error:
+    except (*UNREADABLE, *BROKEN) as error:
         fault = f"{path} is no table that save_table wrote: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}") from None
     if later:
@@ -283,8 +316,7 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         )
     try:
         if kind == "values":
-            model = QTable(**arrays)
-            return LearnedPolicy(model, trained=trained, name=name)
+            return ValuePolicy(QTable(**arrays), trained, parameters, name=name)
         chances = arrays.pop("chances")
         return TabularPolicy(
             Rows(**arrays), chances, trained, parameters, deterministic=deterministic, name=name
@@ -308,6 +340,11 @@ class QTable:
 
     def __init__(self, columns: Array, states: Array, values: Array) -> None:
         self.columns, self.states, self.values = columns, states, values
+        whole = columns.dtype.kind == "i" and columns.ndim == 1 and (columns >= 0).all()
+        if not whole or states.shape != (len(values), len(columns)) or values.ndim != 2:
+            raise ValueError("states must have a number for each column, and a row of values each")
+        if not np.isfinite(values).all():
+            raise ValueError("values must be finite numbers")
         keys = keys_of(0, np.zeros(len(states)), states)
         self.known = {key.tobytes(): place for place, key in enumerate(keys)}
 
@@ -350,3 +387,29 @@ class QTable:
         trained = Trained.of(game.core)
         arrays = {"columns": self.columns, "states": self.states, "values": self.values}
         return save_arrays(path, "values", trained, parameters_of(game), arrays)
+
+
+class ValuePolicy(LearnedPolicy):
+    """Takes the best action by a table of values, at tables of its game and parameters."""
+
+    model: QTable
+
+    def __init__(
+        self, model: QTable, trained: Trained, parameters: Mapping[str, Any], name: str
+    ) -> None:
+        super().__init__(model, trained=trained, name=name)
+        self.parameters = dict(parameters)
+        if not len(model.states) or model.columns.max(initial=0) >= len(trained.columns):
+            raise ValueError("there must be a state, of columns that the game has")
+
+    def _codec(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> Codec:
+        assert self.trained is not None
+        check_game(self.name, self.trained, self.parameters, game)
+        own = super()._codec(game, seat, batch)
+        many, actions = self.model.values.shape[1], getattr(own.space, "n", 0)
+        if many != actions:
+            raise BadParameter(
+                f"{self.name} has values of {many} actions, and {game.name} has {actions}; train "
+                "it anew"
+            )
+        return own

@@ -91,11 +91,8 @@ class ActorCritic(nn.Module):
     ) -> tuple[Array, None]:
         """Return the likeliest actions of rows of observations, or drawn ones; and no state."""
         with torch.no_grad():
-            likely: Any = self.chances(self.obs_to_tensor(seen)[0], _masks(action_masks))
-            if not deterministic:
-                drawn = likely.sample()
-            else:
-                drawn = likely.probs.argmax(-1) if self.discrete else likely.mean
+            likely = self.chances(self.obs_to_tensor(seen)[0], _masks(action_masks))
+            drawn = likely.mode if deterministic else likely.sample()
         actions: Array = drawn.numpy()
         return (actions if self.discrete else np.clip(actions, -1, 1)), None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import pickle
 import shlex
 import signal
 import sys
@@ -20,7 +21,17 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypeVar,
+    get_type_hints,
+)
 
 import numpy as np
 from typer import Argument, Option, Typer
@@ -171,7 +182,7 @@ def evaluate(rules: Rulebook, players: Sequence[str | Policy], seeds: Sequence[i
     """
     who = list(dict.fromkeys(players))
     sits = np.tile([[who.index(one)] for one in players], len(seeds))
-    return sum(o.rewards for _, o in _played(rules, who, sits, seeds))  # type: ignore[return-value]
+    return sum(o.rewards for _, o in _played(rules, who, sits, seeds))
 
 
 def _played(rules: Rulebook, who: Sequence[Any], sits: Array, seeds: Sequence[int]) -> Any:
@@ -228,8 +239,8 @@ def judge(
             regret = deviation.regret(rules, outcome.record)
             lost.append(regret[seats, at][~over])
             conv.append(regret.sum(axis=0)[~over])
-    means = [float(np.concatenate(part).mean()) if part else np.nan for part in (lost, conv)]
-    return Judged(paid, *means, _exploited(rules, records, seats))
+    mean, every = (float(np.concatenate(p).mean()) if p else np.nan for p in (lost, conv))
+    return Judged(paid, mean, every, _exploited(rules, records, seats))
 
 
 def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Array) -> float:
@@ -247,7 +258,10 @@ def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Arr
 # -- a training ------------------------------------------------------------------------------------
 
 
-class Training:
+Told = TypeVar("Told", bound=Options)
+
+
+class Training(Generic[Told]):
     """A training as it runs, in ``with Training("ppo", options) as run:``.
 
     Args:
@@ -268,7 +282,7 @@ class Training:
         stopping: whether Ctrl-C was pressed: stop where the state is whole.
     """
 
-    def __init__(self, method: str, options: Options) -> None:
+    def __init__(self, method: str, options: Told) -> None:
         self.method, self.options = method, options
         if find_spec("tensorboard") is None:
             raise BadParameter("training needs packages: pip install 'llm-games[training]'")
@@ -309,8 +323,13 @@ class Training:
             return None
         if not self.file.exists():
             raise BadParameter(f"{self.folder} has no training to go on with: leave out --resume")
-        said, ours = json.loads(about.read_text("utf-8")), self._about()
-        other = [name for name in ours if said.get(name) != ours[name]]
+        try:
+            said, ours = json.loads(about.read_text("utf-8")), self._about()
+            other = [name for name in ours if said.get(name) != ours[name]]
+        except (OSError, ValueError, AttributeError) as error:
+            raise BadParameter(
+                f"{about} cannot be read: {error}: train in another --folder"
+            ) from error
         if other:
             name = other[0]
             raise BadParameter(
@@ -319,15 +338,32 @@ class Training:
             )
         return self.file.read_bytes()
 
+    def read(self) -> Any:
+        """Return what was pickled as the state, or raise BadParameter."""
+        try:
+            return pickle.loads(self.state or b"")
+        except Exception as error:  # whatever a damaged pickle, or one of another version, comes to
+            raise BadParameter(
+                f"{self.file} cannot be read: {error}: train in another --folder"
+            ) from error
+
     def _about(self) -> dict[str, Any]:
-        plain = {"method": self.method, **self.options.plain()}
+        edition = self.table.rules.edition
+        plain = {"method": self.method, "edition": edition, **self.options.plain()}
         read: dict[str, Any] = json.loads(json.dumps(plain, default=str))
         return read
 
     # -- the block ---------------------------------------------------------------------------------
 
-    def __enter__(self) -> Training:
-        write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
+    def __enter__(self) -> Training[Told]:
+        try:
+            write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
+            self._mend()
+        except OSError as error:
+            if isinstance(error, LLMGamesError):
+                raise
+            fault = f"cannot be written to ({error.strerror}): name another --folder"
+            raise BadParameter(f"{self.folder} {fault}") from error
         self._before = signal.getsignal(signal.SIGINT)
         try:
             signal.signal(signal.SIGINT, self._interrupted)
@@ -335,6 +371,14 @@ class Training:
             self._before = None
         self.bar.start()
         return self
+
+    def _mend(self) -> None:
+        """Leave out of the curve what is of no training that goes on, or no whole row."""
+        log = self.folder / "curve.csv"
+        if log.exists():
+            old = log.read_bytes() if self.options.resume else b""
+            if not old.endswith(b"\n"):
+                write_whole(log, old[: old.rfind(b"\n") + 1])
 
     def _interrupted(self, *_: Any) -> None:
         if self.stopping:
@@ -472,7 +516,7 @@ class Training:
         others = [options.opponents[0]] * (table.rules.players - 1)
         others = others if len(options.opponents) == 1 else list(options.opponents)
         moves = isinstance(table.seat, str)
-        place = 0 if moves else table.seat
+        place = 0 if isinstance(table.seat, str) else table.seat
         games = {
             "game": options.game,
             "params": assigned("--param", options.param, "rounds=5"),

@@ -13,6 +13,7 @@ import re
 import shutil
 import warnings
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,17 +24,19 @@ from llm_games.baselines.deviation import regret
 from llm_games.baselines.tiny.chat import GROWING
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.baselines.training.common import Judged, Options, Training, command, option
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.facts import check_number
 from llm_games.files import full
+from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.stack import booked, spent, tally
-from llm_games.wrappers.clients.transformers import TransformersClient
+from llm_games.wrappers.clients.transformers import TransformersClient, load, model_path
 from llm_games.wrappers.grpo import WHOLE, GameRollout, games, score
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 try:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
+    from transformers import PrinterCallback, TrainerCallback
     from transformers.utils.logging import disable_progress_bar
     from trl import GRPOConfig, GRPOTrainer
 except ModuleNotFoundError:
@@ -81,7 +84,15 @@ class GRPOOptions(Options):
     )
 
     def check(self) -> None:
-        """Raise BadParameter if a batch is not one of whole groups."""
+        """Raise BadParameter if batches are not of whole groups, or what is needed is not here."""
+        for name in ("rate", "beta", "entropy"):
+            check_number(f"--{name}", getattr(self, name), 0)
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise BadParameter("--device cuda: no GPU is found here; use --device cpu")
+        if self.vllm and self.device == "cpu":
+            raise BadParameter("--vllm needs a GPU: --device cuda")
+        if self.vllm and find_spec("vllm") is None:
+            raise BadParameter("--vllm needs a package: pip install vllm")
         if self.group < 2:
             raise BadParameter(
                 f"a group of {self.group} has nothing to be compared with: --group 2 or more"
@@ -97,8 +108,12 @@ class GRPOOptions(Options):
 class Loop(TrainerCallback):
     """Tells a `Training` where TRL's trainer stands, after each update."""
 
-    def __init__(self, run: Training, options: GRPOOptions) -> None:
-        self.run, self.options = run, options
+    def __init__(self, run: Training, trainer: Any, options: GRPOOptions) -> None:
+        self.run, self.trainer, self.options = run, trainer, options
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Let the state be kept from here on, where all that it holds is there."""
+        self.run.saving = lambda: state_of(self.run, self.trainer)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         """Check and log an update, and keep the model if it is time."""
@@ -130,18 +145,21 @@ def train(options: GRPOOptions) -> Judged:
         # Transformers renames what TRL calls by its old name.
         warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
         disable_progress_bar()  # there is one already
-        kept = None if run.state is None else json.loads(run.state)
+        kept = None if run.state is None else _read(run)
         trainer = make(run, options)
-        run.saving = lambda: state(run, trainer)
         if kept is None:
             run.judge(learner(trainer, options))
         else:
             booked(_clients(run), kept["spent"])
             run.sound = kept["step"]
-        checkpoint = None if kept is None else str(run.folder / kept["checkpoint"])
         try:
-            trainer.train(resume_from_checkpoint=checkpoint)
-        except RuntimeError as error:
+            trainer.train(resume_from_checkpoint=kept and str(run.folder / kept["checkpoint"]))
+        except LLMGamesError:
+            raise
+        except Exception as error:
+            if kept is not None and run.saving is None:
+                run.sound = -1
+                raise _unreadable(run) from error
             if "probability tensor" in str(error):
                 run.broke("what the model finds likely")
             raise
@@ -199,24 +217,21 @@ def make(run: Training, options: GRPOOptions) -> Any:
         train_dataset=games(DISTINCT, APART * (options.seed + 1)),
         processing_class=tokenizer,
         rollout_func=rollout,
-        callbacks=[Loop(run, options)],
     )
+    trainer.add_callback(Loop(run, trainer, options))
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
 def loaded(options: GRPOOptions) -> tuple[Any, Any]:
     """Return the model and its tokenizer; BadParameter if there is none of this name."""
-    path = str(WEIGHTS) if options.model == "tiny" else options.model
+    path = WEIGHTS if options.model == "tiny" else options.model
     dtype = "float32" if options.device == "cpu" else "bfloat16"
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise BadParameter(
-            f"cannot load the model {options.model}: it is tiny, a folder in Hugging Face layout, "
-            f"or a name in the local cache. {' '.join(str(error).split())[:200]}"
-        ) from error
+        model, tokenizer = load(model_path(path), options.device, dtype)
+    except ClientError as error:
+        what = "tiny, a folder in Hugging Face layout, or a name in the local cache"
+        raise BadParameter(f"--model is {what}: {error}") from error
     if options.model == "tiny" and options.credit == "conversation":
         tokenizer.chat_template = GROWING
     return model, tokenizer
@@ -247,7 +262,7 @@ def keep(run: Training) -> None:
             shutil.rmtree(old)
 
 
-def state(run: Training, trainer: Any) -> bytes:
+def state_of(run: Training, trainer: Any) -> bytes:
     """Write a checkpoint of the trainer's own, and return what names it."""
     update = trainer.state.global_step
     step, folder = update * run.options.copies, run.folder / f"checkpoint-{update}"
@@ -255,6 +270,25 @@ def state(run: Training, trainer: Any) -> bytes:
         _saved(folder, lambda: trainer._save_checkpoint(trainer.model, None))
     kept = {"checkpoint": folder.name, "step": step, "spent": spent(_clients(run))}
     return json.dumps(kept).encode()
+
+
+def _read(run: Training) -> dict[str, Any]:
+    """Return what a state says; BadParameter if its checkpoint is not there."""
+    try:
+        kept: dict[str, Any] = json.loads(run.state or b"")
+        if {"checkpoint", "step", "spent"} <= kept.keys():
+            (run.folder / kept["checkpoint"]).resolve(strict=True)
+            return kept
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise _unreadable(run) from error
+    raise _unreadable(run)
+
+
+def _unreadable(run: Training) -> BadParameter:
+    return BadParameter(
+        f"what was kept in {run.folder} is not whole, and the training cannot go on from it: begin "
+        "again in another --folder"
+    )
 
 
 def _saved(folder: Path, save: Any) -> None:

@@ -51,7 +51,7 @@ class Settings(Options):
         False
     )
     rollout: Annotated[int, option("N", "steps of all copies before each update", min=1)] = 20
-    rate: Annotated[float, option("X", "learning rate at the start, 0 at the end")] = 1e-3
+    rate: Annotated[float, option("X", "learning rate at the start, 0 at the end", min=0)] = 1e-3
     gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
     trace: Annotated[float, option("X", "lambda of advantages", min=0, max=1)] = 0.95
     entropy: Annotated[float, option("X", "weight of the entropy", min=0)] = 0.01
@@ -63,8 +63,8 @@ class Settings(Options):
 class Learner:
     """A network and its optimizer."""
 
-    def __init__(self, run: Training) -> None:
-        told: Settings = run.options
+    def __init__(self, run: Training[Settings]) -> None:
+        told = run.options
         self.net: ActorCritic = network(run.table.rules, told.actions)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=told.rate, eps=1e-5)
 
@@ -108,7 +108,7 @@ class Rewards:
 class Team:
     """Copies of the game, and which seat each of the learners plays."""
 
-    def __init__(self, run: Training, learners: list[Learner]) -> None:
+    def __init__(self, run: Training[Settings], learners: list[Learner]) -> None:
         rules, told = run.table.rules, run.options
         self.env = TeamVectorEnv(rules, told.copies, actions=told.actions, normalize=True)
         self.learners, self.told = learners, told
@@ -206,7 +206,7 @@ def _loss(net: ActorCritic, rows: Rows, gain: Tensor, target: Tensor, told: Sett
     return acted - told.entropy * spread_out + 0.5 * valued
 
 
-def learned(run: Training, team: Team) -> float:
+def learned(run: Training[Settings], team: Team) -> float:
     """Play a rollout and learn from it in all seats; return the mean loss."""
     told: Settings = team.told
     steps = (team.step() for _ in range(told.rollout))
@@ -223,21 +223,21 @@ def learned(run: Training, team: Team) -> float:
     return float(np.mean(losses))
 
 
-def begun(run: Training) -> Team:
+def begun(run: Training[Settings]) -> Team:
     """Return the team of a new training, or that of the state which it goes on from."""
     if run.state is not None:
-        team, step, chance = pickle.loads(run.state)
+        team, step, chance = run.read()
         torch.set_rng_state(chance)
         run.at(step)
         run.sound = step
         return team
-    told: Settings = run.options
+    told = run.options
     torch.manual_seed(told.seed)
     many = 1 if told.shared else run.table.rules.players
     return Team(run, [Learner(run) for _ in range(many)])
 
 
-def player(run: Training, team: Team) -> Policy:
+def player(run: Training[Settings], team: Team) -> Policy:
     """Return the networks as they play, each in its seat."""
     trained = Trained.of(run.table.rules, team.told.actions, True)
     sure = not team.discrete
@@ -248,7 +248,7 @@ def player(run: Training, team: Team) -> Policy:
     return found[0] if len(found) == 1 else BySeat(found)
 
 
-def judged(run: Training, own: Policy, tree: Tree | None) -> dict[str, float]:
+def judged(run: Training[Settings], own: Policy, tree: Tree | None) -> dict[str, float]:
     """Return what players come to among themselves, and in a tree what best replies gain."""
     rules = run.table.rules
     found = judge(Table(rules, seating(rules, run.table.seat, own)), own, run.options.episodes)

@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.common import Judged, command, option
 from llm_games.baselines.training.stable import Make, StableOptions, learn
+from llm_games.errors import BadParameter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +31,29 @@ class PPOOptions(StableOptions):
     trace: Annotated[float, option("X", "lambda of the advantages", min=0, max=1)] = 0.95
 
 
+def part(options: PPOOptions) -> int:
+    """Return how many decisions there are in a part of a rollout; none is left alone at its end.
+
+    Raises:
+        BadParameter: a rollout is one decision, beside which there is none to compare it with.
+    """
+    many = options.rollout * options.copies
+    if many < 2:
+        raise BadParameter("an update needs two decisions: give --copies or --rollout of 2 or more")
+    least = max(2, many // options.batches)
+    return next(size for size in range(least, many + 1) if many % size != 1)
+
+
 def maker(options: PPOOptions) -> Make:
     """Return what makes the model."""
+    size = part(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         kind = MaskablePPO if isinstance(env.observation_space, Dict) else PPO
         return kind(
             **common,
             n_steps=options.rollout,
-            batch_size=max(2, options.rollout * options.copies // options.batches),
+            batch_size=size,
             n_epochs=options.epochs,
             ent_coef=options.entropy,
             gae_lambda=options.trace,

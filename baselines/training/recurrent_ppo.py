@@ -14,7 +14,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.common import Judged, command, option
-from llm_games.baselines.training.ppo import PPOOptions
+from llm_games.baselines.training.ppo import PPOOptions, part
 from llm_games.baselines.training.stable import learn
 
 
@@ -27,6 +27,7 @@ class RecurrentOptions(PPOOptions):
 
 def train(options: RecurrentOptions) -> Judged:
     """Train, and return what the learner came to."""
+    size = part(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         policy = common["policy"].replace("Policy", "LstmPolicy")
@@ -34,7 +35,7 @@ def train(options: RecurrentOptions) -> Judged:
         return RecurrentPPO(
             **common | {"policy": policy, "policy_kwargs": network},
             n_steps=options.rollout,
-            batch_size=max(2, options.rollout * options.copies // options.batches),
+            batch_size=size,
             n_epochs=options.epochs,
             ent_coef=options.entropy,
             gae_lambda=options.trace,

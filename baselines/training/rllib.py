@@ -99,7 +99,7 @@ def cluster(options: Settings) -> Iterator[list[str]]:
             made.shutdown()
 
 
-def built(run: Training, nodes: int) -> Algorithm:
+def built(run: Training[Settings], nodes: int) -> Algorithm:
     """Return RLlib's PPO with copies of the table on as many nodes."""
     told, table = run.options, run.table
 
@@ -151,7 +151,7 @@ def places(algorithm: Algorithm) -> list[str]:
 class Learner:
     """RLlib's algorithm, and the player that its network is."""
 
-    def __init__(self, run: Training, nodes: list[str]) -> None:
+    def __init__(self, run: Training[Settings], nodes: list[str]) -> None:
         self.run, self.algorithm = run, built(run, len(nodes))
         if idle := {*nodes} - {*places(self.algorithm)}:
             raise BadParameter(f"nothing plays on {len(idle)} of {len(nodes)} nodes: {idle}")
@@ -160,7 +160,7 @@ class Learner:
         self.trained = Trained.of(run.table.rules, run.options.actions, True)
         self.player = LearnedPolicy(self.net, trained=self.trained, name="rllib")
         if run.state is not None:
-            step, learned = pickle.loads(run.state)
+            step, learned = run.read()
             self.algorithm.learner_group.set_state(learned)
             self.algorithm.env_runner_group.sync_weights(
                 from_worker_or_learner_group=self.algorithm.learner_group

@@ -73,7 +73,7 @@ class League(Mixture):
     def __init__(self, latest: float, draw: str) -> None:
         super().__init__([RandomPolicy()], name="league")
         self.players = []  # until the learner itself joins, before the first game
-        self.latest, self.draw, self.mark = latest, draw, 0
+        self.latest, self.draw, self.joined = latest, draw, 0
 
     def join(self, past: Policy) -> None:
         """Take in a past self, now the newest."""
@@ -115,25 +115,24 @@ def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: in
     return np.asarray(won.reshape(len(past), matches).mean(axis=1))
 
 
-def grown(run: Training, model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
+def grown(run: Training[Settings], model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
     """Let a copy of the model join the league, weigh all, and return what is logged of it."""
-    told, rules, own = run.options, run.table.rules, player(model, run)
+    told, rules, own = run.options, run.table.rules, player(model, env, run.method)
     (league,) = env.get_attr("opponents")[0]
     wins = beaten(rules, own, league.players, told.matches)
-    mark = run.step // max(1, told.steps // POINTS)
-    if mark > league.mark:  # not twice, where a training goes on
-        league.mark = mark
-        league.join(copied(model, told))
+    every = max(1, told.steps // POINTS)
+    if run.step // every > league.joined // every:  # not twice, where a training goes on
+        league.joined = run.step
+        league.join(copied(model, env))
         league.weigh(np.append(wins, 0.5))
         save_player(model, env, run.folder / "league" / f"{run.step}.zip")
     found = judge(Table(rules, seating(rules, "rotate", own)), own, told.episodes).values()
     return {"league/beaten": float(wins.mean()), **{f"self/{k}": v for k, v in found.items()}}
 
 
-def copied(model: BaseAlgorithm, told: Settings) -> LearnedPolicy:
+def copied(model: BaseAlgorithm, env: VecEnv) -> LearnedPolicy:
     """Return a model as it plays now; it draws its actions, as it does in training."""
-    acts = {"actions": told.actions, "normalize": True, "name": "past"}
-    return LearnedPolicy(Copy(model), deterministic=False, **acts)
+    return player(Copy(model), env, "past", sure=False)
 
 
 def train(options: Settings) -> Judged:
@@ -142,7 +141,7 @@ def train(options: Settings) -> Judged:
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         model = made(env, common)
-        league.join(copied(model, options))
+        league.join(copied(model, env))
         return model
 
     return learn("self_play", options, make, league, grown)

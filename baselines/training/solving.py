@@ -5,6 +5,7 @@ Nothing of an algorithm is here: a script has a `Solver`, and `solve` runs it.
 
 from __future__ import annotations
 
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.training.common import Judged, Options, Training, option
 from llm_games.baselines.tree import Tree
+from llm_games.errors import BadParameter
 from llm_games.wrappers.tabular import TabularPolicy, save_table, table_of
 
 
@@ -106,14 +108,23 @@ def packed(step: int, solver: Solver) -> bytes:
     """Return a solver's arrays as bytes."""
     content = BytesIO()
     arrays = {name: getattr(solver, name) for name in solver.kept}
-    np.savez(content, allow_pickle=False, step=step, **arrays)
+    np.savez(content, step=step, **arrays)
     return content.getvalue()
 
 
 def restore(run: Training, solver: Solver) -> None:
-    """Put a solver's arrays back."""
-    with np.load(BytesIO(run.state or b""), allow_pickle=False) as file:
-        for name in solver.kept:
-            setattr(solver, name, file[name])
-        run.at(int(file["step"]))
-    run.sound = run.step
+    """Put a solver's arrays back; BadParameter if they are not whole, or of another tree."""
+    try:
+        with np.load(BytesIO(run.state or b""), allow_pickle=False) as file:
+            step, arrays = int(file["step"]), {name: file[name] for name in solver.kept}
+    except (ValueError, LookupError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise BadParameter(f"{run.file} is not whole: begin again in another --folder") from error
+    for name, own in arrays.items():
+        if own.shape != np.shape(getattr(solver, name)):
+            raise BadParameter(
+                f"{run.file} is of another tree of {run.options.game}, as another version of its "
+                "rules makes it: begin again in another --folder"
+            )
+        setattr(solver, name, own)
+    run.at(step)
+    run.sound = step

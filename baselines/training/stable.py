@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
@@ -20,13 +20,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from typer import Option
 
 from llm_games.baselines.learner import learners
 from llm_games.baselines.training.common import Codec, Judged, Options, Training, option
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.stack import booked, spent, tally
-from llm_games.wrappers.learned import LearnedPolicy
-from llm_games.wrappers.sb3 import SB3VecEnv, save_player
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.sb3 import SB3VecEnv, save_player, spread_of
 
 TRAINED = 10**6
 """First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
@@ -36,7 +37,7 @@ LEGACY: Any = np.random
 """NumPy's one generator for all, which Stable-Baselines3 draws from."""
 Make = Callable[[VecEnv, dict[str, Any]], BaseAlgorithm]
 """Makes a model for an environment, of settings that all algorithms take."""
-Grown = Callable[[Training, BaseAlgorithm, VecEnv], Mapping[str, float]]
+Grown = Callable[[Training[Any], BaseAlgorithm, VecEnv], Mapping[str, float]]
 """Is called whenever a model is judged, and returns what else is to be logged."""
 
 
@@ -48,12 +49,18 @@ class StableOptions(Options):
     rate: Annotated[float, option("X", "learning rate at first; it falls to 0", min=0)] = 1e-3
     gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
     width: Annotated[int, option("N", "units of both hidden layers", min=1)] = 64
+    spread: Annotated[
+        bool, Option("--spread", help="scale what is seen by its deviation as it is found, too")
+    ] = False
+
+
+Run = Training[StableOptions]
 
 
 class Loop(BaseCallback):
     """Tells a `Training` where the model stands, between rollouts: there its state is whole."""
 
-    def __init__(self, run: Training, env: VecEnv, grown: Grown | None = None) -> None:
+    def __init__(self, run: Run, env: VecEnv, grown: Grown | None = None) -> None:
         super().__init__()
         self.run, self.env, self.stopped, self.grown = run, env, False, grown
         self.clients = clients_of(run)
@@ -67,14 +74,19 @@ class Loop(BaseCallback):
         run.at(model.num_timesteps)
         check(run, model)
         if hasattr(run.options, "entropy"):
-            left = max(0.0, 1 - run.step / run.options.steps)
-            model.ent_coef = run.options.entropy * left  # explore first, and be sure in the end
+            left = max(0.0, 1 - run.step / run.options.steps)  # explore first, be sure at last
+            cast(Any, model).ent_coef = run.options.entropy * left
         if run.due:
             logged = model.logger.name_to_value
             train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
             costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}
             more = self.grown(run, model, self.env) if self.grown else {}
-            run.judge(player(model, run), **train, **(costs if self.clients else {}), **more)
+            run.judge(
+                player(model, self.env, run.method),
+                **train,
+                **(costs if self.clients else {}),
+                **more,
+            )
             self.keep()
         elif run.stopping:
             self.keep()
@@ -89,22 +101,24 @@ class Loop(BaseCallback):
         return not self.stopped
 
 
-def clients_of(run: Training) -> list[Any]:
+def clients_of(run: Run) -> list[Any]:
     """Return the clients of opponents that ask a model."""
     return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
 
 
-def seated(run: Training) -> Path:
+def seated(run: Run) -> Path:
     """Return where the model is saved as a player."""
     return run.folder / "player.zip"
 
 
-def player(model: BaseAlgorithm, run: Training) -> LearnedPolicy:
-    """Return the model as it plays, the likeliest action each time."""
-    return LearnedPolicy(model, actions=run.options.actions, normalize=True, name=run.method)
+def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedPolicy:
+    """Return a model as it plays now; if `sure`, the likeliest action each time."""
+    game, actions = (env.get_attr(of)[0] for of in ("game", "actions"))
+    trained = Trained.of(game, actions, True, spread_of(env))
+    return LearnedPolicy(model, trained=trained, deterministic=sure, name=name)
 
 
-def check(run: Training, model: BaseAlgorithm) -> None:
+def check(run: Run, model: BaseAlgorithm) -> None:
     """Raise TrainingBroke if the model's weights or what it logged are no numbers."""
     logged = model.logger.name_to_value.items()
     run.check(**{name: v for name, v in logged if isinstance(v, float) and "variance" not in name})
@@ -125,7 +139,7 @@ def learn(
     """
     torch.set_num_threads(1)
     with Training(method, options) as run:
-        kept = None if run.state is None else read(run)
+        kept = None if run.state is None else run.read()
         env = environment(run, kept, opponents)
         if kept is None:
             model = make(env, settings(options, env))
@@ -137,9 +151,8 @@ def learn(
         loop.init_callback(model)
         try:
             if left > 0:
-                model.learn(
-                    left, callback=loop, reset_num_timesteps=kept is None, log_interval=None
-                )
+                silent, anew = cast(int, None), kept is None  # its own log: values are in ours
+                model.learn(left, loop, silent, reset_num_timesteps=anew)
         except (ValueError, LLMGamesError) as error:
             check(run, model)  # whatever was raised where weights were no numbers
             if "invalid values" in str(error):  # of a distribution of actions
@@ -147,13 +160,14 @@ def learn(
             raise
         if not loop.stopped:
             loop.boundary()
-        return run.end(player(model, run), f"sb3:{seated(run)}")
+        return run.end(player(model, env, method), f"sb3:{seated(run)}")
 
 
-def environment(run: Training, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
+def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
     """Return the copies of the table, in the games of a state that was kept if it has some.
 
-    Rewards are divided by their deviation as it is found, observations scaled by their columns.
+    Rewards are divided by their deviation as it is found, observations scaled by their columns,
+    and if it is asked for by their deviation.
     """
     options, table = run.options, run.table
     games = learners(
@@ -164,7 +178,11 @@ def environment(run: Training, kept: dict[str, Any] | None, opponents: Any = Non
         games = kept["games"]
     env = SB3VecEnv(games)
     if kept is None:
-        return VecNormalize(env, norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
+        seen = ["observation"] if isinstance(env.observation_space, Dict) else None
+        return VecNormalize(
+            env, norm_obs=options.spread, norm_obs_keys=seen if options.spread else None,
+            clip_reward=WIDEST, gamma=options.gamma,
+        )  # fmt: skip
     scaled: VecNormalize = kept["scaled"]
     scaled.set_venv(env)
     return scaled
@@ -191,18 +209,19 @@ def schedule(options: StableOptions) -> LinearSchedule:
 # -- a state from which the training goes on as if it had never stopped ----------------------------
 
 
-def state(run: Training, model: BaseAlgorithm, env: VecEnv) -> bytes:
+def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
     """Return all that the training hangs on: model, games, scales, memories and chance.
 
     Games whose players ask models are not kept: such a training goes on with new ones.
     """
     content, scaled = BytesIO(), env
     model.save(content)
-    waits = any(policy.waits for policy in run.table.seating.policies)
     assert isinstance(scaled, VecNormalize)
+    games = cast(SB3VecEnv, scaled.venv).env
+    waits = any(policy.waits for policy in env.get_attr("opponents")[0])
     kept = {
         "model": content.getvalue(),
-        "games": None if waits else scaled.venv.env,
+        "games": None if waits else games,
         "scaled": scaled,
         "returns": scaled.returns,
         "memories": getattr(model, "_last_lstm_states", None),
@@ -219,18 +238,7 @@ def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
     return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
 
 
-def read(run: Training) -> dict[str, Any]:
-    """Return the state that was kept, or raise BadParameter."""
-    try:
-        kept: dict[str, Any] = pickle.loads(run.state or b"")
-    except Exception as error:  # whatever a damaged pickle comes to
-        raise BadParameter(
-            f"{run.file} cannot be read: {error}: train in another folder"
-        ) from error
-    return kept
-
-
-def restored(run: Training, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
+def restored(run: Run, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
     """Return the model of a state, and chance and books as they were then."""
     kind = type(make(env, settings(run.options, env)))
     anew = kept["games"] is None
@@ -241,11 +249,11 @@ def restored(run: Training, make: Make, env: VecEnv, kept: dict[str, Any]) -> Ba
     if anew:
         env.seed(TRAINED * (run.options.seed + 1) + model.num_timesteps)
     else:
-        env.returns = kept["returns"]
+        cast(VecNormalize, env).returns = kept["returns"]
         if kept["memories"] is not None:
-            model._last_lstm_states = kept["memories"]
+            cast(Any, model)._last_lstm_states = kept["memories"]
     if kept["buffer"] is not None:
-        model.replay_buffer = kept["buffer"]
+        cast(Any, model).replay_buffer = kept["buffer"]
     booked(clients_of(run), kept["spent"])
     before, numbers, draws, moves = kept["chance"]
     random.setstate(before)

@@ -161,7 +161,7 @@ def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
 
 def restored(run: Training, options: QOptions, clients: list[Any]) -> QLearning:
     """Return the learner of a state that was kept; without its games it begins new ones."""
-    step, learner, paid = pickle.loads(run.state or b"")
+    step, learner, paid = run.read()
     run.at(step)
     run.sound = step
     learner.options = options

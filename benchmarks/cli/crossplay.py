@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,14 +63,15 @@ def crossplay(
         say(f"seats are not worth the same: {why}")
     if ready.run is not None:
         asked, hushed = ready.run, quiet or as_json
-        run.carry_out(ready.open, path, asked, not no_cache, hushed, ready.resumed)
+        again = f"llm-games crossplay {shlex.quote(source)}" + f" --db {path}" * (db is not None)
+        run.carry_out(ready.open, path, asked, not no_cache, hushed, ready.resumed, again)
     with console(stderr=True).status("line-ups that ask nobody, offline"):
         played = ready.played()
     crossed = Crossed(played.cross)
     if as_json:
         print(json.dumps(crossed.plain() | {"db": played.db and str(played.db)}, default=float))
     elif not quiet:
-        for grid in (crossed.standings(), crossed.equilibrium_grid(), crossed.correlated_grid()):
+        for grid in (crossed.standings(), *crossed.solved()):
             console().print(grid, "")
         if played.db:
             where = f"recorded in {path}; every decision: llm-games view {path}"

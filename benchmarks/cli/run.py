@@ -237,11 +237,18 @@ def carry_out(
     use_cache: bool,
     quiet: bool,
     resumed: bool = False,
+    again: str = "",
 ) -> None:
-    """Play what is left; turn an early end into its message and exit code."""
+    """Play what is left; turn an early end into its message and exit code.
+
+    It is gone on with by `resume`, or by another command, `again`.
+    """
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
     from llm_games.benchmarks.runs.run import RunStopped, go_on, play_run, seated_players
+
+    def said(text: object) -> None:
+        say(str(text).replace(f"llm-games resume {path}", again or f"llm-games resume {path}"))
 
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
@@ -252,12 +259,14 @@ def carry_out(
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
         except KeyboardInterrupt:
-            say(f"\ninterrupted; {go_on(path) if path.exists() else 'nothing was run'}")
+            said(f"\ninterrupted; {go_on(path) if path.exists() else 'nothing was run'}")
             raise Exit(130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
-            say(f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else ""))
+            said(
+                f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else "")
+            )
             raise Exit(1) from None
         except StoreError:
             raise
@@ -265,7 +274,7 @@ def carry_out(
             if not path.exists():
                 raise
             traceback.print_exc(limit=-NEAREST)
-            say(f"stopped by an error; {go_on(path)}")
+            said(f"stopped by an error; {go_on(path)}")
             raise Exit(1) from None
 
 

@@ -10,27 +10,22 @@ random seat, and another learner trains against either.
 from __future__ import annotations
 
 import argparse
-import csv
-import re
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.training.common import Codec, evaluate
+from llm_games.benchmarks.dated import DOCS, fill, interval, markdown, read, today, write
 from llm_games.benchmarks.ghosts.ghost import Ghost
 from llm_games.benchmarks.ghosts.policy import Named
 from llm_games.benchmarks.ghosts.refit import refit
 from llm_games.benchmarks.runs.api import run
-from llm_games.benchmarks.stats.intervals import t_ends
-from llm_games.files import write_whole
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
@@ -57,8 +52,7 @@ STEPS = 10_240
 """Decisions of a training."""
 EPISODES, PROMISED = 20, 200
 """Games that judge a player against the model, and against a ghost."""
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "models_as_learners.md"
-PLACE = re.compile(r"(<!-- carried: [^\n]* -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGE = DOCS / "models_as_learners.md"
 FIRST = 4 * 10**9
 """First seed of these games."""
 
@@ -83,25 +77,6 @@ class Row(NamedTuple):
     cpu_seconds: float
 
 
-def rows(file: Path = FILE) -> list[Row]:
-    """Return what is in the file."""
-    if not file.exists():
-        return []
-    with file.open(newline="") as lines:
-        found = list(csv.DictReader(lines))
-    kinds = get_type_hints(Row)
-    return [Row(**{name: kinds[name](value) for name, value in row.items()}) for row in found]
-
-
-def record(new: Sequence[Row], file: Path = FILE) -> None:
-    """Add rows to the file."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Row._fields)
-    writer.writerows([*rows(file), *new])
-    write_whole(file, text.getvalue().encode())
-
-
 def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[Row]:
     """Yield the rows of a game and seed; files go to the folder, which is empty at first."""
     from llm_games.baselines.training.ppo import PPOOptions, train
@@ -113,7 +88,7 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
     raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
     played = run(raw, folder / "first.db", use_cache=False, episodes=RECORDED)
     first = Named(played.path, "", 1).ghost()
-    day = datetime.now(UTC).date().isoformat()
+    day = today()
 
     def row(player: str, ghost: str, against: str, plays: str, others: str) -> Row:
         many = PROMISED if against == "ghost" else EPISODES
@@ -154,30 +129,24 @@ def _toml(value: object) -> str:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def table(found: Sequence[Row]) -> str:
+def shown(found: Sequence[Row]) -> str:
     """Return the table of the docs: means over seeds with their 95 % intervals."""
-    heads = (
-        "game",
-        "player",
-        "against its ghost",
-        "against the model",
-        "gain promised",
-        "gain kept",
-    )
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    heads = "game", "player", "against its ghost", "against the model", "gain promised", "gain kept"
+    lines = list[list[str]]()
     for name in dict.fromkeys(row.game for row in found):
         own, fixed = [row for row in found if row.game == name], GAMES[name].fixed
         for who, ghost in ((BESIDE, ""), (fixed, "")):
-            cells = ["", _mean(_paid(own, who, ghost, "model")), "", ""]
-            lines.append(f"| {name} | `{who}` | {' | '.join(cells)} |")
+            cells = ["", f"{interval(_paid(own, who, ghost, 'model')):.2f}", "", ""]
+            lines.append([name, f"`{who}`", *cells])
         for which in ("first", "refitted", "control"):
             pairs = [
-                (_paid(own, "learner", which, place), _paid(own, fixed, ghost, place))
-                for place, ghost in (("ghost", which), ("model", ""))
+                (_paid(own, "learner", which, other), _paid(own, fixed, ghost, other))
+                for other, ghost in (("ghost", which), ("model", ""))
             ]
-            cells = [_mean(mine) for mine, _ in pairs] + [_mean(a - b) for a, b in pairs]
-            lines.append(f"| {name} | learner, {which} ghost | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            values = [*(mine for mine, _ in pairs), *(mine - own for mine, own in pairs)]
+            cells = [f"{interval(value):.2f}" for value in values]
+            lines.append([name, f"learner, {which} ghost", *cells])
+    return markdown(heads, lines)
 
 
 def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
@@ -185,17 +154,6 @@ def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
     which = (player, ghost, against)
     of = {row.seed: row.payoff for row in found if (row.player, row.ghost, row.against) == which}
     return np.array([of[seed] for seed in sorted(of)])
-
-
-def _mean(values: Array) -> str:
-    mean, error = values.mean(), np.asarray(values.std(ddof=1) / len(values) ** 0.5)
-    low, high = t_ends(mean, error, len(values) - 1, 0.95)
-    return f"{mean:.2f} [{low:.2f} to {high:.2f}]"
-
-
-def shown(text: str, found: Sequence[Row]) -> str:
-    """Return the text of the docs with the table of these rows."""
-    return PLACE.sub(lambda place: f"{place[1]}{table(found)}{place[2]}", text)
 
 
 def main() -> None:
@@ -206,11 +164,12 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.games:
         for seed in range(1, args.seeds + 1):
-            if any((row.game, row.seed) == (name, seed) for row in rows()):
+            found = read(Row, FILE)
+            if any((row.game, row.seed) == (name, seed) for row in found):
                 continue
             with TemporaryDirectory() as folder:
-                record([*carried(name, seed, Path(folder))])
-    DOCS.write_text(shown(DOCS.read_text("utf-8"), rows()), "utf-8")
+                write([*found, *carried(name, seed, Path(folder))], FILE)
+    fill("carried", shown(read(Row, FILE)), PAGE)
 
 
 if __name__ == "__main__":

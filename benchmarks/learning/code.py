@@ -10,7 +10,6 @@ comes to mean which place differs from seed to seed, and is printed.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.benchmarks.dated import write
 from llm_games.facts import Draw, Fact, param
 from llm_games.questions import Integer
 from llm_games.registry import rulebook
@@ -100,7 +100,7 @@ class Meeting(Rounds):
 class Point(NamedTuple):
     """One point of a curve: the share of rounds in which they met."""
 
-    talk: bool
+    talk: int
     seed: int
     rounds: int
     met: float
@@ -125,7 +125,7 @@ def learned(talk: bool, seed: int, updates: int = STEPS) -> Iterator[tuple[Point
         if update:
             model.learn(steps * 2 * COPIES, reset_num_timesteps=update == 1)
         policy = LearnedPolicy(model, speaks=talk)
-        yield Point(talk, seed, update * COPIES * ROUNDS, met(game, policy)), policy
+        yield Point(int(talk), seed, update * COPIES * ROUNDS, round(met(game, policy), 4)), policy
 
 
 def meeting(talk: bool) -> Rulebook:
@@ -174,10 +174,7 @@ def main() -> None:
             points += (point for point, _ in curve)
             said = f", places are said as {code(curve[-1][1])}" if talk else ""
             print(f"talk {talk}, seed {seed}: {points[-1].met:.3f}{said}", flush=True)
-    with args.out.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(Point._fields)
-        writer.writerows((int(p.talk), p.seed, p.rounds, f"{p.met:.4f}") for p in points)
+    write(points, args.out)
 
 
 if __name__ == "__main__":

@@ -128,12 +128,13 @@ def _matrix(found: Mapping[str, Any]) -> list[str]:
 
 
 def _equilibria(found: Mapping[str, Any]) -> list[str]:
-    lines = [_line(["symmetric equilibrium", "payoff"]), _line(["---", "---:"])]
+    lines = [_line(["set", "symmetric equilibrium", "payoff"]), _line(["---:", "---", "---:"])]
     for one in found["equilibria"]:
         shares = sorted(one["mixture"].items(), key=lambda pair: -pair[1])
         words = ", ".join(f"{share:.1%} `{name}`" for name, share in shares if share >= LEAST)
-        lines.append(_line([words, _number(one["payoff"], 2)]))
-    ends = found["correlated"]
+        lines.append(_line([str(one["set"]), words, _number(one["payoff"], 2)]))
+    if (ends := found["correlated"]) is None:
+        return lines
     low, high = (_number(ends[which], 2) for which in ("least", "most"))
     return [*lines, "", f"Correlated equilibria pay {low} to {high}."]
 

@@ -8,9 +8,7 @@ what it has more than that player in the same seat of the same game goes to ``ga
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +17,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.learner import learners
 from llm_games.baselines.skill import play_batch
-from llm_games.benchmarks.stats.intervals import t_ends
+from llm_games.benchmarks.dated import interval, read, today, write
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.rulebook import Rulebook
@@ -79,7 +77,7 @@ def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
 
     from llm_games.wrappers.sb3 import SB3VecEnv
 
-    rules, day = rulebook(name), datetime.now(UTC).date().isoformat()
+    rules, day = rulebook(name), today()
     env = SB3VecEnv(learners(name, COPIES, opponents=OTHERS, seat="rotate", normalize=True))
     network = "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy"
     env.seed(10**6 * (seed + 1))
@@ -89,17 +87,13 @@ def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
         if update:
             model.learn(EACH * STEPS * COPIES, reset_num_timesteps=update == EACH)
         gained = gains(rules, [policy], episodes(rules))[0]
-        ends = t_ends(gained.mean(), gained.std(ddof=1) / len(gained) ** 0.5, len(gained) - 1, 0.95)
-        shown = (round(float(value), 4) for value in (gained.mean(), *ends))
+        shown = (round(value, 4) for value in interval(gained))
         yield Point(name, rules.edition, day, seed, update * STEPS * COPIES, *shown)
 
 
 def points() -> list[Point]:
     """Return what is in the file."""
-    with FILE.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    kinds = str, int, str, int, int, float, float, float
-    return [Point(*(kind(row[key]) for kind, key in zip(kinds, row, strict=True))) for row in rows]
+    return read(Point, FILE)
 
 
 def main() -> None:
@@ -110,13 +104,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     args = parser.parse_args()
     for name in args.games:
-        kept = [point for point in points() if point.game != name] if FILE.exists() else []
+        kept = [point for point in points() if point.game != name]
         found = [point for seed in range(args.seeds) for point in learned(name, seed)]
         print(name, *(point.gain for point in found), flush=True)
-        with FILE.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(Point._fields)
-            writer.writerows(sorted([*kept, *found]))
+        write(sorted([*kept, *found]), FILE)
 
 
 if __name__ == "__main__":

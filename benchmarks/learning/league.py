@@ -6,17 +6,13 @@ each with several seeds, goes on where it was stopped, and writes the tables in 
 
 from __future__ import annotations
 
-import csv
 import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +20,16 @@ from llm_games.baselines.players import make_player
 from llm_games.baselines.skill import play_batch
 from llm_games.baselines.training import ippo, ppo, self_play
 from llm_games.baselines.training.common import LAST, Options, Table, curve, judge
-from llm_games.benchmarks.stats.intervals import t_ends
-from llm_games.files import write_whole
-from llm_games.version import __version__
+from llm_games.benchmarks.dated import (
+    DOCS,
+    fill,
+    interval,
+    made_with,
+    markdown,
+    read,
+    today,
+    write,
+)
 from llm_games.wrappers.policy import Policy
 
 FILE = Path(__file__).with_suffix(".csv")
@@ -39,11 +42,8 @@ METHODS: dict[str, tuple[type[Options], Any]] = {
 GAMES = 1000
 """Games of a player in all seats; in those of `LAST` it is measured, as those by rule are."""
 RULE = "by rule"
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"
-MARKS = (
-    "<!-- league: written by python -m llm_games.benchmarks.learning.league -->",
-    "<!-- end of league -->",
-)
+PAGE = DOCS / "training.md"
+PACKAGES = "torch", "stable-baselines3", "numpy"
 
 
 class Row(NamedTuple):
@@ -60,29 +60,10 @@ class Row(NamedTuple):
     versions: str
 
 
-def rows(file: Path = FILE) -> list[Row]:
-    """Return what is in the file."""
-    if not file.exists():
-        return []
-    with file.open(newline="") as lines:
-        found = list(csv.reader(lines))[1:]
-    types = get_type_hints(Row).values()
-    return [Row(*(kind(v) for kind, v in zip(types, row, strict=True))) for row in found]
-
-
 def record(new: Sequence[Row], file: Path = FILE) -> None:
     """Write rows to the file, in place of those of the same training; all or none."""
     again = {row[:3] for row in new}
-    found = sorted([*(row for row in rows(file) if row[:3] not in again), *new])
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows([Row._fields, *found])
-    write_whole(file, text.getvalue().encode())
-
-
-def versions() -> str:
-    """Return what it was made with."""
-    packages = (f"{name} {version(name)}" for name in ("torch", "stable-baselines3", "numpy"))
-    return " ".join([f"llm-games {__version__}", *packages])
+    write(sorted([*(row for row in read(Row, file) if row[:3] not in again), *new]), file)
 
 
 # -- trainings -------------------------------------------------------------------------------------
@@ -101,9 +82,9 @@ def trained(experiment: Mapping[str, Any], seed: int) -> list[Row]:
         player = make_player(kept, table.rules)
         payoff = judge(table, player, 5 * options.episodes, LAST).payoff
         last = measured(experiment, table, player)
-    spent, day = round(time.process_time() - began, 1), datetime.now(UTC).date().isoformat()
+    spent, day = round(time.process_time() - began, 1), today()
     told = experiment["name"], experiment["method"], seed
-    end = spent, day, versions()
+    end = spent, day, made_with(*PACKAGES)
     curves = [
         Row(*told, int(step), name, round(value, 4), *end)
         for name in experiment["curves"]
@@ -132,7 +113,7 @@ def by_rule(experiment: Mapping[str, Any]) -> list[Row]:
     kind, _ = METHODS[experiment["method"]]
     told: Options = kind(**experiment["options"])
     table, found = told.table(), []
-    end = datetime.now(UTC).date().isoformat(), versions()
+    end = today(), made_with(*PACKAGES)
     for name in experiment.get("best", ()):
         player, began = make_player(name, table.rules), time.process_time()
         payoff = judge(table, player, 5 * told.episodes, LAST).payoff
@@ -148,16 +129,6 @@ def by_rule(experiment: Mapping[str, Any]) -> list[Row]:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def interval(values: Sequence[float], form: str = ".1%") -> str:
-    """Return a mean with its 95 % interval over seeds."""
-    found = np.array(values)
-    if len(found) < 2:
-        return format(found.mean(), form)
-    error = found.std(ddof=1) / np.sqrt(len(found))
-    low, high = t_ends(found.mean(), np.asarray(error), len(found) - 1, 0.95)
-    return f"{found.mean():{form}} [{float(low):{form}}, {float(high):{form}}]"
-
-
 def of(found: Sequence[Row], experiment: str, measure: str) -> tuple[list[float], dict[str, float]]:
     """Return a measure at the end of each training, and that of players by rule, by name."""
     own = [row for row in found if (row.experiment, row.measure) == (experiment, measure)]
@@ -167,28 +138,26 @@ def of(found: Sequence[Row], experiment: str, measure: str) -> tuple[list[float]
     }
 
 
-def compared(found: Sequence[Row]) -> list[str]:
+def compared(found: Sequence[Row]) -> str:
     """Return the table of learners beside the best player by rule."""
-    said = ["| table | learner | measure | learner | best player by rule | share of it |"]
-    said.append("|" + "---|" * 6)
+    said = list[list[str]]()
     for one in SETTINGS["experiments"]:
         for measure in ("payoff at last", "payoff among itself", "mean move"):
             learned, rule = of(found, one["name"], measure)
             if not learned or not rule:
                 continue
             best = max(rule, key=lambda who: rule[who])
-            share = interval([value / rule[best] for value in learned])
-            cells = [one["name"], f"`{one['method']}`", measure, interval(learned, ".1f")]
-            said.append(f"| {' | '.join([*cells, f'`{best}` {rule[best]:.1f}', share])} |")
-    return said
+            share = f"{interval([value / rule[best] for value in learned]):.1%}"
+            cells = [one["name"], f"`{one['method']}`", measure, f"{interval(learned):.1f}"]
+            said.append([*cells, f"`{best}` {rule[best]:.1f}", share])
+    return markdown(
+        ("table", "learner", "measure", "learner", "best player by rule", "share of it"), said
+    )
 
 
-def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> list[str]:
+def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> str:
     """Return the table of how a measure goes: at the start, each quarter of the way, the end."""
-    said = [
-        "| table | at first | a quarter | half | three quarters | at the end |",
-        "|" + "---|" * 6,
-    ]
+    said = list[list[str]]()
     for one in SETTINGS["experiments"]:
         own = [row for row in found if (row.experiment, row.measure) == (one["name"], measure)]
         if not own:
@@ -196,9 +165,10 @@ def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> list[str]:
         steps = sorted({row.steps for row in own})
         marks = [steps[len(steps) * part // 4 - (part == 4)] for part in range(5)]
         each = [[row.value for row in own if row.steps == mark] for mark in marks]
-        cells = [interval(values, ".2f") for values in each]
-        said.append(f"| {' | '.join([one['name'], *cells])} |")
-    return said
+        cells = [f"{interval(values):.2f}" for values in each]
+        said.append([one["name"], *cells])
+    heads = "table", "at first", "a quarter", "half", "three quarters", "at the end"
+    return markdown(heads, said)
 
 
 def tables(found: Sequence[Row]) -> str:
@@ -208,7 +178,7 @@ def tables(found: Sequence[Row]) -> str:
     steps = max(row.steps for row in found)
     told = f"{', '.join(days)}; {'; '.join(made)}; {spent / 60:.0f} minutes of CPU in all; "
     told += f"{steps:,} steps at most."
-    return "\n".join([*compared(found), "", "NashConv, exact:", "", *curves(found), "", told])
+    return "\n\n".join([compared(found), "NashConv, exact:", curves(found), told])
 
 
 def main() -> None:
@@ -217,17 +187,15 @@ def main() -> None:
     for one in SETTINGS["experiments"]:
         if wanted and one["name"] not in wanted:
             continue
-        held = {(row.experiment, row.seed) for row in rows()}
+        held = {(row.experiment, row.seed) for row in read(Row, FILE)}
         if "best" in one and (one["name"], 0) not in held:
             record(by_rule(one))
         for seed in SETTINGS["seeds"]:
             if (one["name"], seed) not in held:
                 record(trained(one, seed))
-    found = tables(rows())
+    found = tables(read(Row, FILE))
     print(found)
-    text = DOCS.read_text("utf-8")
-    before, rest = text.split(MARKS[0])
-    DOCS.write_text(f"{before}{MARKS[0]}\n{found}\n{MARKS[1]}{rest.split(MARKS[1])[1]}", "utf-8")
+    fill("league", found, PAGE)
 
 
 if __name__ == "__main__":

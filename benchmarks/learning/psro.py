@@ -7,51 +7,54 @@ gains over the population's mixture, and what that mixture comes to among ``rati
 
 from __future__ import annotations
 
-import csv
 import sys
 import tomllib
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from llm_games.baselines.training.common import curve
 from llm_games.baselines.training.psro import PSROOptions, train
-from llm_games.files import write_whole
+from llm_games.benchmarks.dated import today, write
 
 FILE = Path(__file__).with_suffix(".csv")
 VALUES = "psro__gain", "psro__players", "payoff", "regret", "exploitability"
 
 
-def rows(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
+class Round(NamedTuple):
+    """What the reply of a round gains, and what the mixture of all comes to after it."""
+
+    seed: int
+    round: int
+    steps: int
+    gain: float
+    players: float
+    payoff: float
+    regret: float
+    exploitability: float
+    day: str
+
+
+def rounds(folder: Path, seed: int, day: str) -> Iterator[Round]:
     """Yield the rounds of a training that is done."""
     points = curve(folder)
-    for number, step in enumerate(points["psro__gain"][0]):
-        values = {name.removeprefix("psro__"): points[name][1][number] for name in VALUES}
-        yield {"seed": seed, "round": number + 1, "steps": int(step), **values}
+    for number, step in enumerate(points[VALUES[0]][0]):
+        values = (points[name][1][number] for name in VALUES)
+        yield Round._make([seed, number + 1, int(step), *values, day])
 
 
 def main(folder: Path) -> None:
     """Train each seed, and write the rounds of all."""
     about = tomllib.loads(FILE.with_suffix(".toml").read_text("utf-8"))
-    found = []
+    found = list[Round]()
     for seed in about["seeds"]:
         own = folder / str(seed)
         if not (own / "done").exists():
-            train(
-                PSROOptions(
-                    **about["options"], seed=seed, folder=own, resume=(own / "state").exists()
-                )
-            )
-            (own / "done").write_text(f"{datetime.now(UTC):%Y-%m-%d}")
-        day = (own / "done").read_text("utf-8")
-        found += [{**row, "day": day} for row in rows(own, seed)]
-        text = StringIO()
-        writer = csv.DictWriter(text, list(found[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-        write_whole(FILE, text.getvalue().encode())
+            resume = (own / "state").exists()
+            train(PSROOptions(**about["options"], seed=seed, folder=own, resume=resume))
+            (own / "done").write_text(today())
+        found += rounds(own, seed, (own / "done").read_text("utf-8"))
+        write(found, FILE)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,17 @@
 """How solvers of small games come to equilibrium, and Q-learning to the best response.
 
 ``python -m llm_games.benchmarks.learning.tabular`` plays what ``tabular.toml`` names, row by row to
-``tabular.csv`` and ``tabular_q.csv``, goes on where it was stopped, and writes the tables in
-docs/training.md.
+``tabular.csv`` and ``tabular_q.csv``, goes on where it was stopped, and writes docs/solvers.svg and
+the tables in docs/training.md.
 """
 
 from __future__ import annotations
 
-import csv
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from io import StringIO
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +25,9 @@ from llm_games.baselines.training.regret_matching import (
 )
 from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
-from llm_games.benchmarks.learning.training import record, rows, text, train
+from llm_games.benchmarks.dated import DOCS, fill, markdown, read, today, write
+from llm_games.benchmarks.learning.training import Row, record, text, train
+from llm_games.benchmarks.report import canvas
 from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.registry import rulebook
@@ -45,8 +44,7 @@ RATIONAL = "rational"
 DRAWS = 1000
 """How often a rational player that draws is asked in each information set."""
 LEARNED = Path(__file__).with_name("tabular_q.csv")
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "training.md"
-BY = "written by python -m llm_games.benchmarks.learning.tabular -->"
+PAGE = DOCS / "training.md"
 FOLDER = Path("trainings", "tabular")
 
 
@@ -71,24 +69,6 @@ class Point(NamedTuple):
     package: str
 
 
-def points(file: Path = FILE) -> list[Point]:
-    """Return what is in the file."""
-    if not file.exists():
-        return []
-    with file.open(newline="") as lines:
-        found = list(csv.reader(lines))[1:]
-    types = get_type_hints(Point).values()
-    return [Point(*(kind(v) for kind, v in zip(types, row, strict=True))) for row in found]
-
-
-def write(new: Sequence[Point], file: Path = FILE) -> None:
-    """Add rows to the file, all or none."""
-    text, first = StringIO(), not file.exists()
-    csv.writer(text, lineterminator="\n").writerows([Point._fields] * first + [*new])
-    before = b"" if first else file.read_bytes()
-    write_whole(file, before + text.getvalue().encode())
-
-
 def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[Point]:
     """Yield where a solver stands at powers of two."""
     solver = (SOLVERS | DRAWN)[method](tree, seed)
@@ -108,7 +88,7 @@ def point(
 ) -> Point:
     """Return the row of a strategy."""
     worth = " ".join(f"{value:.4g}" for value in tree.worth(strategy)[0])
-    gap, day = tree.nash_conv(strategy), datetime.now(UTC).strftime("%Y-%m-%d")
+    gap = tree.nash_conv(strategy)
     return Point(
         name,
         *at,
@@ -117,7 +97,7 @@ def point(
         tree.nash_conv(tree.uniform()),
         worth,
         round(spent, 2),
-        day,
+        today(),
         __version__,
     )
 
@@ -142,8 +122,7 @@ def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[l
 
 def table(found: list[Point]) -> str:
     """Return the table of the docs: how far from equilibrium, in percent of uniform play's."""
-    said = ["| game | method | after 16 | 128 | 1,024 | 8,192 | joint play | payoffs at the end |"]
-    said.append("|" + "---|" * 8)
+    said = list[list[str]]()
     for game in dict.fromkeys(p.game for p in found):
         for method in dict.fromkeys(p.method for p in found if p.game == game):
             own = [p for p in found if (p.game, p.method) == (game, method)]
@@ -155,8 +134,18 @@ def table(found: list[Point]) -> str:
             who = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
             joint = "" if np.isnan(ends[0].joint) else shown(ends, "joint")
             paid = ends[0].payoffs if len(ends) == 1 else ""
-            said.append(f"| {' | '.join([game, who, *cells, joint, paid])} |")
-    return "\n".join(said)
+            said.append([game, who, *cells, joint, paid])
+    heads = (
+        "game",
+        "method",
+        "after 16",
+        "128",
+        "1,024",
+        "8,192",
+        "joint play",
+        "payoffs at the end",
+    )
+    return markdown(heads, said)
 
 
 def shown(own: list[Point], what: str = "nash_conv") -> str:
@@ -173,32 +162,51 @@ def short(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
+def drawing(axes: Any, found: list[Point]) -> str:
+    """Draw how far from equilibrium each game is over iterations, in percent of uniform play's."""
+    for number, method in enumerate([*SOLVERS, *DRAWN]):
+        look = canvas.Look(canvas.CYCLE[number], dash=canvas.DASHES[number])
+        for place, game in enumerate(dict.fromkeys(p.game for p in found if p.method == method)):
+            own = [p for p in found if (p.game, p.method) == (game, method)]
+            at = sorted({p.iteration for p in own})
+            each = [[p.nash_conv / p.uniform for p in own if p.iteration == k] for k in at]
+            means = np.array([100 * np.mean(some) for some in each])
+            label = "_nolegend_" if place else method
+            seen = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
+            axes.plot(at, seen, color=look.colour, linestyle=look.dash, linewidth=1, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+        axis.set_minor_formatter(lambda value, _: "")
+    axes.set_xlabel("iterations, or plays")
+    axes.set_ylabel("NashConv, percent of uniform play's")
+    return "A line is a game; of regret matching it is the mean of the seeds."
+
+
 # -- all of it -------------------------------------------------------------------------------------
 
 
 def main() -> None:
     """Play what is missing, and write the tables."""
     for game in SETTINGS["games"]:
-        held = {(p.game, p.method, p.seed) for p in points()}
+        held = {(p.game, p.method, p.seed) for p in read(Point, FILE)}
         for new in play(game, held):
-            write(new)
+            write([*read(Point, FILE), *new], FILE)
     for seed in SETTINGS["seeds"]:
         for about in SETTINGS["learners"]:
-            if (about["name"], seed) not in {(r.experiment, r.seed) for r in rows(LEARNED)}:
+            if (about["name"], seed) not in {(r.experiment, r.seed) for r in read(Row, LEARNED)}:
                 record([train(about, seed, FOLDER)], LEARNED)
     show()
 
 
 def show() -> None:
-    """Write the tables between their marks."""
-    page = DOCS.read_text("utf-8")
-    for name, made in (("solvers", table(points())), ("q-learners", text(rows(LEARNED)))):
-        begin, end = f"<!-- {name}: {BY}\n", f"<!-- end of {name} -->"
-        before, found, rest = page.partition(begin)
-        if not found:
-            raise BadParameter(f"{DOCS} has no line {begin}")
-        page = f"{before}{begin}{made}\n{end}{rest.partition(end)[2]}"
-    write_whole(DOCS, page.encode())
+    """Write the tables between their marks, and the picture."""
+    found = read(Point, FILE)
+    fill("solvers", table(found), PAGE)
+    fill("q-learners", text(read(Row, LEARNED)), PAGE)
+    shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, found), (8, 4.6))
+    write_whole(PAGE.with_name("solvers.svg"), shown.svg.encode())
 
 
 if __name__ == "__main__":

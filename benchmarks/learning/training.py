@@ -7,15 +7,11 @@ each with five seeds, and goes on where it was stopped.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import version
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -23,19 +19,23 @@ import numpy as np
 
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training.common import LAST, judge
-from llm_games.benchmarks.stats.intervals import student_t
-from llm_games.files import write_whole
-from llm_games.version import __version__
+from llm_games.benchmarks.dated import (
+    DOCS,
+    fill,
+    interval,
+    made_with,
+    markdown,
+    read,
+    today,
+    write,
+)
 from llm_games.wrappers.policy import Policy
 
 FILE = Path(__file__).resolve().with_suffix(".csv")
-DOCS = FILE.parents[2] / "docs" / "training.md"
+PAGE = DOCS / "training.md"
+PACKAGES = "stable-baselines3", "sb3-contrib", "torch", "numpy"
 GAMES, PART = 20_000, 2000
 """Fresh games that a learner is judged by, and how many are played at once."""
-MARKS = (
-    "<!-- trained: written by python -m llm_games.benchmarks.learning.training -->",
-    "<!-- end -->",
-)
 
 
 class Row(NamedTuple):
@@ -63,27 +63,10 @@ class Row(NamedTuple):
     cpu_seconds: float
 
 
-def rows(file: Path = FILE) -> list[Row]:
-    """Return what is in the file."""
-    if not file.exists():
-        return []
-    with file.open(newline="") as lines:
-        found = list(csv.DictReader(lines))
-    types = get_type_hints(Row).values()
-    return [
-        Row(*(kind(row[name]) for name, kind in zip(Row._fields, types, strict=True)))
-        for row in found
-    ]
-
-
 def record(new: Iterable[Row], file: Path = FILE) -> None:
     """Write rows to the file; they take the place of those of the same experiment and seed."""
-    found = {(row.experiment, row.learner, row.seed): row for row in [*rows(file), *new]}
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Row._fields)
-    writer.writerows(found[key] for key in sorted(found))
-    write_whole(file, text.getvalue().encode())
+    found = {(row.experiment, row.learner, row.seed): row for row in [*read(Row, file), *new]}
+    write((found[key] for key in sorted(found)), file)
 
 
 # -- the figures -----------------------------------------------------------------------------------
@@ -96,10 +79,10 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
     """
     module = import_module(f"llm_games.baselines.training.{about['learner']}")
     kind = get_type_hints(module.train)["options"]
-    place = folder / about["name"] / str(seed)
-    table = {"game": about["game"], "param": about["param"], "opponents": about["opponents"]}
+    place = folder / about["name"] / about["learner"] / str(seed)
+    seats = {"game": about["game"], "param": about["param"], "opponents": about["opponents"]}
     resume = (place / "state").exists()
-    options = kind(**table, **about["settings"], seed=seed, folder=place, resume=resume)
+    options = kind(**seats, **about["settings"], seed=seed, folder=place, resume=resume)
     began = time.process_time()
     module.train(options)
     spent = time.process_time() - began
@@ -111,7 +94,7 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
         about["name"], about["learner"], about["game"], " ".join(about["param"]),
         " ".join(about["opponents"]), seed, options.steps, round(paid, 5), round(value, 5),
         round(lower, 5), round(upper, 5), round(paid / value, 5),
-        datetime.now(UTC).date().isoformat(), versions(), round(spent, 1),
+        today(), made_with(*PACKAGES), round(spent, 1),
     )  # fmt: skip
 
 
@@ -121,59 +104,35 @@ def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float
     An experiment may name a player as the reference, whose payoff is then taken for exact.
     """
     if "reference" not in about:
-        table = replace(options, param=about.get("reference_param", options.param)).table()
-        return [(r.value if r.exact else np.nan, r.value, r.upper) for r in table.best()]
+        asked = replace(options, param=about.get("reference_param", options.param)).table()
+        return [(r.value if r.exact else np.nan, r.value, r.upper) for r in asked.best()]
     best = payoff(options, make_player(about["reference"], options.table().rules))
     return [(best, best, np.nan)]
 
 
 def payoff(options: Any, learner: Policy) -> float:
     """Return what a learner gets in the mean of fresh games, played in parts."""
-    table = options.table()
+    tables = options.table()
     firsts = range(LAST, LAST + GAMES, PART)
-    return float(np.mean([judge(table, learner, PART, n, theory=False).payoff for n in firsts]))
-
-
-def versions() -> str:
-    """Return the versions that a training hangs on."""
-    packages = "stable-baselines3", "sb3-contrib", "torch", "numpy"
-    return " ".join([f"llm-games {__version__}", *(f"{p} {version(p)}" for p in packages)])
+    return float(np.mean([judge(tables, learner, PART, n, theory=False).payoff for n in firsts]))
 
 
 def text(found: Iterable[Row]) -> str:
     """Return the table of the documentation: a line for each experiment and learner."""
-    lines = [
-        "| game | opponents | learner, steps | best response | payoff | share of it | seeds |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = list[list[str]]()
     kinds: dict[tuple[str, str], list[Row]] = {}
     for row in found:
         kinds.setdefault((row.experiment, row.learner), []).append(row)
     for each in kinds.values():
         row = each[0]
-        paid, share = (_interval([getattr(row, of) for row in each]) for of in ("payoff", "share"))
+        paid, share = (interval([getattr(row, of) for row in each]) for of in ("payoff", "share"))
         seeds = ", ".join(f"{row.share:.1%}" for row in each)
         others = f"`{row.opponents}`".replace("|", "\\|")
-        lines.append(
-            f"| {row.game} ({row.parameters}) | {others} | {row.learner}, {row.steps:,} "
-            f"| {row.value:,.5g} | {paid[0]:,.5g} [{paid[1]:,.5g} to {paid[2]:,.5g}] "
-            f"| {share[0]:.1%} [{share[1]:.1%} to {share[2]:.1%}] | {seeds} |"
-        )
-    return "\n".join(lines)
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean over seeds, and Student's interval of it (95 %)."""
-    x = np.array(values)
-    low, high = student_t(x, 0.95) if len(x) > 1 else (np.nan, np.nan)
-    return float(x.mean()), float(low), float(high)
-
-
-def write_docs(file: Path = DOCS) -> None:
-    """Write the table between its marks."""
-    before, rest = file.read_text("utf-8").split(MARKS[0])
-    page = f"{before}{MARKS[0]}\n{text(rows())}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
-    write_whole(file, page.encode())
+        cells = [f"{row.game} ({row.parameters})", others, f"{row.learner}, {row.steps:,}"]
+        cells += [f"{row.value:,.5g}", f"{paid:,.5g}", f"{share:.1%}", seeds]
+        lines.append(cells)
+    heads = "game", "opponents", "learner, steps", "best response", "payoff", "share of it", "seeds"
+    return markdown(heads, lines)
 
 
 def main() -> None:
@@ -183,7 +142,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("trainings"))
     args = parser.parse_args()
     planned = tomllib.loads(FILE.with_suffix(".toml").read_text("utf-8"))
-    done = {(row.experiment, row.learner, row.seed) for row in rows()}
+    done = {(row.experiment, row.learner, row.seed) for row in read(Row, FILE)}
     for seed in planned["seeds"]:
         for about in planned["experiments"]:
             if args.names and about["name"] not in args.names:
@@ -192,8 +151,7 @@ def main() -> None:
                 row = train(about, seed, args.folder)
                 record([row])
                 print(row.experiment, row.learner, seed, f"{row.share:.2%}", flush=True)
-    if DOCS.exists():
-        write_docs()
+    fill("trained", text(read(Row, FILE)), PAGE)
 
 
 if __name__ == "__main__":

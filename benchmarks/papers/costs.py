@@ -7,14 +7,13 @@ It puts a table into ``DOCS/papers/NAME.md`` of each paper, between ``<!-- costs
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from llm_games.benchmarks.dated import fill, markdown
 from llm_games.benchmarks.runs.config import PAPERS, experiments
 from llm_games.benchmarks.runs.estimate import added, estimate
 from llm_games.benchmarks.runs.plan import plan_of, players
-from llm_games.benchmarks.stats.tables import Table
 
 SECONDS, AT_ONCE = 2, 16  # of a call, and calls that a server takes at a time
 COLUMNS = "run", "games", "episodes", "calls", "tokens in", "tokens out", "hours"
@@ -51,13 +50,7 @@ def short(tokens: int) -> str:
 
 def put(page: Path, names: Iterable[str]) -> None:
     """Put a table of these experiments into a page."""
-    table = Table("", COLUMNS, [row(name) for name in names]).markdown().partition("\n\n")[2]
-    text = page.read_text("utf-8")
-    inner = re.compile("(?<=<!-- costs -->\n).*?(?=<!-- /costs -->)", re.DOTALL)
-    new, found = inner.subn(lambda _: f"\n{table}\n\n", text)
-    if found != 1:
-        raise SystemExit(f"{page} does not hold <!-- costs --> and <!-- /costs --> once")
-    page.write_text(new, "utf-8")
+    fill("costs", markdown(COLUMNS, map(row, names)), page)
 
 
 def main() -> None:

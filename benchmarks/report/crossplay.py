@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.metagame import ALPHA, alpha_rank
+from llm_games.baselines.evolution import ALPHA, alpha_rank
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.page import of_sections
 from llm_games.benchmarks.runs.crossed import Crossed
@@ -65,7 +65,7 @@ def sections(crossed: Crossed) -> list[Section]:
         Section(
             "The meta-game",
             "Each player is a strategy of a game that is played before seats are drawn.",
-            grids=[crossed.equilibrium_grid(), crossed.correlated_grid()],
+            grids=crossed.solved(),
             sketches=[sketch("Replicator", _replicator), sketch("α-rank by α", _sweep)],
         ),
         Section("All line-ups", grids=[crossed.lineup_grid()]),

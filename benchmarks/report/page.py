@@ -44,6 +44,7 @@ from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.reliability import reliability
 from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
+from llm_games.files import write_whole
 from llm_games.version import __version__
 
 LONG = 16
@@ -99,19 +100,19 @@ def build(
 
 
 def _write(out: Path, text: str, files: Files) -> None:
-    """Write a page and its files, in place of those of an older page there."""
+    """Write a page and its files, in place of those of an older page there; each file is whole."""
     try:
         old = out.read_text("utf-8", errors="replace") if out.is_file() else ""
-        for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', old):
-            (out.parent / unquote(name)).unlink(missing_ok=True)
-        for name, content in {out.name: text, **files.contents}.items():
-            file = out.parent / name
-            file.parent.mkdir(parents=True, exist_ok=True)
+        for name, content in {**files.contents, out.name: text}.items():
             # the name of a run's file may hold what is no text
             coded = content.encode(errors="replace") if isinstance(content, str) else content
-            file.write_bytes(coded)
+            write_whole(out.parent / name, coded)
+        for name in re.findall(r'(?:href|src)="((?:figures|tables)/[^"/]+)"', old):
+            if unquote(name) not in files.contents:
+                (out.parent / unquote(name)).unlink(missing_ok=True)
     except OSError as error:
-        raise BadParameter(f"the report cannot be written to {out}: {error.strerror}") from None
+        why = error.strerror or error
+        raise BadParameter(f"the report cannot be written to {out}: {why}") from None
 
 
 def of_sections(

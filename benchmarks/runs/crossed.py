@@ -13,27 +13,25 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.crossplay import ALL, Cross, lineup
-from llm_games.baselines.metagame import (
+from llm_games.baselines.equilibria import Correlated, Equilibrium, correlated, equilibria, searched
+from llm_games.baselines.evolution import (
     ALPHA,
     POPULATION,
-    Correlated,
-    Equilibrium,
-    MetaGame,
+    RANKED,
     alpha_rank,
-    correlated,
-    equilibria,
+    alpha_rank_lineups,
     replicator,
 )
+from llm_games.baselines.metagame import MetaGame
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats.intervals import Interval
-from llm_games.benchmarks.stats.ratings import Ratings, plackett_luce
+from llm_games.benchmarks.stats.ratings import Ratings, bradley_terry
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
 SAMPLES, SEED = 200, 2024  # of the bootstrap over episodes, and of its draws
 LEVEL = 0.95
-RATED = 10_000  # games that are rated, at most: evenly spaced ones of all
 SHOWN = 0.005  # share of a mixture from which a player is named in it
 LIKELY = 8  # line-ups of a correlated equilibrium that are named
 
@@ -100,16 +98,11 @@ class Crossed:
 
     @cached_property
     def ratings(self) -> Ratings | None:
-        """Ratings by who earned more than whom at a table; None where all always tie."""
-        found = []
-        cells = np.argwhere((self.cross.counts > 0).sum(axis=1) > 1)[:, 0]
-        places = [(row, e) for row in cells.tolist() for e in range(self.cross.episodes)]
-        for row, episode in places[:: -(-len(places) // RATED) or 1]:
-            who = np.flatnonzero(self.cross.counts[row])
-            paid = self.cross.paid[row, who, episode]
-            if np.isfinite(paid).all():
-                found.append(([self.cross.names[one] for one in who], paid.tolist()))
-        return plackett_luce(found) if found else None
+        """Ratings by who earned more than whom at a table; None where some never met."""
+        try:
+            return bradley_terry(self.cross.names, self.cross.ahead)
+        except BadParameter:  # as all their episodes are void
+            return None
 
     def rating(self, name: str) -> Cell | None:
         """Return how far a player is rated above the `reference`."""
@@ -154,8 +147,7 @@ class Crossed:
         many = " (one of them at a table, all others alike)" * (self.cross.which != ALL)
         return (
             f"Payoff: of a seat, among others drawn evenly from all players{many}. Rating: "
-            "Plackett-Luce, from who earned more than whom at a table, in logits; its intervals "
-            "take games as independent, though those of an episode share their chance. In "
+            "Bradley-Terry, from who earned more than whom at a table, in logits. In "
             "equilibrium: share in the most even symmetric Nash equilibrium of the meta-game, and "
             "what a seat loses to it there. α-rank: share of the long run in a population of "
             f"{POPULATION} with α = {ALPHA:g} over the range of payoffs. Replicator: share after "
@@ -180,17 +172,39 @@ class Crossed:
         row = self.meta.row[tuple(counts.tolist())]
         return [float(paid) for paid in self.cross.payoffs[row, who]]
 
+    def solved(self) -> list[Grid]:
+        """Return the equilibria, and where line-ups are known what comes of these."""
+        grids = [self.equilibrium_grid()]
+        if self.cross.which == ALL:
+            grids.append(self.correlated_grid())
+            grids += [self.ranked_grid()] if len(self.meta.counts) <= RANKED else []
+        return grids
+
     def equilibrium_grid(self) -> Grid:
-        """Return the symmetric equilibria that were found."""
+        """Return the symmetric equilibria that were found, those of a set together."""
         rows = [
-            [number, self.mixed(one.mixture), one.payoff, one.regret]
-            for number, one in enumerate(self.equilibria, start=1)
+            [one.set + 1, self.mixed(one.mixture), one.payoff, one.regret]
+            for one in self.equilibria
         ]
-        heads = {"": ">", "mixture": ""} | columns("", "payoff", ".2f") | {"a change gains": ".1e"}
+        heads = {"set": ">", "mixture": ""} | columns("", "payoff", ".2f")
+        heads |= {"a change gains": ".1e"}
+        size, many = searched(self.meta)
+        sought = f" Sets of up to {size} of {many} players were searched." if size < many else ""
+        missing = " With more than two seats some may be missing." if self.meta.players > 2 else ""
+        joined = (
+            " Those of one set are joined by equilibria, as where players do alike: its most even "
+            "one and its corners are shown."
+        )
+        alike = (
+            " Mixtures are those of a game in which all others at a table are alike; one of a "
+            "single player is one of the whole game."
+        )
+        joined *= len({one.set for one in self.equilibria}) < len(self.equilibria)
+        none = " None was found." * (not self.equilibria)
         note = (
-            "Symmetric Nash equilibria: all seats draw their player from the mixture. With more "
-            "than two seats some may be missing. Those of mean payoffs, which chance moves: the "
-            "losses in the standings have intervals."
+            "Symmetric Nash equilibria: all seats draw their player from the mixture."
+            f"{alike * (self.cross.which != ALL)}{joined}{missing}{sought}{none} Those of mean "
+            "payoffs, which chance moves: the losses in the standings have intervals."
         )
         return Grid(heads, rows, "Nash equilibria", "equilibria", note)
 
@@ -205,6 +219,18 @@ class Crossed:
         heads = {"correlated equilibrium": "", "payoff": ".2f", "line-ups": ""}
         note = f"The {LIKELY} likeliest line-ups; every correlated equilibrium pays between these."
         return Grid(heads, rows, "Correlated equilibria", "correlated", note)
+
+    def ranked_grid(self) -> Grid:
+        """Return the line-ups that are met most in the long run."""
+        share = alpha_rank_lineups(self.meta)
+        order = [r for r in np.argsort(-share, kind="stable")[:LIKELY] if share[r] > SHOWN]
+        rows = [[lineup(self.meta.names, self.meta.counts[r]), float(share[r])] for r in order]
+        note = (
+            f"α-rank of a population for each seat, α = {ALPHA:g}: the {LIKELY} line-ups that are "
+            "met most in the long run."
+        )
+        heads = {"line-up": "", "α-rank": ".1%"}
+        return Grid(heads, rows, "Line-ups of the long run", "ranked", note)
 
     def lineup_grid(self) -> Grid:
         """Return what each player came to in each line-up that was played."""
@@ -241,11 +267,17 @@ class Crossed:
             "matrix": self.meta.matrix().tolist(),
             "payoffs": list(self.lineup_grid().dicts()),
             "equilibria": [
-                {"mixture": of(one.mixture.tolist()), "payoff": one.payoff, "regret": one.regret}
+                {"set": one.set + 1, "mixture": of(one.mixture.tolist())}
+                | {"payoff": one.payoff, "regret": one.regret}
                 for one in self.equilibria
             ],
+            "long_run": list(self.ranked_grid().dicts())
+            if self.cross.which == ALL and len(self.meta.counts) <= RANKED
+            else None,
             "correlated": {
                 which: found.payoff
                 for which, found in zip(("most", "least"), self.correlated, strict=True)
-            },
+            }
+            if self.cross.which == ALL
+            else None,
         }

@@ -239,32 +239,29 @@ class Ready:
         """
         plan, many = self.plan, self.plan.about.episodes
         rules, seeds = plan.rules, plan.alone.games[0].seeds
-        paid = np.full((*plan.counts.shape, many), np.nan)
-        free = np.setdiff1d(np.arange(len(paid)), self.asked)
+        earned = np.full((len(plan.counts), rules.players, many), np.nan)
+        free = np.setdiff1d(np.arange(len(earned)), self.asked)
         if len(free):
             there = np.flatnonzero(plan.counts[free].any(axis=0))
             players = [self.players[who] for who in there.tolist()]
             most, given = plan.about.max_steps, plan.about.given or None
             counts = plan.counts[np.ix_(free, there)]
-            paid[np.ix_(free, there)] = payoffs(rules, players, counts, seeds, most, given, watch)
+            earned[free] = payoffs(rules, players, counts, seeds, most, given, True, watch)
         if self.run is not None:
-            self._read(paid)
-        return CrossPlayed(plan, Cross(plan.names, plan.which, plan.counts, paid), self._file)
+            self._read(earned)
+        return CrossPlayed(plan, Cross(plan.names, plan.which, plan.counts, earned), self._file)
 
     @property
     def _file(self) -> Path | None:
         return None if self.run is None else self.path
 
-    def _read(self, paid: Array) -> None:
+    def _read(self, earned: Array) -> None:
         rows = {lineup(self.plan.names, self.plan.counts[row]): row for row in self.asked}
         with Records.open_readonly(self.path) as records:
             for game in games(records):
-                row = rows[game.label]
-                places = np.repeat(np.arange(paid.shape[1]), self.plan.counts[row])
                 for episode in game.done:
-                    if (number := episode.row.number) < paid.shape[2]:
-                        for who in np.unique(places):
-                            paid[row, who, number] = episode.payoffs[places == who].mean()
+                    if (number := episode.row.number) < earned.shape[2]:
+                        earned[rows[game.label], :, number] = episode.payoffs
 
 
 def prepared(plan: CrossPlan, path: Path) -> Ready:

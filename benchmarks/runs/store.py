@@ -237,6 +237,8 @@ def check_free(path: Path) -> None:
             f"{path} exists already and is left as it is; "
             f"choose another file with --db, or finish that run: llm-games resume {path}"
         )
+    if path.name == ":memory:":
+        raise Unwritable(f"a run is recorded in a file, which {path} is not; choose another --db")
     if not path.parent.is_dir():
         raise Unwritable(f"there is no folder {path.parent}; make it, or choose another --db")
 

@@ -14,7 +14,7 @@ same run, medians of `RUNS`:
   environment with jax, pgx and jaxmarl).
 - models: a language model in the other seats, on a server on this machine that answers each call
   after 0.2 s: decisions a second of wall time, as a share of what so many calls at once can bring,
-  and how many times as many a warm cache brings.
+  of copies in step and of `AsyncGames`, and how many times as many a warm cache brings.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ import llm_games as lg
 from llm_games.benchmarks.speed.episodes import Work, rate
 from llm_games.benchmarks.speed.llm_path import DELAY, IN_FLIGHT, serving
 from llm_games.rooms import ROOMS
+from llm_games.wrappers.async_env import AsyncGames
 from llm_games.wrappers.together import at_once
 
 RUNS = 5
@@ -228,7 +229,8 @@ def models(game: str, copies: int = 64, players: int = 5) -> Iterator[Row]:
     with serving() as address:
         for flight in (IN_FLIGHT // 4, IN_FLIGHT):
             there: Row = {"base_url": address, "max_in_flight": flight}
-            asked, used = _paced(game, copies, players, there, 4)
+            asked, used = _paced(game, copies, players, there, flight // 2)
+            apart = _apart(game, copies, players, there, flight // 2)
             with tempfile.TemporaryDirectory() as folder:
                 there |= {"cache": f"{folder}/replies.db", "samples": 1}
                 _paced(game, copies, players, there, 25)
@@ -238,6 +240,7 @@ def models(game: str, copies: int = 64, players: int = 5) -> Iterator[Row]:
                 "calls at once": flight,
                 "answers a second": asked,
                 "share of the limit": asked * DELAY / flight,
+                "share, AsyncGames": apart * DELAY / flight,
                 "CPU ms an answer": used,
                 "warm cache": warm,
                 "times": warm / asked,
@@ -257,10 +260,32 @@ def _paced(game: str, copies: int, players: int, client: Row, count: int) -> tup
     start, used = time.perf_counter(), time.process_time()
     for _ in range(count):
         *_, infos = env.step(actions)
-        outcomes = infos.get("opponents", {})
-        met += sum(int(many.sum()) for name, many in outcomes.items() if name[0] != "_")
+        met += _answers(infos)
     used = time.process_time() - used
     return met / (time.perf_counter() - start), 1000 * used / met
+
+
+def _apart(game: str, copies: int, players: int, client: Row, count: int) -> float:
+    """Return the same decisions a second where no copy waits for another."""
+    batch = copies // 8
+    opponent = lg.player("openai:m", client=client)
+    env = AsyncGames(game, copies, batch_size=batch, players=players, opponents=opponent)
+    env.reset(seed=0)
+    env.send(np.zeros(copies, np.int64))
+    met, start = 0, 0.0
+    for received in range(16 + 8 * count):
+        if received == 16:  # all are under way
+            met, start = 0, time.perf_counter()
+        *_, infos = env.recv()
+        met += _answers(infos)
+        env.send(np.zeros(batch, np.int64), infos["env_id"])
+    return met / (time.perf_counter() - start)
+
+
+def _answers(infos: Row) -> int:
+    """Return how many decisions of opponents a step's infos tell of."""
+    outcomes = infos.get("opponents", {})
+    return sum(int(many.sum()) for name, many in outcomes.items() if name[0] != "_")
 
 
 # -- printed ---------------------------------------------------------------------------------------

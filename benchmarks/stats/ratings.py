@@ -1,8 +1,12 @@
 """Ratings of players from the orders in which they finished games, all games at once.
 
-Source: Luce (1959); Plackett (Applied Statistics 24, 1975); ties as Efron (JASA 72, 1977) has them
-for hazards. A batch fit does not hang on the order of games, as OpenSkill's and TrueSkill's ratings
-do, and its standard errors are those of an estimate, which their sigma is not.
+`plackett_luce` takes whole orders of independent games; `bradley_terry` takes pairs, of games that
+share their chance.
+
+Source: Bradley and Terry (Biometrika 39, 1952); Luce (1959); Plackett (Applied Statistics 24,
+1975); ties as Efron (JASA 72, 1977) has them for hazards. A batch fit does not hang on the order of
+games, as OpenSkill's and TrueSkill's ratings do, and its standard errors are those of an estimate,
+which their sigma is not.
 """
 
 from __future__ import annotations
@@ -22,6 +26,12 @@ STEPS = 200  # of Newton, of at most `STRIDE` in any coefficient
 STRIDE = 2.0
 SETTLED = 10  # fewest games from which the intervals were found to cover
 
+PAIRS = "Bradley-Terry"
+NEVER_MET = (
+    "some players never met, not even through others, so that they cannot be compared: "
+    "rate each group alone, or add games between them"
+)
+
 Ranked = tuple[Sequence[str], Sequence[float]]
 """One game: who sat in each seat, and each seat's result; higher is better, equal is a tie."""
 
@@ -40,7 +50,8 @@ class Ratings:
     covariance: Array
     seats: Array | None
     games: int
-    tied: float
+    tied: float = 0.0
+    method: str = "Plackett-Luce"
 
     def difference(
         self, name: str, reference: str, level: float = 0.95
@@ -51,7 +62,7 @@ class Ratings:
             UnknownName: there is no such player.
             BadParameter: a `level` out of (0, 1).
         """
-        from scipy.special import ndtri
+        from scipy.special import ndtri, stdtrit
 
         check_level(level)
         contrast = np.zeros(len(self.names))
@@ -63,9 +74,13 @@ class Ratings:
         if self.games == 1:
             return mean, None
         error = math.sqrt(max(0.0, float(contrast @ self.covariance @ contrast)))
-        half = float(ndtri((1 + level) / 2)) * error
-        note = f"fewer than {SETTLED} games" if self.games < SETTLED else ""
-        return mean, Interval(mean - half, mean + half, "Plackett-Luce", self.games, note)
+        upper, few = (1 + level) / 2, self.games < SETTLED
+        if self.method == PAIRS:
+            half, note = float(stdtrit(self.games - 1, upper)) * error, "episodes"
+        else:
+            half, note = float(ndtri(upper)) * error, "games"
+        note = f"fewer than {SETTLED} {note}" if few else ""
+        return mean, Interval(mean - half, mean + half, self.method, self.games, note)
 
 
 def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
@@ -102,6 +117,52 @@ def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
         games=len(games),
         tied=sum(equal for equal, _ in tied) / sum(pairs for _, pairs in tied),
     )
+
+
+def bradley_terry(names: Sequence[str], ahead: Array) -> Ratings:
+    """Rate players by how often one is ahead of another, with a ridge of `RIDGE`.
+
+    `ahead` is float64 ``(episodes, players, players)``: how often the first was ahead of the second
+    in games of an episode, ties half. Games of an episode may share their chance, and pairs be of
+    one table: skills are then as right as of independent ones, and what differs between episodes
+    says how sure they are (Liang and Zeger, Biometrika 73, 1986). Where one always wins there is no
+    such difference: no variance is smaller than that of as many independent pairs.
+
+    Raises:
+        BadParameter: no episode, or players that cannot be compared because they never met.
+    """
+    ahead = np.asarray(ahead, np.float64)
+    met, many, episodes = ahead + ahead.swapaxes(1, 2), len(names), len(ahead)
+    total = met.sum(axis=0)
+    links = np.diag(total.sum(axis=1)) - total
+    if not episodes or np.linalg.matrix_rank(links) < many - 1:
+        raise BadParameter(NEVER_MET)
+    skill = np.zeros(many)
+    for _ in range(STEPS):
+        odds = 1 / (1 + np.exp(skill - skill[:, None]))
+        slope = (ahead - met * odds).sum(axis=(0, 2)) - RIDGE * skill
+        weight = total * odds * (1 - odds)
+        curve = np.diag(weight.sum(axis=1) + RIDGE) - weight
+        step = np.linalg.solve(curve, slope)
+        skill += step * min(1.0, STRIDE / max(np.abs(step).max(), 1e-300))
+        if np.abs(step).max() < 1e-10:
+            break
+    model = np.linalg.inv(curve)
+    off = (ahead - met * odds).sum(axis=2)
+    off -= off.mean(axis=0)
+    between = off.T @ off * episodes / max(1, episodes - 1)
+    found = _larger(model, model @ between @ model)
+    return Ratings(tuple(names), skill, found, None, episodes, method=PAIRS)
+
+
+def _larger(one: Array, other: Array) -> Array:
+    """Return a covariance in which each variance is at least that of both."""
+    root = np.linalg.cholesky(one)
+    back = np.linalg.inv(root)
+    sizes, ways = np.linalg.eigh(back @ other @ back.T)
+    wide = root @ ways
+    found: Array = (wide * np.maximum(sizes, 1.0)) @ wide.T
+    return found
 
 
 def _stages(
@@ -155,10 +216,7 @@ def _check_design(design: Array, left: Array, players: int, size: int, seats: bo
     inner = ((design - centre[:, None]) * there[..., None]).reshape(-1, design.shape[2])
     square = inner.T @ inner
     if np.linalg.matrix_rank(square[:players, :players]) < players - 1:
-        raise BadParameter(
-            "some players never met, not even through others, so that they cannot be compared: "
-            "rate each group alone, or add games between them"
-        )
+        raise BadParameter(NEVER_MET)
     if seats and np.linalg.matrix_rank(square) < players - 1 + size - 1:
         raise BadParameter(
             "players did not change seats enough to tell seats from players: "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from llm_games.benchmarks.dated import fill, markdown
+from llm_games.errors import BadParameter
 
 
 class Table(NamedTuple):
@@ -21,9 +23,7 @@ class Table(NamedTuple):
 
     def markdown(self) -> str:
         """Return it as Markdown."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return f"**{self.heading}**\n\n{table}"
+        return f"**{self.heading}**\n\n{markdown(self.columns, self.rows)}"
 
 
 def share(value: float, width: float | None = None, digits: int = 0) -> str:
@@ -52,10 +52,7 @@ def write(
     if said.into is None:
         print(text)
         return
-    marks = f"<!-- {name} -->", f"<!-- /{name} -->"
-    old = said.into.read_text("utf-8")
-    inner = re.compile(f"(?<={marks[0]}\n).*?(?={marks[1]})", re.DOTALL)
-    new, found = inner.subn(lambda _: f"\n{text}\n\n", old)
-    if found != 1:
-        parser.error(f"{said.into} does not hold {marks[0]} and {marks[1]} once")
-    said.into.write_text(new, "utf-8")
+    try:
+        fill(name, text, said.into)
+    except BadParameter as error:
+        parser.error(str(error))

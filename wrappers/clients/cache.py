@@ -27,6 +27,8 @@ APPLICATION = 0x6C6C6D63
 """What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
 EDITION = 2
 """Of the file: what was kept by an earlier one is of other keys and never found again."""
+MEMORY = Path(":memory:")
+"""In place of a file: replies are kept until nobody uses them any more, see sqlite3."""
 MOST_EPISODES = 10_000
 """Episodes at the same time of which is known who has asked in their latest step."""
 _TABLE = """CREATE TABLE IF NOT EXISTS replies (
@@ -69,6 +71,8 @@ def default_path() -> Path:
 
 class ReplyCache:
     """A file of replies, made if there is none. Several processes may use it at the same time.
+
+    At the path `MEMORY` there is none: they are in memory, of this process alone.
 
     Raises:
         CacheError: it is another file, or cannot be written.

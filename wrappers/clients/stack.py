@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import Client
 from llm_games.wrappers.clients.budget import Budget, Ledger, Usage, budget_of
-from llm_games.wrappers.clients.cache import Cache, ReplyCache, default_path
+from llm_games.wrappers.clients.cache import MEMORY, Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.retry import Retry, Waits
@@ -63,7 +63,8 @@ def dress(
             or 64 if there is a limit a minute.
         requests_per_minute, tokens_per_minute: what the server allows, replies included.
         cache: keep replies and serve them again, see `Cache`; None: only those at temperature 0,
-            and only if the run has a cache; False: never. A path: kept in that file.
+            and only if the run has a cache; False: never. A path: kept in that file, or with
+            ``:memory:`` in memory.
         samples: replies kept for each situation, of which one is drawn whenever it comes up, for
             opponents of learners, see `Sampled`; they are kept at any temperature.
         fresh: the share of draws that are asked for anew.
@@ -112,7 +113,7 @@ _files: WeakValueDictionary[Path, ReplyCache] = WeakValueDictionary()
 
 def _opened(path: Path) -> ReplyCache:
     """Return a file of replies, the same to all who name it: who asked what is known to all."""
-    path = path.absolute()
+    path = path if path == MEMORY else path.absolute()
     return _files.get(path) or _files.setdefault(path, ReplyCache(path))
 
 

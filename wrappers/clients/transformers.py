@@ -69,7 +69,7 @@ class TransformersClient:
             raise ClientError(f"TransformersClient needs packages: {install('transformers')}")
         check_integer("max_batch", max_batch, 1)
         check_integer("max_tokens", max_tokens, 1)
-        self.path = _model_path(path)
+        self.path = model_path(path)
         self.name = Path(path).name
         self.device, self.dtype, self.download = device, dtype, download
         self.max_batch, self.max_tokens = max_batch, max_tokens
@@ -147,7 +147,7 @@ class TransformersClient:
             return
         began = time.perf_counter()
         if self._loaded is None:
-            self._loaded = _load(self.path, self.device, self.dtype, self.download)
+            self._loaded = load(self.path, self.device, self.dtype, self.download)
         model, tokenizer = self._loaded
         rows: list[_Row] = []
         futures: list[Future[Completion]] = []
@@ -176,7 +176,7 @@ class TransformersClient:
             future.set_result(Completion(text, finish, len(ids), made, latency, self.name))
 
 
-def _model_path(path: str | Path) -> str:
+def model_path(path: str | Path) -> str:
     """Return a folder that holds a model, or a name for the cache; the network is not touched."""
     folder = Path(path).expanduser()
     if not folder.is_dir():
@@ -190,18 +190,20 @@ def _model_path(path: str | Path) -> str:
     return str(folder)
 
 
-def _load(path: str, device: str, dtype: str, download: bool) -> tuple[Any, Any]:
-    """Load model and tokenizer."""
+def load(path: str, device: str, dtype: str, download: bool = False) -> tuple[Any, Any]:
+    """Load model and tokenizer; ClientError: that is no model for chats, or not for the device."""
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     options = {"local_files_only": not download}
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, **options)
         model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, **options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         hint = ""
         if not Path(path).is_dir():
-            fetch = "check the name and the network" if download else "download=True fetches it"
+            fetch = "fetch it: hf download, or download=True"
+            fetch = "check the name and the network" if download else fetch
             hint = f"it is no folder here and not in the Hugging Face cache; {fetch}. "
         raise ClientError(f"cannot load the model {path}: {hint}{_brief(error)}") from error
     if tokenizer.chat_template is None:
