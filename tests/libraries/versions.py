@@ -17,7 +17,8 @@ from tests.libraries.run import ROOT, environment, versions
 RESOLUTIONS = ("lowest-direct", "highest")
 EXTRAS = "all"
 CONFORMANCE = ("env", "single_agent", "vector_env", "team_env", "codecs", "doors", "cli", "sb3")
-TOOLS = ("pytest", "pytest-xdist", "hypothesis")
+CONFORMANCE += ("training", "best_response", "tabular", "metagame", "crossplay")
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "nashpy")
 
 
 def main() -> int:

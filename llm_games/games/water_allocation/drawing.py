@@ -19,7 +19,7 @@ def draw(game: WaterAllocation, state: WaterAllocationState, title: str) -> Draw
     bids = np.where(state.took_part & begun, np.maximum(state.bids, 0), np.nan) / game.unit
     money = np.where(state.living, state.balance, np.nan) / game.unit
     high = np.nanmax([1.0, *bids, *money]) if game.players else 1.0
-    water = f"{int(game.supply(state, ago=1))} units of water" if begun else "before day 1"
+    water = f"{int(game.last_supply(state))} units of water" if begun else "before day 1"
     columns = Columns(title, game.names(), float(high), 0, f"{water}; frames: money left")
     columns.frames(money)
     columns.bars(bids, [BLUE if won else SOFT for won in state.won])

@@ -272,13 +272,19 @@ class WaterAllocation(Rulebook):
         start = {"hp": hp, "living": True, "took_part": bool, "bids": NO_BID, "won": bool}
         return self.first(WaterAllocationState, batch, balance=money, **start, **chance)
 
-    def supply(self, state: WaterAllocationState, ago: int = 0) -> PerTable:
-        """Return the water of this day, or of `ago` days before (if so many are over), int64."""
-        return at(state.supplies, np.minimum(state.round - ago, self.days - 1))
+    @cached_property
+    def supply(self) -> Callable[[WaterAllocationState], PerTable]:
+        """What gives the water of this day (of the last, once all are over), int64."""
+        return once(lambda s: at(s.supplies, np.minimum(s.round, self.days - 1)))
 
-    def purse(self, state: WaterAllocationState) -> PerPlayer:
-        """Return what each seat can spend today, salary included, int64."""
-        return state.balance + tall(self.salaries, state.round.shape) * state.living
+    def last_supply(self, state: WaterAllocationState) -> PerTable:
+        """Return the water of the day before, if there was one, int64."""
+        return at(state.supplies, np.maximum(state.round - 1, 0))
+
+    @cached_property
+    def purse(self) -> Callable[[WaterAllocationState], PerPlayer]:
+        """What gives what each seat can spend today, salary included, int64."""
+        return once(lambda s: s.balance + tall(self.salaries, s.round.shape) * s.living)
 
     def asked(self, state: WaterAllocationState) -> PerPlayer:
         return state.living & ~state.over
@@ -392,18 +398,18 @@ class WaterAllocation(Rulebook):
         water, rich, unit = self._most_water, self._richest / self.unit, self.unit
         need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
         # The living are told before they bid, and all who took part hear of the last day.
-        asked, water_now = once(self.asked), once(self.supply)
+        asked = once(self.asked)
         own = lambda name, of, *about: Fact(name, lambda s: of(s) * asked(s), 0, *about)
         news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about)
         each = lambda values: lambda s: tall(values, s.round.shape)
-        last = lambda s: self.supply(s, ago=1) * s.took_part
+        last = lambda s: self.last_supply(s) * s.took_part
         purse, left = (lambda s: self.purse(s) / unit), (lambda s: s.announced / unit)
         bids = lambda s: np.minimum(s.bids, self._richest) / unit  # more can nobody ever pay
         part = "1: seat {} was alive in the last day; else it is 0 in all these"
         life = "its health points after the day; 0 or less: it died"
         return (
             Fact("days", lambda s: s.round, 0, self.days, "days finished"),
-            own("supply", water_now, water, "water today, units"),
+            own("supply", self.supply, water, "water today, units"),
             own("balance", purse, rich, "own money today, salary included, dollars"),
             own("hp", lambda s: s.hp, self.hp_max, "own health points"),
             own("dry", lambda s: s.dry, self.days, "own days in a row without water"),
@@ -424,7 +430,7 @@ class WaterAllocation(Rulebook):
         today = {"day": day + 1, "supply": int(self.supply(state))}
         last = {
             "day": day,
-            "supply": int(self.supply(state, ago=1)),
+            "supply": int(self.last_supply(state)),
             "residents": [
                 {
                     "name": self.cast[seat].name,
@@ -462,7 +468,7 @@ class WaterAllocation(Rulebook):
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)
-        water = f", {int(self.supply(state, ago=1))} units of water" if done else ""
+        water = f", {int(self.last_supply(state))} units of water" if done else ""
         rows = []
         for seat, name in enumerate(self.names()):
             bid, balance = (self.money_in_words(x[seat]) for x in (state.bids, state.balance))
