@@ -183,12 +183,6 @@ def seating(counts: Array, episodes: int) -> Array:
     return found
 
 
-def seated_as(counts: Array, episodes: int) -> Array:
-    """Return who sits where in each episode of a line-up, int64 ``(seats, episodes)``."""
-    found: Array = places(counts)[seating(counts, episodes)]
-    return found
-
-
 def crossplay(
     rules: Rulebook,
     players: Sequence[str | Policy],

@@ -190,7 +190,7 @@ def _tabular(path: str, deterministic: bool = False) -> Policy:
 
 def _network(path: str, deterministic: bool | None = None) -> Policy:
     if find_spec("torch") is None:
-        raise BadParameter(f"player torch:{path} needs packages: pip install 'llm-games[training]'")
+        raise BadParameter(f"player torch:{path} needs packages: {install('training')}")
     from llm_games.wrappers.torch_player import load_network
 
     return load_network(path, deterministic=deterministic)

@@ -1,4 +1,4 @@
-"""Shapes that games' own pictures share: columns by seat, crowds of dots."""
+"""Shapes that games' own pictures share: columns by seat, sealed bids, crowds of dots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.pictures import BLUE, FAINT, INK, Drawing
+from llm_games.arrays import Array
+from llm_games.pictures import BLUE, FAINT, GREEN, INK, ORANGE, Drawing
 
 WIDE, HIGH = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 58, 86, 44, 40
@@ -86,6 +87,24 @@ class Columns:
             for seat, text in enumerate(texts):
                 at = HIGH - BOTTOM + 5 + 16 * row
                 self.drawing.text(self.x(seat), at, text, 12, color, "middle")
+
+
+def sealed_bids(
+    title: str, names: Sequence[str], values: Array, bids: Array, sale: tuple[int, float] | None
+) -> Drawing:
+    """Draw bids (NaN: none) as bars in frames of valuations, and the price of a sale.
+
+    `sale` is the winner, whose bar is green, and the price, a winner of -1 if nobody bought; None
+    before there was one.
+    """
+    winner, price = sale or (-1, 0.0)
+    words = f"{names[winner]} pays {price:g}" if winner >= 0 else "no sale" if sale else ""
+    columns = Columns(title, names, float(np.nanmax([*values, *bids])), 0, words)
+    columns.bars(bids, [GREEN if seat == winner else BLUE for seat in range(len(names))])
+    columns.frames(values)
+    if winner >= 0:
+        columns.level(price, f"price {price:g}", ORANGE)
+    return columns.drawing
 
 
 def crowd(

@@ -81,9 +81,23 @@ class Pen(Protocol):
 
     def wrapped(self, text: str, wide: float, size: float = 13) -> Iterator[str]:
         """Break a text into lines of at most this width; what cannot be printed is left out."""
+        row = ""
+        for word in "".join(c if c.isprintable() else " " for c in text).split():
+            longer = f"{row} {word}".strip()
+            if row and self.length(longer, size) > wide:
+                yield row
+                longer = word
+            while self.length(longer, size) > wide:  # a word that is longer than a line
+                fits = next(k for k in range(len(longer), 0, -1)
+                            if k == 1 or self.length(longer[:k], size) <= wide)  # fmt: skip
+                yield longer[:fits]
+                longer = longer[fits:]
+            row = longer
+        if row:
+            yield row
 
 
-class Canvas:
+class Canvas(Pen):
     """White paper of ``width`` by ``height`` pixels; all lengths are in pixels as shown.
 
     Raises:
@@ -136,10 +150,6 @@ class Canvas:
         """Return how wide a line is."""
         return float(self._font(size).getlength(text)) / SMOOTH
 
-    def wrapped(self, text: str, wide: float, size: float = 13) -> Iterator[str]:
-        """Break a text into lines of at most this width; what cannot be printed is left out."""
-        return _wrapped(self, text, wide, size)
-
     def _font(self, size: float) -> Any:
         from PIL import ImageFont
 
@@ -158,24 +168,7 @@ class Canvas:
         return np.asarray(self._image.reduce(SMOOTH))
 
 
-def _wrapped(pen: Pen, text: str, wide: float, size: float) -> Iterator[str]:
-    row = ""
-    for word in "".join(c if c.isprintable() else " " for c in text).split():
-        longer = f"{row} {word}".strip()
-        if row and pen.length(longer, size) > wide:
-            yield row
-            longer = word
-        while pen.length(longer, size) > wide:  # a word that is longer than a line
-            fits = next(k for k in range(len(longer), 0, -1)
-                        if k == 1 or pen.length(longer[:k], size) <= wide)  # fmt: skip
-            yield longer[:fits]
-            longer = longer[fits:]
-        row = longer
-    if row:
-        yield row
-
-
-class Drawing:
+class Drawing(Pen):
     """A picture as SVG, whose colours are attributes: it needs no style sheet and no library.
 
     `title` says in a sentence what is seen.
@@ -226,10 +219,6 @@ class Drawing:
     def length(self, text: str, size: float = 13) -> float:
         """Return how wide a line is, about."""
         return LETTER * size * len(text)
-
-    def wrapped(self, text: str, wide: float, size: float = 13) -> Iterator[str]:
-        """Break a text into lines of at most this width; what cannot be printed is left out."""
-        return _wrapped(self, text, wide, size)
 
     def svg(self, dark: bool = False) -> str:
         """Return the picture, perhaps for a dark ground."""

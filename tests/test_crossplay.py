@@ -17,7 +17,7 @@ from llm_games.baselines.crossplay import (
     crossplay,
     lineup,
     payoffs,
-    seated_as,
+    places,
     seating,
 )
 from llm_games.baselines.metagame import lineups
@@ -46,6 +46,11 @@ TINY = {
     "params": {"players": 2, "rounds": 1},
     "episodes": 2,
 }
+
+
+def seated_as(counts, episodes):
+    """Return who sits where in each episode of a line-up, ``(seats, episodes)``."""
+    return places(counts)[seating(counts, episodes)]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 import viewing
+from viewing import expect
 
 import llm_games as lg
 
@@ -54,23 +55,8 @@ def address(tmp_path_factory, browser):
 @pytest.fixture
 def visit(browser, address):
     """Open the viewer as a person does; at the end nothing has gone wrong."""
-    visitors = []
-
-    def come(**how):
-        visitors.append(viewing.Visitor(browser, address, **how))
-        return visitors[-1]
-
-    yield come
-    for visitor in visitors:
-        visitor.context.close()
-        assert visitor.said == []
-
-
-def expect(locator):
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=viewing.WAIT)
-    return expect(locator)
+    with viewing.visits(browser, address) as come:
+        yield come
 
 
 def open_run(visitor, name):

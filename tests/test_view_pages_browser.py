@@ -3,6 +3,7 @@
 import pytest
 import test_view_pages as pages
 import viewing
+from viewing import expect
 
 from llm_games.benchmarks.runs.records import Records
 
@@ -24,25 +25,14 @@ def address(tmp_path_factory, browser, path):
 @pytest.fixture
 def visit(browser, address):
     """Open the viewer's only run as a person does; at the end nothing has gone wrong."""
-    visitors = []
+    with viewing.visits(browser, address) as come:
 
-    def come(**how):
-        visitor = viewing.Visitor(browser, address, **how)
-        visitors.append(visitor)
-        visitor.run = visitor.page.locator("main a[href^='/run/']").first.get_attribute("href")
-        return visitor
+        def run(**how):
+            visitor = come(**how)
+            visitor.run = visitor.page.locator("main a[href^='/run/']").first.get_attribute("href")
+            return visitor
 
-    yield come
-    for visitor in visitors:
-        visitor.context.close()
-        assert visitor.said == []
-
-
-def expect(locator):
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=viewing.WAIT)
-    return expect(locator)
+        yield run
 
 
 def seen(page):

@@ -90,3 +90,26 @@ class Visitor:
         told = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
         wide, room = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         return told + ([f"{wide} pixels wide, {room} are there"] if wide > room else [])
+
+
+@contextmanager
+def visits(browser, address):
+    """Open the viewer as persons do: give what lets one come. In the end nothing has gone wrong."""
+    visitors = []
+
+    def come(**how):
+        visitors.append(Visitor(browser, address, **how))
+        return visitors[-1]
+
+    yield come
+    for visitor in visitors:
+        visitor.context.close()
+        assert visitor.said == []
+
+
+def expect(locator):
+    """Return what is expected of a part of a page, in the time that a busy machine may take."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=WAIT)
+    return expect(locator)

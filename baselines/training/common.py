@@ -41,7 +41,7 @@ from llm_games.assigned import assigned
 from llm_games.baselines import deviation
 from llm_games.baselines.players import make_player
 from llm_games.baselines.skill import play_batch
-from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke
+from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke, install
 from llm_games.files import full, write_whole
 from llm_games.registry import rulebook
 from llm_games.rulebook import PerPlayer, Rulebook
@@ -285,11 +285,12 @@ class Training(Generic[Told]):
     def __init__(self, method: str, options: Told) -> None:
         self.method, self.options = method, options
         if find_spec("tensorboard") is None:
-            raise BadParameter("training needs packages: pip install 'llm-games[training]'")
+            raise BadParameter(f"training needs packages: {install('training')}")
         self.table = options.table()
         usual = Path("trainings", f"{method}-{options.game}-{options.seed}")
         self.folder = Path(options.folder or usual)
         self.step, self.stopping, self.sound = 0, False, -1
+        self._mark = -1  # the last at which it was judged
         self.saving: Callable[[], bytes] | None = None
         self.state = self._state()
         self.began = time.process_time()
@@ -436,14 +437,10 @@ class Training(Generic[Told]):
         self.step = step
         self.bar.update(self._task, completed=step)
 
-    @property
     def due(self) -> bool:
-        """Whether it is time to judge it: `POINTS` times in all, and at the end."""
-        every = max(1, self.options.steps // POINTS)
-        marks = self.step // every
-        first = marks != self.__dict__.get("_marks", -1)
-        self._marks = marks
-        return first or self.step >= self.options.steps
+        """Return whether it is time to judge it: `POINTS` times in all, and at the end."""
+        before, self._mark = self._mark, self.step // max(1, self.options.steps // POINTS)
+        return self._mark != before or self.step >= self.options.steps
 
     def judge(self, learner: Policy, **more: float) -> Judged:
         """Judge the learner in games of its own, and log what it came to."""
@@ -523,11 +520,11 @@ class Training(Generic[Told]):
             "seats": [*others[:place], player, *others[place:]],
             "order": "rotate" if moves else "fixed",
         }
-        lines = [f"title = {_toml(f'{self.method} in {options.game}')}", "episodes = 100"]
+        lines = [f"title = {toml(f'{self.method} in {options.game}')}", "episodes = 100"]
         if options.set:
             settings = assigned("--set", options.set, "memory=none")
-            lines += ["", "[player]", *(f"{key} = {_toml(v)}" for key, v in settings.items())]
-        lines += ["", "[[games]]", *(f"{key} = {_toml(value)}" for key, value in games.items())]
+            lines += ["", "[player]", *(f"{key} = {toml(v)}" for key, v in settings.items())]
+        lines += ["", "[[games]]", *(f"{key} = {toml(value)}" for key, value in games.items())]
         return write_whole(self.folder / "table.toml", "\n".join([*lines, ""]).encode())
 
 
@@ -539,12 +536,12 @@ def _in_words(payoff: float, found: Sequence[Reply]) -> str:
     return f"{low:.5g} to {high:.5g}; the payoff is {payoff / high:.1%} to {payoff / low:.1%} of it"
 
 
-def _toml(value: Any) -> str:
+def toml(value: Any) -> str:
     """Return a value as TOML has it in one line."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(own)}" for key, own in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml(own)}" for key, own in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -24,7 +24,7 @@ from llm_games.baselines.deviation import regret
 from llm_games.baselines.tiny.chat import GROWING
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.baselines.training.common import Judged, Options, Training, command, option
-from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError, install
 from llm_games.facts import check_number
 from llm_games.files import full
 from llm_games.wrappers.clients.base import ClientError
@@ -40,7 +40,7 @@ try:
     from transformers.utils.logging import disable_progress_bar
     from trl import GRPOConfig, GRPOTrainer
 except ModuleNotFoundError:
-    raise BadParameter("this training needs packages: pip install 'llm-games[trl]'") from None
+    raise BadParameter(f"this training needs packages: {install('trl')}") from None
 
 APART = 10**6
 """How far the first seeds of the games of two trainings are apart."""
@@ -130,7 +130,7 @@ class Loop(TrainerCallback):
         own = {name.replace("game", "train"): v for name, v in logs.items() if name[:5] == "game/"}
         costs = {f"opponents/{name}": value for name, value in tally(_clients(run)).items()}
         run.log(**shown, **own, **(costs if _clients(run) else {}))
-        if run.due or run.stopping:
+        if run.due() or run.stopping:
             keep(run)
         if run.stopping:
             control.should_training_stop = True

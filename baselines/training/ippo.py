@@ -268,7 +268,7 @@ def train(options: Settings) -> Judged:
         run.saving = lambda: pickle.dumps((team, run.step, torch.get_rng_state()))
         while True:
             stops = run.stopping or run.step >= options.steps
-            if run.due or stops:
+            if run.due() or stops:
                 run.judge(own, **{"train/loss": loss, **judged(run, own, tree)})
                 nets = [learner.net for learner in team.learners]
                 file = run.folder / "player.safetensors"

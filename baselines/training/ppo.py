@@ -44,20 +44,24 @@ def part(options: PPOOptions) -> int:
     return next(size for size in range(least, many + 1) if many % size != 1)
 
 
+def of_rollouts(options: PPOOptions) -> dict[str, Any]:
+    """Return how the model learns from a rollout, for what is raised see `part`."""
+    return {
+        "n_steps": options.rollout,
+        "batch_size": part(options),
+        "n_epochs": options.epochs,
+        "ent_coef": options.entropy,
+        "gae_lambda": options.trace,
+    }
+
+
 def maker(options: PPOOptions) -> Make:
     """Return what makes the model."""
-    size = part(options)
+    rollouts = of_rollouts(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         kind = MaskablePPO if isinstance(env.observation_space, Dict) else PPO
-        return kind(
-            **common,
-            n_steps=options.rollout,
-            batch_size=size,
-            n_epochs=options.epochs,
-            ent_coef=options.entropy,
-            gae_lambda=options.trace,
-        )
+        return kind(**common, **rollouts)
 
     return make
 

@@ -14,7 +14,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.common import Judged, command, option
-from llm_games.baselines.training.ppo import PPOOptions, part
+from llm_games.baselines.training.ppo import PPOOptions, of_rollouts
 from llm_games.baselines.training.stable import learn
 
 
@@ -27,19 +27,12 @@ class RecurrentOptions(PPOOptions):
 
 def train(options: RecurrentOptions) -> Judged:
     """Train, and return what the learner came to."""
-    size = part(options)
+    rollouts = of_rollouts(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         policy = common["policy"].replace("Policy", "LstmPolicy")
         network = common["policy_kwargs"] | {"lstm_hidden_size": options.memory}
-        return RecurrentPPO(
-            **common | {"policy": policy, "policy_kwargs": network},
-            n_steps=options.rollout,
-            batch_size=size,
-            n_epochs=options.epochs,
-            ent_coef=options.entropy,
-            gae_lambda=options.trace,
-        )
+        return RecurrentPPO(**common | {"policy": policy, "policy_kwargs": network}, **rollouts)
 
     return learn("recurrent_ppo", options, make)
 

@@ -197,7 +197,7 @@ def train(options: Settings) -> Judged:
         run.saving = learner.state
         while True:
             stops = run.stopping or run.step >= options.steps
-            if run.due or stops:
+            if run.due() or stops:
                 file = learner.kept()
                 run.judge(learner.player)
             if stops:

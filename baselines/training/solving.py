@@ -74,7 +74,7 @@ def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Judged:
         while run.step < options.steps and not run.stopping:
             solver.step(run.step + 1)
             run.at(run.step + 1)
-            due = run.due
+            due = run.due()
             if due or not run.step & (run.step - 1):
                 report(run, tree, solver, due)
         path = save_table(player_of(tree, solver), run.folder / "player.npz")

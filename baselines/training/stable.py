@@ -76,7 +76,7 @@ class Loop(BaseCallback):
         if hasattr(run.options, "entropy"):
             left = max(0.0, 1 - run.step / run.options.steps)  # explore first, be sure at last
             cast(Any, model).ent_coef = run.options.entropy * left
-        if run.due:
+        if run.due():
             logged = model.logger.name_to_value
             train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
             costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}

@@ -140,7 +140,7 @@ def train(options: QOptions) -> Judged:
         while run.step < options.steps and not run.stopping:
             reward = learner.step(run.step / options.steps)
             run.at(run.step + learner.games.num_envs)
-            if run.due:
+            if run.due():
                 states = float(len(learner.table.states))
                 run.judge(learner.player(), **{"train/reward": reward, "train/states": states})
                 run.keep()

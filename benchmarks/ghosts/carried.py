@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import Codec, evaluate
+from llm_games.baselines.training.common import Codec, evaluate, toml
 from llm_games.benchmarks.dated import DOCS, fill, interval, markdown, read, today, write
 from llm_games.benchmarks.ghosts.ghost import Ghost
 from llm_games.benchmarks.ghosts.policy import Named
@@ -101,7 +101,7 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
     def learned(ghost: Ghost, which: str) -> Iterator[Row]:
         path = ghost.save(folder / f"{which}.ghost")
         options = PPOOptions(
-            game=name, param=[f"{key}={_toml(value)}" for key, value in params.items()],
+            game=name, param=[f"{key}={toml(value)}" for key, value in params.items()],
             opponents=[f"ghost:{path}"], seat="0", actions=actions, steps=steps, seed=seed,
             folder=folder / which, episodes=20,
         )  # fmt: skip
@@ -120,10 +120,6 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
     ):
         more = refit(first, beside, folder / f"{which}.db", [0], episodes=MORE, seed=seed)
         yield from learned(more, which)
-
-
-def _toml(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -8,25 +8,20 @@ What models answer is kept beside them, so that it goes on where it was stopped.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from llm_games.benchmarks.dated import DOCS, fill, today
 from llm_games.benchmarks.runs.crossed import Crossed
 from llm_games.benchmarks.runs.crossplay import crossplay
 from llm_games.files import write_whole
 
 FOLDER = Path(__file__).with_name("crosses")
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "crossplay.md"
-MARKS = (
-    "<!-- crosses: written by python -m llm_games.benchmarks.learning.crossplay -->",
-    "<!-- end -->",
-)
+PAGE = DOCS / "crossplay.md"
 LEAST = 0.005  # share from which a player is named in a mixture
 
 
@@ -41,7 +36,7 @@ def play(name: str) -> None:
         "game": about.game,
         "params": about.params,
         "seed": played.plan.alone.seed,
-        "day": f"{datetime.now(UTC):%Y-%m-%d}",
+        "day": today(),
         "versions": {one: version(one) for one in ("llm-games", "numpy", "scipy")},
         **Crossed(played.cross).plain(),
         "cpu_seconds": None if asked_before else round(time.process_time() - began, 1),
@@ -143,19 +138,16 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def written(text: str) -> str:
-    """Return a page with the tables of all results between its marks."""
-    first, last = map(re.escape, MARKS)
-    inside = "\n\n".join(tables(one) for one in results().values())
-    made = "\n".join([MARKS[0], "", inside, "", MARKS[1]]) if inside else "\n".join(MARKS)
-    return re.sub(f"{first}.*?{last}", lambda _: made, text, flags=re.DOTALL)
+def written() -> str:
+    """Return the tables of all results."""
+    return "\n\n".join(tables(one) for one in results().values())
 
 
 def main(names: Sequence[str]) -> None:
     """Play what is named, and write the tables."""
     for name in names or [file.stem for file in sorted(FOLDER.glob("*.toml"))]:
         play(name)
-        PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
+        fill("crosses", written(), PAGE)
 
 
 if __name__ == "__main__":

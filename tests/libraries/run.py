@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from llm_games.benchmarks.dated import filled, today
 from llm_games.rooms import ROOMS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RESULTS, DOCS = HERE / "results.json", ROOT / "docs" / "learners.md"
 LIBRARIES = sorted(path.stem for path in HERE.glob("*.txt"))
-PLACE = re.compile(r"(<!-- libraries: .* -->\n).*(<!-- end -->)", re.DOTALL)
 SHOWN = ("llm-games", "pettingzoo", "gymnasium", "numpy", "torch")
 LIMIT = 3600
 """Seconds that a library may take."""
@@ -64,7 +62,7 @@ def tried(library: str, folder: Path, games: Iterable[str]) -> dict[str, Any]:
         raise SystemExit(f"{script.name} ended with code {run.returncode}")
     found, named = versions(python), requirements(library)
     told = {name: found[name] for name in dict.fromkeys([*named, *SHOWN]) if name in found}
-    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    day = today()
     return {"date": day, "versions": told, "forms": forms}
 
 
@@ -123,12 +121,12 @@ def rows(results: dict[str, Any]) -> Iterator[str]:
 
 def table(results: dict[str, Any]) -> str:
     """Return the part of docs/learners.md that says what works."""
-    return "\n".join(rows(results)) + "\n"
+    return "\n".join(rows(results))
 
 
 def shown(text: str, results: dict[str, Any]) -> str:
     """Return the text of docs/learners.md with this table."""
-    return PLACE.sub(lambda place: place[1] + table(results) + place[2], text)
+    return filled("libraries", table(results), text)
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_games.charts import Columns
-from llm_games.pictures import BLUE, GREEN, ORANGE, Drawing
+from llm_games.charts import sealed_bids
+from llm_games.pictures import Drawing
 
 if TYPE_CHECKING:
     from llm_games.games.sealed_bid_auction.rules import SealedBidAuction, SealedBidAuctionState
@@ -15,14 +15,8 @@ if TYPE_CHECKING:
 
 def draw(game: SealedBidAuction, state: SealedBidAuctionState, title: str) -> Drawing:
     """Draw bids as bars in frames of valuations; the winner's is green."""
-    begun, winner = bool(state.round), int(state.winner)
+    begun = bool(state.round)
     values = np.asarray(game.valuation(state, ago=int(begun)), np.float64) / game.unit
     bids = np.where(begun, np.maximum(state.bids, 0), np.nan) / game.unit
-    price, sold = float(state.price) / game.unit, begun and winner >= 0
-    words = f"{game.names()[winner]} pays {price:g}" if sold else "no sale" if begun else ""
-    columns = Columns(title, game.names(), float(np.nanmax([*values, *bids])), 0, words)
-    columns.bars(bids, [GREEN if seat == winner else BLUE for seat in range(game.players)])
-    columns.frames(values)
-    if sold:
-        columns.level(price, f"price {price:g}", ORANGE)
-    return columns.drawing
+    sale = (int(state.winner), float(state.price) / game.unit) if begun else None
+    return sealed_bids(title, game.names(), values, bids, sale)
