@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import Array
+from llm_games.arrays import Array, any_true
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.noise import FULL, Noise
@@ -43,17 +43,40 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
     return [None if own is None else int(own) for own in seed]
 
 
+class Begun(NamedTuple):
+    """Episodes as they begin: seeds, uint64 ``(tables,)``, those of their seats, and first states.
+
+    The seats' seeds, int64 ``(players, tables)``, are of the chance of those who sit there.
+    """
+
+    seeds: Array
+    seats: PerPlayer
+    state: Any
+
+    def table(self, index: Array) -> Begun:
+        """Take several tables, by integers."""
+        return Begun(self.seeds[index], self.seats[:, index], self.state.table(index))
+
+    def placed(self, where: Array, part: Begun) -> Begun:
+        """Return these with those of `part` at the places `where`, integers ``(k,)``."""
+        seeds, seats = self.seeds.copy(), self.seats.copy()
+        seeds[where], seats[:, where] = part.seeds, part.seats
+        return Begun(seeds, seats, self.state.placed(where, part.state))
+
+
 class Tables:
     """Tables that are played together, each one as a `Table` by itself is.
 
-    `seeds`, uint64, and `steps`, int64, are ``(tables,)``: those of each table's episode. `sight`
-    is the state of all as all seats see it.
+    `seeds`, uint64, and `steps`, int64, are ``(tables,)``: those of each table's episode; `seats`,
+    int64 ``(players, tables)``, are the seeds of those who sit there. `sight` is the state of all
+    as all seats see it.
     """
 
     def __init__(self, game: Rulebook, count: int) -> None:
         check_integer("count", count, 1)
         self.game, self.count = game, count
         self.seeds, self.steps = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+        self.seats = np.zeros((game.players, count), np.int64)
         self.state: Any = None
         self.sight: Sight | None = None
         self._first: list[int | None] = [None] * count  # the last seed that was given
@@ -61,6 +84,7 @@ class Tables:
         self._streams: list[np.random.Generator | None] = [None] * count  # of those that follow
         self._ahead = np.zeros((count, AHEAD), np.int64)
         self._used = np.full(count, AHEAD)
+        self._coming: Begun | None = None  # episodes that follow, worked out for all at once
 
     def reset(
         self,
@@ -81,25 +105,51 @@ class Tables:
         if self.state is None and not every:
             raise NotReady(f"{self.game.name} was never reset: reset all tables first")
         tables = np.arange(self.count) if where is None else np.flatnonzero(where)
-        chosen = self.seeds.copy()
         if seeds is None:
-            chosen[tables] = self._next(tables)
+            chosen = self._next(tables)
         else:
-            for table in tables.tolist():
-                chosen[table] = self._start(table, seeds[table])
-        state = self.game.begin(self.game.chance(Noise(chosen[tables]), given), (len(tables),))
-        self.seeds, self.steps = chosen, self.steps.copy()
+            chosen = np.array([self._start(t, seeds[t]) for t in tables.tolist()], np.uint64)
+        if every or seeds is not None or given is not None:
+            begun = self._begin(chosen, given)
+        else:
+            begun = self._follow(tables, chosen)
+        self.steps = self.steps.copy()
         self.steps[tables] = 0
-        self._enter(state if every else self.state.placed(tables, state))
+        if not every:
+            begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
+        self.seeds, self.seats, state = begun
+        self._enter(state)
+
+    def _begin(self, seeds: Array, given: Mapping[str, Any] | None = None) -> Begun:
+        """Return episodes of these seeds as they begin."""
+        noise, seats = Noise(seeds), np.arange(self.game.players)[:, None]
+        state = self.game.begin(self.game.chance(noise, given), seeds.shape)
+        return Begun(seeds, noise.of("seat").of(seats).seed(), state)
+
+    def _follow(self, tables: Array, seeds: Array) -> Begun:
+        """Return episodes of these tables that have the seeds that follow.
+
+        If some are not worked out yet, those that come next at all other tables are, too: a few
+        tables take almost as long as all.
+        """
+        coming = self._coming
+        if coming is None or any_true(coming.seeds[tables] != seeds):
+            due = self._ahead_of(np.arange(self.count))
+            due[tables] = seeds
+            if coming is None:
+                coming = self._begin(due)
+            else:
+                stale = np.flatnonzero(coming.seeds != due)
+                coming = coming.placed(stale, self._begin(due[stale]))
+            self._coming = coming
+        return coming.table(tables)
 
     def hush(self, mute: PerPlayer, where: PerTable | None = None) -> None:
         """Let no talk wait for the words of these seats, bool ``(players, tables)``.
 
         It is of episodes that were just reset, at the tables `where`, or at all.
         """
-        if self.game.core is not self.game:
-            mute = mute if where is None else mute & where
-            self._enter(self.game.hush(self.state, mute))
+        self._enter(self.game.hush(self.state, mute if where is None else mute & where))
 
     def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
         """Return which tables, started with these seeds, would go on after one given before."""
@@ -115,8 +165,8 @@ class Tables:
         self._streams[table], self._used[table] = None, AHEAD
         return int(seed)
 
-    def _next(self, tables: Array) -> Array:
-        """Return the seeds that follow, as `Table.reset` takes them."""
+    def _ahead_of(self, tables: Array) -> Array:
+        """Return the seeds that come next at tables that were given one, as `Table.reset` does."""
         for table in tables[self._used[tables] == AHEAD].tolist():
             first = self._first[table]
             if first is None:
@@ -124,8 +174,12 @@ class Tables:
             stream = self._streams[table] or following(first)
             self._streams[table], self._used[table] = stream, 0
             self._ahead[table] = stream.integers(2**63, size=AHEAD)
+        return self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
+
+    def _next(self, tables: Array) -> Array:
+        """Return the seeds that follow; nobody is to have them again."""
+        seeds = self._ahead_of(tables)
         used = self._used[tables]
-        seeds = self._ahead[tables, used % AHEAD].astype(np.uint64)
         self._used[tables] = np.minimum(used + 1, AHEAD)
         for place in np.flatnonzero(used == AHEAD).tolist():  # nobody ever gave it a seed
             seeds[place] = self._start(int(tables[place]), secrets.randbelow(2**63))

@@ -11,7 +11,6 @@ import numpy as np
 
 from llm_games.arrays import all_true, any_true
 from llm_games.errors import BadParameter
-from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable
 from llm_games.tables import Tables
 from llm_games.view import Sight
@@ -56,13 +55,10 @@ class BatchSeats:
 
         Who noted something at the end of the one before, and sits in that seat again, recalls it.
         """
-        some, seats = np.flatnonzero(where), np.arange(self.tables.game.players)[:, None]
-        seeds = np.zeros(self._sits.shape, np.int64)
-        seeds[:, some] = Noise(self.tables.seeds[some]).of("seat").of(seats).seed()
+        game, seeds = self.tables.game, self.tables.seats
         mute = [mine for k, mine in enumerate(self._held) if not self.policies[k].speaks]
-        if mute:
+        if mute and game.core is not game:
             self.tables.hush(np.logical_or.reduce(mute), where)
-        game = self.tables.game
         for k, own in self._cells(where):
             policy, memory = self.policies[k], self._memories[k]
             memory = policy.start_batch(game if policy.speaks else game.core, own, seeds, memory)

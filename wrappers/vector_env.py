@@ -201,7 +201,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.tables.reset(seeds, where, given)
         if isinstance(self.seating.seat, str) or not self._ready:  # else all stay where they sit
             self._sit(where, follows)
-        if not self.codec.speaks:
+        if self.game.core is not self.game and not self.codec.speaks:
             row = self._learner if isinstance(self.seating.seat, str) else self.seating.seat
             seats = np.arange(self.game.players)[:, None]
             self.tables.hush(np.broadcast_to(seats == row, self._moves.shape), where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import floor
 from typing import Any, ClassVar, NamedTuple
@@ -16,7 +16,17 @@ from llm_games.arrays import Array, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, SealedBid
-from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import (
+    Chance,
+    Goal,
+    Later,
+    Outcome,
+    PerPlayer,
+    PerTable,
+    Played,
+    Rulebook,
+    State,
+)
 
 
 class Resident(NamedTuple):
@@ -93,6 +103,12 @@ class WaterAllocationState(State):
     bids: PerPlayer
     won: PerPlayer
     announced: PerPlayer
+
+
+def price_of(bids: PerPlayer, won: PerPlayer) -> PerTable:
+    """Return the lowest bid that was served, `NO_BID` where none was, int64."""
+    price = np.where(won, bids, UNSOLD).min(axis=0)
+    return np.where(price < UNSOLD, price, NO_BID)
 
 
 @dataclass(frozen=True)
@@ -340,14 +356,13 @@ class WaterAllocation(Rulebook):
             won=won,
             announced=announced,
         )
-        price = np.where(won, effective, UNSOLD).min(axis=0)
-        record = {
+        record: dict[str, Any] = {
             "actions": bids,
             "effective": effective,
             "supply": supply,
             "won": won,
             "left": left,
-            "price": np.where(price < UNSOLD, price, NO_BID),
+            "price": partial(price_of, effective, won),
             "over_budget": over_budget,
             "balance": announced,
             "hp": hp,
@@ -356,22 +371,21 @@ class WaterAllocation(Rulebook):
             "died": died,
         }
         rewards = (after.over & living).astype(np.float64)
-        return after, Outcome(rewards, ~living | after.over, record)
+        return after, Outcome(rewards, ~living | after.over, Later(record))
 
     def _allocate(self, bids: PerPlayer, supply: PerTable) -> tuple[PerPlayer, PerTable]:
         """Return who is served, bool, and the water left over."""
         first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
-        where = (ranked, *np.indices(supply.shape, sparse=True))
-        needs, prices = self.requirements[ranked], bids[where]
-        served, left = prices > NO_BID, supply
-        for place, need in enumerate(needs):
+        cells = ranked * supply.size + np.arange(supply.size).reshape(supply.shape)
+        served, left = bids.take(cells) > NO_BID, supply
+        for place, need in enumerate(self.requirements.take(ranked)):
             fits = served[place] = served[place] & (need <= left)
             left = left - need * fits
             if self.allocation == "stop":
                 served[place + 1 :] &= fits
         won = np.empty_like(served)
-        won[where] = served
+        won.put(cells, served)
         return won, left
 
     def mask(self, state: WaterAllocationState, seats: Any = None) -> Array:
@@ -403,8 +417,9 @@ class WaterAllocation(Rulebook):
         news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about)
         each = lambda values: lambda s: tall(values, s.round.shape)
         last = lambda s: self.last_supply(s) * s.took_part
-        purse, left = (lambda s: self.purse(s) / unit), (lambda s: s.announced / unit)
-        bids = lambda s: np.minimum(s.bids, self._richest) / unit  # more can nobody ever pay
+        dollars = lambda units: units if unit == 1 else units / unit
+        purse, left = (lambda s: dollars(self.purse(s))), (lambda s: dollars(s.announced))
+        bids = lambda s: dollars(np.minimum(s.bids, self._richest))  # more can nobody ever pay
         part = "1: seat {} was alive in the last day; else it is 0 in all these"
         life = "its health points after the day; 0 or less: it died"
         return (
@@ -414,7 +429,7 @@ class WaterAllocation(Rulebook):
             own("hp", lambda s: s.hp, self.hp_max, "own health points"),
             own("dry", lambda s: s.dry, self.days, "own days in a row without water"),
             own("requirement", each(self.requirements), need, "own need a day, units"),
-            own("salary", each(self.salaries / unit), rich, "own salary a day, dollars"),
+            own("salary", each(dollars(self.salaries)), rich, "own salary a day, dollars"),
             Fact("last_supply", last, 0, water, "water of the last day, units"),
             news("took_part", lambda s: s.took_part, 0, 1, part, True),
             news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none", True),
