@@ -6,6 +6,9 @@ over these beliefs, from the last step back, so that its policy is the best of a
 that remember everything and pay for finding out. Opponents follow rules; one that draws is met in
 all its moves, as likely as they are.
 
+Opponents that say how likely they make each move of a tree (``strategy``: ghosts) are met in the
+tree of all games, where that is not too large.
+
 Where opponents do not mind what the seat did before, which is tried, beliefs are over worlds alone;
 else over worlds and states. Where chance is drawn in the game, or opponents follow no rule, there
 are bounds: the best policy that is found, valued in fresh games, and one that knows all that others
@@ -28,7 +31,7 @@ from llm_games.baselines.deviation import has, replies
 from llm_games.baselines.opponents import NoRule, Others
 from llm_games.baselines.players import make_player, reading
 from llm_games.baselines.skill import ENDLESS, play_batch
-from llm_games.baselines.tree import TooLarge
+from llm_games.baselines.tree import TooLarge, Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.tables import Tables
@@ -101,6 +104,8 @@ def best_response(
     made = {one: make_player(one, game) for one in dict.fromkeys(each)}
     players = [made[one] for one in each]
     try:
+        if all(hasattr(player, "strategy") for player in players):
+            return _in_tree(game, seat, players)
         return _exact(game, seat, players, actions)
     except (TooLarge, NoRule) as fault:
         return _bounds(game, seat, players, games, seed, str(fault))
@@ -123,6 +128,23 @@ def _exact(
     kept = "worlds" if found["forgets"] else "worlds and states"
     how = f"exact: value iteration over {int(found['beliefs'])} beliefs about {kept}"
     value = float(found["value"])
+    return Reply(policy, value, 0.0, value, True, how)
+
+
+def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> Reply:
+    """Return the exact best response to players who say how likely they make each move of a tree.
+
+    Raises `NoRule` or `TooLarge` where there is no such tree.
+    """
+    tree = Tree(game)
+    if tree.deals:
+        raise NoRule(f"chance is drawn in {game.name}")
+    others: list[Any] = [*players[:seat], None, *players[seat:]]
+    said = [other.strategy(tree, place) for place, other in enumerate(others) if place != seat]
+    replies, worth = tree.best_response(tree.scaled(np.sum(said, axis=0)))
+    policy = table_of(game, tree.rows, replies, name=f"best response, seat {seat}")
+    how = f"exact: a tree of {sum(len(level.node) for level in tree.levels)} joint moves"
+    value = float(worth[seat])
     return Reply(policy, value, 0.0, value, True, how)
 
 

@@ -121,7 +121,8 @@ class Tree:
         states = _dealt(game, nature, state, np.full(len(likely), -1), likely)
         sets = _Sets(game.players if game.division is not None else 1)
         self.levels: list[Level] = []
-        self._found: list[tuple[Array, Any]] = []  # sets of a level, each with a state it is in
+        self.sets: list[tuple[Array, Any]] = []
+        """the sets of each level, ascending, and states in which they are, one table for each"""
         last, edges = np.full((game.players, len(states[1])), -1), 0
         while len(states[1]):
             level, after, taken = self._level(sets, *states, last, edges)
@@ -149,7 +150,7 @@ class Tree:
                 counts[seat, at] = np.diff(sets.first)[found]
                 nodes_of |= dict(zip(found.tolist(), at.tolist(), strict=True))
         new = np.arange(known, len(sets.seat))
-        self._found.append(
+        self.sets.append(
             (new, state.table(np.array([nodes_of[one] for one in new.tolist()], np.int64)))
         )
         many = counts.prod(axis=0)
@@ -214,7 +215,7 @@ class Tree:
         """
         each = [players] * self.game.players if isinstance(players, Policy) else players
         weights, size = np.zeros(self.count), max(1, ASKED // draws)
-        for sets, states in self._found:
+        for sets, states in self.sets:
             for part in range(0, len(sets), size):
                 some = np.arange(part, min(part + size, len(sets)))
                 sight = Sight(self.game, states.table(np.repeat(some, draws)))

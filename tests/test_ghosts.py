@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 import llm_games as lg
+from llm_games.baselines.best_response import best_response
 from llm_games.baselines.learner import learner, learners
+from llm_games.baselines.training.common import evaluate
 from llm_games.benchmarks import cli
 from llm_games.benchmarks.ghosts import mixture
 from llm_games.benchmarks.ghosts.answers import VOTES, Answers, Limits
 from llm_games.benchmarks.ghosts.ghost import Ghost, NotAGhost
+from llm_games.benchmarks.ghosts.memory import Memory
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
     Forest,
@@ -38,6 +41,7 @@ from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.table import Table
 from llm_games.tables import Tables
+from llm_games.view import Sight
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Decision, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
@@ -137,6 +141,55 @@ def test_what_was_never_recorded_is_answered_by_the_model_and_what_was_as_record
     # A first round that nobody saw: other situations follow, and answers beyond the recorded ones.
     later = [lg.play(game, [ghost] * 4, seed=s).steps[3] for s in range(60)]
     assert len({d.action for step in later for d in step.decisions.values()}) > 20
+
+
+@every
+def test_how_likely_each_answer_is(record, name):
+    game = rules(name)
+    if game.division is not None:
+        pytest.skip("plans are not foretold")
+    ghost, many = seated(record, game)[-1].ghost(game), 4000
+    state = game.reset(99)
+    seat = int(game.asked(state).argmax())
+    cells = (np.full(many, seat),)
+    sight = Sight(game, state)
+    numbers, limits = sight.numbers[cells], Limits.of(sight, cells)
+    for begun in (0, 7):  # as in no record: some other past
+        memory = Memory.new(np.arange(many))._replace(key=np.full(many, begun, np.uint64))
+        actions, chances, after = ghost.likely(numbers, limits, memory)
+        drawn, _ = ghost.decide(numbers, limits, memory)
+        assert np.allclose(chances.sum(axis=1), 1)
+        assert (after.key == memory.met(numbers).key).all()
+        for action in np.unique(drawn).tolist():
+            likely = chances[0][actions[0] == action].sum()
+            wide = 5 * np.sqrt(likely * (1 - likely) / many) + 1e-9
+            assert abs((drawn == action).mean() - likely) <= wide, action
+
+
+def test_the_best_response_to_ghosts_is_exact_in_a_tree(tmp_path):
+    params = {"players": 3, "rounds": 3}
+    seats = ["random", "best_response", "best_response"]
+    raw = {"title": "bar", "games": [{"game": "el_farol_bar", "params": params, "seats": seats}]}
+    named = lg.run(raw | {"seed": 1, "order": "fixed", "episodes": 30}, tmp_path / "bar.db").path
+    game, ghost, seeds = rulebook("el_farol_bar", **params), f"ghost:{named}#1", range(5000, 9000)
+    reply = best_response(game, 0, ghost)
+    assert reply.exact
+    assert "tree" in reply.how
+    assert (reply.error, reply.upper) == (0, reply.value)
+    for player in (reply.policy, "fixed:go", "fixed:stay", "best_response"):
+        paid = evaluate(game, [player, ghost, ghost], seeds)[0]
+        wide = 4 * paid.std() / np.sqrt(len(paid)) + 1e-9
+        assert paid.mean() <= reply.value + wide
+        assert player != reply.policy or paid.mean() >= reply.value - wide
+
+
+def test_where_ghosts_have_no_tree_there_are_bounds(record):
+    for name, more in (("divide_dollar", {}), ("pirate_game", {})):
+        game = rules(name, **more)
+        players = seated(record, game)
+        reply = best_response(game, 0, players[1:], games=20)
+        assert not reply.exact
+        assert "bounds" in reply.how
 
 
 def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):

@@ -140,12 +140,40 @@ class Ghost:
 
     def _recorded(self, memory: Memory, noise: Noise) -> tuple[Array, Array]:
         """Return where there is a recorded answer, and it."""
-        low, high = (np.searchsorted(self._keys, memory.key, side) for side in ("left", "right"))
+        low, high = self._span(memory.key)
         last, very = len(self._keys) - 1, np.searchsorted(self._heres, memory.here)
         same = self._heres[np.minimum(very, last)] == memory.here
         one = np.minimum(low + (noise.random() * (high - low)).astype(np.int64), last)
         action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[one])
         return same | (high > low), action
+
+    def _span(self, key: Array) -> tuple[Array, Array]:
+        """Return from where, and to before where, answers stand that were recorded by this key."""
+        low, high = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
+        return low, high
+
+    def likely(self, numbers: Array, limits: Limits, memory: Memory) -> tuple[Array, Array, Memory]:
+        """Return all that it may answer in some seats, how likely each is, and the memory then.
+
+        Actions are int64 ``(seats, answers)``, one may stand there twice; chances add up to 1. It
+        is what `decide` draws from in episodes that are not of its record.
+        """
+        memory = memory.met(numbers)
+        low, high = self._span(memory.key)
+        place = low[:, None] + np.arange(max(int((high - low).max()), 0))
+        there = place < high[:, None]
+        known = self._by_key[np.minimum(place, len(self._by_key) - 1)]
+        legal = self.answers.legal(limits)
+        wide = Limits(limits.low[:, None], limits.high[:, None], None)
+        classes = np.where(there, self.answers.classes(known, wide), -1)
+        inside = (classes >= 0) & (classes < self.answers.count)
+        inside[inside] = np.take_along_axis(legal, np.where(inside, classes, 0), 1)[inside]
+        recorded = inside / np.maximum(high - low, 1)[:, None]
+        chances = self.mixture.chances(memory.features(numbers, self.answers), memory.last) * legal
+        chances *= (1 - recorded.sum(axis=1, keepdims=True)) / chances.sum(axis=1, keepdims=True)
+        every = self.answers.actions(np.arange(self.answers.count)[None], wide)
+        every = np.broadcast_to(every, chances.shape)
+        return np.hstack([known, every]), np.hstack([recorded, chances]), memory
 
     def doubts(self) -> Iterator[str]:
         """Say what speaks against taking it for its player."""

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.opponents import NoRule
 from llm_games.baselines.rules import Kind
+from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.ghosts.answers import Limits
 from llm_games.benchmarks.ghosts.ghost import Ghost, fit, is_fitted
 from llm_games.benchmarks.ghosts.memory import Memory
@@ -119,6 +121,36 @@ class GhostPolicy(Policy):
             own, Limits.of(sight, cells), memory.at(cells)
         )
         return Decided(actions), memory.put(cells, after)
+
+    def strategy(self, tree: Tree, seat: int) -> Array:
+        """Return how likely it makes each move of its seat in a tree, float64 ``(rows,)``.
+
+        It is exact; moves of other seats have 0.
+
+        Raises:
+            NoRule: it makes plans, or answers that are no moves of the tree.
+            BadParameter: as `start`.
+        """
+        rows, ghost, found = tree.rows, self.ghost(tree.game), np.zeros(tree.count)
+        ghost.check(tree.game, seat)
+        if tree.game.division is not None:
+            raise NoRule(f"{self.name} makes plans")
+        after = Memory.new(np.zeros(tree.count + 1, np.int64))  # each move; the last is before all
+        for sets, states in tree.sets:
+            place = np.flatnonzero(rows.seat[sets] == seat)
+            own, cells = sets[place], (np.full(len(place), seat), place)
+            limits, before = Limits.of(Sight(tree.game, states), cells), rows.before[own]
+            actions, chances, memory = ghost.likely(rows.seen[own], limits, after.at((before,)))
+            moves = np.flatnonzero(np.isin(tree.owner, own))
+            which, answers = np.searchsorted(own, tree.owner[moves]), rows.moves[moves]
+            found[moves] = (chances[which] * (actions[which] == answers)).sum(axis=1)
+            if not np.isclose(found[moves].sum(), len(own)):
+                raise NoRule(f"{self.name} may answer what is no move of the tree")
+            here = Limits(limits.low[which], limits.high[which], None)
+            classes = ghost.answers.classes(answers[:, 0], here)
+            memory = memory.at((which,)).answered(classes, answers[:, 0], ghost.answers)
+            after = after.put((moves,), memory)
+        return found
 
 
 GHOST = Kind(

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from llm_games.assigned import assigned
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training.common import LAST, judge
 from llm_games.benchmarks.dated import (
@@ -29,6 +30,8 @@ from llm_games.benchmarks.dated import (
     today,
     write,
 )
+from llm_games.benchmarks.ghosts.policy import Named
+from llm_games.benchmarks.runs.api import run
 from llm_games.wrappers.policy import Policy
 
 FILE = Path(__file__).resolve().with_suffix(".csv")
@@ -36,6 +39,8 @@ PAGE = DOCS / "training.md"
 PACKAGES = "stable-baselines3", "sb3-contrib", "torch", "numpy"
 GAMES, PART = 20_000, 2000
 """Fresh games that a learner is judged by, and how many are played at once."""
+RECORDED = 60
+"""Games that a ghost is made of."""
 
 
 class Row(NamedTuple):
@@ -80,7 +85,8 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
     module = import_module(f"llm_games.baselines.training.{about['learner']}")
     kind = get_type_hints(module.train)["options"]
     place = folder / about["name"] / about["learner"] / str(seed)
-    seats = {"game": about["game"], "param": about["param"], "opponents": about["opponents"]}
+    met = [f"ghost:{ghost(about, folder)}"] if "recorded" in about else about["opponents"]
+    seats = {"game": about["game"], "param": about["param"], "opponents": met}
     resume = (place / "state").exists()
     options = kind(**seats, **about["settings"], seed=seed, folder=place, resume=resume)
     began = time.process_time()
@@ -92,10 +98,24 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
     value, lower, upper = (float(np.mean(ends)) for ends in zip(*replies, strict=True))
     return Row(
         about["name"], about["learner"], about["game"], " ".join(about["param"]),
-        " ".join(about["opponents"]), seed, options.steps, round(paid, 5), round(value, 5),
+        others(about), seed, options.steps, round(paid, 5), round(value, 5),
         round(lower, 5), round(upper, 5), round(paid / value, 5),
         today(), made_with(*PACKAGES), round(spent, 1),
     )  # fmt: skip
+
+
+def ghost(about: Mapping[str, Any], folder: Path) -> Path:
+    """Return a ghost of the player that is to be `recorded`, in games beside a random seat."""
+    path = folder / f"{about['name']}.ghost"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        params = assigned("--param", about["param"], "rounds=5")
+        seats = ["random", *[about["recorded"]] * (params["players"] - 1)]
+        game = {"game": about["game"], "params": params, "seats": seats}
+        raw = {"title": "recorded", "seed": 1, "order": "fixed", "games": [game]}
+        played = run(raw, path.with_suffix(".db"), use_cache=False, episodes=RECORDED)
+        Named(played.path, "", 1).ghost().save(path)
+    return path
 
 
 def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float, float]]:
@@ -108,6 +128,12 @@ def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float
         return [(r.value if r.exact else np.nan, r.value, r.upper) for r in asked.best()]
     best = payoff(options, make_player(about["reference"], options.table().rules))
     return [(best, best, np.nan)]
+
+
+def others(about: Mapping[str, Any]) -> str:
+    """Return who sits in the other seats."""
+    known = "recorded" in about
+    return f"ghost of {about['recorded']}" if known else " ".join(about["opponents"])
 
 
 def payoff(options: Any, learner: Policy) -> float:
