@@ -33,7 +33,6 @@ from llm_games.benchmarks.dated import (
 from llm_games.wrappers.policy import Policy
 
 FILE = Path(__file__).with_suffix(".csv")
-SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 METHODS: dict[str, tuple[type[Options], Any]] = {
     "ippo": (ippo.Settings, ippo.train),
     "ppo": (ppo.PPOOptions, ppo.train),
@@ -44,6 +43,20 @@ GAMES = 1000
 RULE = "by rule"
 PAGE = DOCS / "training.md"
 PACKAGES = "torch", "stable-baselines3", "numpy"
+
+
+def planned() -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the experiments, each with all its options, and the seeds."""
+    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    named = dict[str, dict[str, Any]]()
+    for one in told["experiments"]:
+        other = named.get(one.get("like", ""), {})
+        options = {**other.get("options", {}), **one["options"]}
+        named[one["name"]] = {**other, **one, "options": options}
+    return list(named.values()), told["seeds"]
+
+
+EXPERIMENTS, SEEDS = planned()
 
 
 class Row(NamedTuple):
@@ -141,7 +154,7 @@ def of(found: Sequence[Row], experiment: str, measure: str) -> tuple[list[float]
 def compared(found: Sequence[Row]) -> str:
     """Return the table of learners beside the best player by rule."""
     said = list[list[str]]()
-    for one in SETTINGS["experiments"]:
+    for one in EXPERIMENTS:
         for measure in ("payoff at last", "payoff among itself", "mean move"):
             learned, rule = of(found, one["name"], measure)
             if not learned or not rule:
@@ -158,7 +171,7 @@ def compared(found: Sequence[Row]) -> str:
 def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> str:
     """Return the table of how a measure goes, mean (least to most), from the start to the end."""
     said = list[list[str]]()
-    for one in SETTINGS["experiments"]:
+    for one in EXPERIMENTS:
         own = [row for row in found if (row.experiment, row.measure) == (one["name"], measure)]
         if not own:
             continue
@@ -185,13 +198,13 @@ def tables(found: Sequence[Row]) -> str:
 def main() -> None:
     """Train what is not in the file yet, print, and write the tables."""
     wanted = sys.argv[1:]
-    for one in SETTINGS["experiments"]:
+    for one in EXPERIMENTS:
         if wanted and one["name"] not in wanted:
             continue
         held = {(row.experiment, row.seed) for row in read(Row, FILE)}
         if "best" in one and (one["name"], 0) not in held:
             record(by_rule(one))
-        for seed in SETTINGS["seeds"]:
+        for seed in SEEDS:
             if (one["name"], seed) not in held:
                 record(trained(one, seed))
     found = tables(read(Row, FILE))
