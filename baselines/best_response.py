@@ -41,6 +41,7 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.tabular import Rows, parameters_of, table_of
 
 METHOD = 1  # of this file and of beliefs.py, for what is kept on disk
+EDGES = 100_000  # joint moves up to which a tree is made
 ACTIONS = 2001  # legal moves up to which all are tried
 GAMES = 2000
 """Fresh games in which a policy is valued."""
@@ -104,7 +105,8 @@ def best_response(
     made = {one: make_player(one, game) for one in dict.fromkeys(each)}
     players = [made[one] for one in each]
     try:
-        if all(hasattr(player, "strategy") for player in players):
+        told = players and all(hasattr(player, "strategy") for player in players)
+        if told and actions is None:
             return _in_tree(game, seat, players)
         return _exact(game, seat, players, actions)
     except (TooLarge, NoRule) as fault:
@@ -136,13 +138,15 @@ def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> Reply:
 
     Raises `NoRule` or `TooLarge` where there is no such tree.
     """
-    tree = Tree(game)
+    if game.division is not None:
+        raise NoRule(f"plans are made in {game.name}")
+    tree = Tree(game, deals=1, most=EDGES)
     if tree.deals:
         raise NoRule(f"chance is drawn in {game.name}")
     others: list[Any] = [*players[:seat], None, *players[seat:]]
     said = [other.strategy(tree, place) for place, other in enumerate(others) if place != seat]
     replies, worth = tree.best_response(tree.scaled(np.sum(said, axis=0)))
-    policy = table_of(game, tree.rows, replies, name=f"best response, seat {seat}")
+    policy = table_of(game, *tree.rows.of(seat, replies), name=f"best response, seat {seat}")
     how = f"exact: a tree of {sum(len(level.node) for level in tree.levels)} joint moves"
     value = float(worth[seat])
     return Reply(policy, value, 0.0, value, True, how)

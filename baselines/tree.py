@@ -101,13 +101,17 @@ class Tree:
         game: the rules; talk is left out.
         seed: of the deals, where these are drawn.
         deals: how many are.
+        most: joint moves, of all nodes together, up to which it is made.
 
     Raises:
-        TooLarge: there are more than `MOST_EDGES` joint moves.
+        TooLarge: there are more.
     """
 
-    def __init__(self, game: Rulebook, seed: int = 1, deals: int = DEALS) -> None:
-        self.game = game = game.core
+    def __init__(
+        self, game: Rulebook, seed: int = 1, deals: int = DEALS, most: int = MOST_EDGES
+    ) -> None:
+        self.game, self.most = game.core, most
+        game = game.core
         nature = getattr(rooms.part(game.name, "theory"), "nature", None)
         found = None if nature else deals_of(game, MOST_EDGES)
         drawn = nature is None and found is None
@@ -139,9 +143,10 @@ class Tree:
     ) -> tuple[Level, Any, PerPlayer]:
         """Return one step, the states after its edges, and everybody's last row so far."""
         game, nodes = self.game, len(edge)
-        turn, seen = game.asked(state), game.observe(state)
+        turn, legal = game.asked(state), _Legal(game, state)
+        self._check(edges, np.where(turn, legal.fewest(), 1))  # before what takes long
+        seen, known, nodes_of = game.observe(state), len(sets.seat), dict[int, int]()
         own, counts = np.full(turn.shape, -1), np.ones(turn.shape, np.int64)
-        legal, known, nodes_of = _Legal(game, state), len(sets.seat), dict[int, int]()
         for seat in range(game.players):
             at = np.flatnonzero(turn[seat])
             if len(at):
@@ -153,14 +158,8 @@ class Tree:
         self.sets.append(
             (new, state.table(np.array([nodes_of[one] for one in new.tolist()], np.int64)))
         )
+        self._check(edges, counts)
         many = counts.prod(axis=0)
-        large = edges + counts.prod(axis=0, dtype=np.float64).sum()
-        if large > MOST_EDGES:
-            step = len(self.levels) + 1
-            raise TooLarge(
-                f"{game.name} has {large:,.0f} joint moves up to step {step}, and a tree holds "
-                f"{MOST_EDGES:,}: choose fewer than {game.players} players, fewer rounds or amounts"
-            )
         node = np.repeat(np.arange(nodes), many)
         begin = np.cumsum(many) - many
         place = np.arange(len(node)) - begin[node]
@@ -171,6 +170,17 @@ class Tree:
         after, outcome = game.step(state.table(node), self._actions(sets, rows))
         taken = np.where(rows < 0, last[:, node], rows)
         return Level(edge, chance, begin, node, rows, outcome.rewards), after, taken
+
+    def _check(self, edges: int, counts: PerPlayer) -> None:
+        """Raise TooLarge if a step with so many moves is too much beside what there is."""
+        large = edges + counts.prod(axis=0, dtype=np.float64).sum()
+        if large > self.most:
+            step, name = len(self.levels) + 1, self.game.name
+            raise TooLarge(
+                f"{name} has {large:,.0f} joint moves up to step {step}, and a tree holds "
+                f"{self.most:,}: choose fewer than {self.game.players} players, fewer rounds or "
+                "amounts"
+            )
 
     def _actions(self, sets: _Sets, rows: PerPlayer) -> PerPlayer:
         """Return the rules' actions of edges; whole plans are columns, votes stand alone."""
@@ -379,6 +389,16 @@ class _Legal:
         self.mask = game.mask(state) if game.picks else None
         self.low, self.high = game.amounts(state)
         self.sharers = game.sharers(state) if game.division is not None else None
+
+    def fewest(self) -> PerPlayer:
+        """Return how many moves there are at least, int64 ``(players, nodes)``."""
+        if self.mask is not None:
+            return np.count_nonzero(self.mask, axis=-1)
+        wide = self.high - self.low
+        if self.game.grid is not None:
+            return np.full(wide.shape, len(self.game.grid))
+        few = (wide >= 0) & (wide < MOST_INDEXES) & (self.sharers is None)
+        return np.where(few, wide + 1, 1)
 
     def moves(self, seat: int, nodes: Array, place: int) -> Array:
         """Return the moves of a seat at one of some nodes: ``(moves,)``, plans have a row each."""

@@ -126,6 +126,12 @@ def test_it_is_what_brute_force_finds(name, seat):
     assert (reply.error, reply.upper) == (0, reply.value)
 
 
+def test_a_seat_alone_has_a_best_response():
+    alone = {"players": 1, "days": 2, "residents": [("A", 5, 2)], "supplies": (10, 10)}
+    reply = best_response(llm_games.rules("water_allocation", **alone, hp_start=3), 0, [])
+    assert (reply.exact, reply.value) == (True, 1.0)
+
+
 def test_chance_is_part_of_it():
     game = llm_games.rules(
         "sealed_bid_auction",

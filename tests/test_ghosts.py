@@ -157,7 +157,8 @@ def test_how_likely_each_answer_is(record, name):
     for begun in (0, 7):  # as in no record: some other past
         memory = Memory.new(np.arange(many))._replace(key=np.full(many, begun, np.uint64))
         actions, chances, after = ghost.likely(numbers, limits, memory)
-        drawn, _ = ghost.decide(numbers, limits, memory)
+        drawn, then = ghost.decide(numbers, limits, memory)
+        assert (then.last == ghost.answers.classes(drawn, limits)).all()
         assert np.allclose(chances.sum(axis=1), 1)
         assert (after.key == memory.met(numbers).key).all()
         for action in np.unique(drawn).tolist():
@@ -166,21 +167,36 @@ def test_how_likely_each_answer_is(record, name):
             assert abs((drawn == action).mean() - likely) <= wide, action
 
 
-def test_the_best_response_to_ghosts_is_exact_in_a_tree(tmp_path):
-    params = {"players": 3, "rounds": 3}
-    seats = ["random", "best_response", "best_response"]
-    raw = {"title": "bar", "games": [{"game": "el_farol_bar", "params": params, "seats": seats}]}
-    named = lg.run(raw | {"seed": 1, "order": "fixed", "episodes": 30}, tmp_path / "bar.db").path
-    game, ghost, seeds = rulebook("el_farol_bar", **params), f"ghost:{named}#1", range(5000, 9000)
-    reply = best_response(game, 0, ghost)
+TREES = {  # where a tree is small: moves together, one after another, in shares of what is left
+    "el_farol_bar": ({"players": 3, "rounds": 3}, "best_response"),
+    "battle_royale": ({"players": 3, "max_shots": 4}, "random"),
+    "public_goods": ({"players": 2, "rounds": 3, "tokens": 3, "endowment": "carry"}, "random"),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_best_response_to_ghosts_is_exact_in_a_tree(tmp_path, name):
+    params, player = TREES[name]
+    seats = ["random", *[player] * (params["players"] - 1)]
+    raw = {"title": name, "games": [{"game": name, "params": params, "seats": seats}]}
+    path = lg.run(raw | {"seed": 1, "order": "fixed", "episodes": 30}, tmp_path / "own.db").path
+    game, seeds = rulebook(name, **params), range(5000, 9000)
+    ghosts = [f"ghost:{path}#{seat}" for seat in range(1, game.players)]
+    reply = best_response(game, 0, ghosts)
     assert reply.exact
     assert "tree" in reply.how
     assert (reply.error, reply.upper) == (0, reply.value)
-    for player in (reply.policy, "fixed:go", "fixed:stay", "best_response"):
-        paid = evaluate(game, [player, ghost, ghost], seeds)[0]
+    assert set(reply.policy.rows.seat) == {0}
+    for who in (reply.policy, "random", "rational"):
+        paid = evaluate(game, [who, *ghosts], seeds)[0]
         wide = 4 * paid.std() / np.sqrt(len(paid)) + 1e-9
         assert paid.mean() <= reply.value + wide
-        assert player != reply.policy or paid.mean() >= reply.value - wide
+        assert who != reply.policy or paid.mean() >= reply.value - wide
+
+
+def test_chosen_actions_alone_are_bounds(record):
+    game = rules("el_farol_bar")
+    assert not best_response(game, 0, seated(record, game)[1:], actions=[0], games=20).exact
 
 
 def test_where_ghosts_have_no_tree_there_are_bounds(record):

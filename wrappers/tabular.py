@@ -70,6 +70,15 @@ class Rows(NamedTuple):
         if (np.diff(self.first) < 1).any() or (self.before < -1).any():
             raise ValueError("each set must have a row, and follow one or none")
 
+    def of(self, seat: int, chances: Array) -> tuple[Rows, Array]:
+        """Return the sets and rows of one seat alone, and what of the `chances` is theirs."""
+        own, many = self.seat == seat, np.diff(self.first)
+        mine = np.repeat(own, many)
+        place, before = np.cumsum(mine) - 1, self.before[own]
+        before = np.where(before < 0, -1, place[before])
+        first = np.append(0, np.cumsum(many[own]))
+        return Rows(self.seat[own], before, self.seen[own], first, self.moves[mine]), chances[mine]
+
 
 def keys_of(seat: Any, before: Array, seen: Array) -> Array:
     """Return what tells information sets apart, one scalar of bytes each, ``(sets,)``."""

@@ -136,6 +136,7 @@ class Ghost:
             classes = np.where(found, classes, 0)
             classes[rest] = _drawn(chances, drawn)
             actions = np.where(found, actions, self.answers.actions(classes, limits))
+            classes = self.answers.classes(actions, limits)  # as it remembers recorded ones
         return actions, memory.answered(classes, actions, self.answers)
 
     def _recorded(self, memory: Memory, noise: Noise) -> tuple[Array, Array]:

@@ -138,6 +138,8 @@ class GhostPolicy(Policy):
         after = Memory.new(np.zeros(tree.count + 1, np.int64))  # each move; the last is before all
         for sets, states in tree.sets:
             place = np.flatnonzero(rows.seat[sets] == seat)
+            if not len(place):  # others move
+                continue
             own, cells = sets[place], (np.full(len(place), seat), place)
             limits, before = Limits.of(Sight(tree.game, states), cells), rows.before[own]
             actions, chances, memory = ghost.likely(rows.seen[own], limits, after.at((before,)))

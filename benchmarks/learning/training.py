@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -106,16 +107,14 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
 
 def ghost(about: Mapping[str, Any], folder: Path) -> Path:
     """Return a ghost of the player that is to be `recorded`, in games beside a random seat."""
-    path = folder / f"{about['name']}.ghost"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        params = assigned("--param", about["param"], "rounds=5")
-        seats = ["random", *[about["recorded"]] * (params["players"] - 1)]
-        game = {"game": about["game"], "params": params, "seats": seats}
-        raw = {"title": "recorded", "seed": 1, "order": "fixed", "games": [game]}
-        played = run(raw, path.with_suffix(".db"), use_cache=False, episodes=RECORDED)
-        Named(played.path, "", 1).ghost().save(path)
-    return path
+    params = assigned("--param", about["param"], "rounds=5")
+    seats = ["random", *[about["recorded"]] * (params["players"] - 1)]
+    game = {"game": about["game"], "params": params, "seats": seats}
+    raw = {"title": "recorded", "seed": 1, "order": "fixed", "games": [game]}
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as kept:
+        played = run(raw, Path(kept, "games.db"), use_cache=False, episodes=RECORDED)
+        return Named(played.path, "", 1).ghost().save(folder / f"{about['name']}.ghost")
 
 
 def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float, float]]:
