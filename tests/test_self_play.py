@@ -175,15 +175,22 @@ def test_a_past_self_of_another_game_is_refused(tmp_path):
 def test_the_tables_in_the_docs_are_those_of_the_file():
     found = read(league_figures.Row, league_figures.FILE)
     held = {(row.experiment, row.seed) for row in found if row.seed}
-    settings = league_figures.SETTINGS
-    assert {one["name"] for one in settings["experiments"]} == {name for name, _ in held}
-    assert {seed for _, seed in held} == {*settings["seeds"]}
+    assert {one["name"] for one in league_figures.EXPERIMENTS} == {name for name, _ in held}
+    assert {seed for _, seed in held} == {*league_figures.SEEDS}
     text = league_figures.PAGE.read_text("utf-8")
     assert filled("league", league_figures.tables(found), text) == text
 
 
+def test_what_an_experiment_does_not_say_is_as_in_the_one_that_it_is_like():
+    first, *others = [one for one in league_figures.EXPERIMENTS if "mc" in one.get("best", ())]
+    for other in others:
+        assert other["best"] == first["best"]
+        assert other["options"] == first["options"] | {"opponents": other["options"]["opponents"]}
+        assert other["options"]["opponents"] != first["options"]["opponents"]
+
+
 def test_learners_are_compared_with_the_best_player_by_rule():
-    name = league_figures.SETTINGS["experiments"][0]["name"]
+    name = league_figures.EXPERIMENTS[0]["name"]
     more = 1.0, "2026-11-23", "torch 2"
     paid = [(f"{league_figures.RULE}: a", 0, 4.0), (f"{league_figures.RULE}: b", 0, 8.0)]
     paid += [("self_play", seed, value) for seed, value in ((1, 6.0), (2, 10.0))]
