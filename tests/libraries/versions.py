@@ -17,7 +17,7 @@ from tests.libraries.run import ROOT, environment, versions
 RESOLUTIONS = ("lowest-direct", "highest")
 EXTRAS = "all"
 CONFORMANCE = ("env", "single_agent", "vector_env", "team_env", "codecs", "doors", "cli", "sb3")
-CONFORMANCE += ("training", "best_response", "tabular", "metagame", "crossplay")
+CONFORMANCE += ("training", "best_response", "tabular", "metagame", "crossplay", "tables", "ghosts")
 TOOLS = ("pytest", "pytest-xdist", "hypothesis", "nashpy")
 
 
