@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,12 +144,15 @@ class Tables:
             self._coming = coming
         return coming.table(tables)
 
-    def hush(self, mute: PerPlayer, where: PerTable | None = None) -> None:
-        """Let no talk wait for the words of these seats, bool ``(players, tables)``.
+    def hush(self, mute: Callable[[], PerPlayer], where: PerTable | None = None) -> None:
+        """Let no talk wait for the words of seats that `mute` gives, bool ``(players, tables)``.
 
-        It is of episodes that were just reset, at the tables `where`, or at all.
+        It is of episodes that were just reset, at the tables `where`, or at all. In a game without
+        talk it is not called.
         """
-        self._enter(self.game.hush(self.state, mute if where is None else mute & where))
+        if self.game.core is not self.game:
+            seats = mute() if where is None else mute() & where
+            self._enter(self.game.hush(self.state, seats))
 
     def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
         """Return which tables, started with these seeds, would go on after one given before."""

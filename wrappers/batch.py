@@ -57,8 +57,8 @@ class BatchSeats:
         """
         game, seeds = self.tables.game, self.tables.seats
         mute = [mine for k, mine in enumerate(self._held) if not self.policies[k].speaks]
-        if mute and game.core is not game:
-            self.tables.hush(np.logical_or.reduce(mute), where)
+        if mute:
+            self.tables.hush(lambda: np.logical_or.reduce(mute), where)
         for k, own in self._cells(where):
             policy, memory = self.policies[k], self._memories[k]
             memory = policy.start_batch(game if policy.speaks else game.core, own, seeds, memory)

@@ -121,7 +121,8 @@ class TeamVectorEnv:
         """Start an episode in these copies; no talk waits for seats without words."""
         self.tables.reset(seeds, where, given)
         if self.windows.mute:
-            self.tables.hush(np.ones((self.game.players, self.num_envs), np.bool_), where)
+            every = self.game.players, self.num_envs
+            self.tables.hush(lambda: np.ones(every, np.bool_), where)
 
     def _next(self, where: Array) -> None:
         """Begin a step of the rules in these copies: nobody has moved yet."""

@@ -201,10 +201,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.tables.reset(seeds, where, given)
         if isinstance(self.seating.seat, str) or not self._ready:  # else all stay where they sit
             self._sit(where, follows)
-        if self.game.core is not self.game and not self.codec.speaks:
-            row = self._learner if isinstance(self.seating.seat, str) else self.seating.seat
-            seats = np.arange(self.game.players)[:, None]
-            self.tables.hush(np.broadcast_to(seats == row, self._moves.shape), where)
+        if not self.codec.speaks:
+            self.tables.hush(self._own, where)
         for flags in (self._moved, self._waits, self._acted, self._broke, self._planned):
             np.copyto(flags, False, where=where)
         for flags in (self._finished, self._done, self._looked):
@@ -218,6 +216,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         ready, self._ready = self._ready, False  # if a player fails to start, only reset helps
         self.seats.start(where)
         self._ready = ready
+
+    def _own(self) -> Array:
+        """Return where the learners sit, bool ``(players, copies)``."""
+        row = self._learner if isinstance(self.seating.seat, str) else self.seating.seat
+        return np.broadcast_to(np.arange(self.game.players)[:, None] == row, self._moves.shape)
 
     def _sit(self, where: PerTable, follows: PerTable) -> None:
         """Seat the learners of these tables, and the others around them."""

@@ -34,6 +34,11 @@ class Limits(NamedTuple):
         low, high = sight.amounts
         return cls(low[cells], high[cells], sight.mask[cells] if sight.game.picks else None)
 
+    @property
+    def tall(self) -> Limits:
+        """Those of each seat beside several of its answers, ``(seats, 1)``; without masks."""
+        return Limits(self.low[:, None], self.high[:, None], None)
+
     def repeated(self, many: int) -> Limits:
         """Return those of each seat so many times."""
         mask = None if self.mask is None else self.mask.repeat(many, 0)

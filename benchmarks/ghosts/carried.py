@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from llm_games.benchmarks.ghosts.policy import Named
 from llm_games.benchmarks.ghosts.refit import refit
 from llm_games.benchmarks.runs.api import run
 from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
 from llm_games.version import __version__
 
 FILE = Path(__file__).with_suffix(".csv")
@@ -77,17 +78,24 @@ class Row(NamedTuple):
     cpu_seconds: float
 
 
+def recorded(
+    rules: Rulebook, params: Mapping[str, Any], player: str, db: Path, episodes: int, seed: int = 1
+) -> Ghost:
+    """Return the ghost of a player that is recorded in all seats but the first, a random one."""
+    seats = [BESIDE, *[player] * (rules.players - 1)]
+    game = {"game": rules.name, "params": params, "seats": seats}
+    raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
+    played = run(raw, db, use_cache=False, episodes=episodes)
+    return Named(played.path, "", 1).ghost()
+
+
 def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[Row]:
     """Yield the rows of a game and seed; files go to the folder, which is empty at first."""
     from llm_games.baselines.training.ppo import PPOOptions, train
 
     params, actions, fixed = GAMES[name]
     rules, began = rulebook(name, **params), time.process_time()
-    seats = [BESIDE, *[MODEL] * (rules.players - 1)]
-    game = {"game": name, "params": params, "seats": seats}
-    raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
-    played = run(raw, folder / "first.db", use_cache=False, episodes=RECORDED)
-    first = Named(played.path, "", 1).ghost()
+    first = recorded(rules, params, MODEL, folder / "first.db", RECORDED, seed)
     day = today()
 
     def row(player: str, ghost: str, against: str, plays: str, others: str) -> Row:

@@ -125,18 +125,16 @@ class Ghost:
         noise = Noise(memory.seed).of(memory.decided)
         legal = self.answers.legal(limits) if legal is None else legal
         found, actions = self._recorded(memory, noise.of("recorded"))
-        classes = self.answers.classes(actions, limits)
-        inside = (classes >= 0) & (classes < self.answers.count)
-        found &= inside & legal[np.arange(len(legal)), np.where(inside, classes, 0)]
+        found &= self._allowed(actions[:, None], limits, legal)[:, 0]
         if not found.all():
             rest = ~found
             seen = memory.features(numbers, self.answers)[rest]
             chances = self.mixture.chances(seen, memory.last[rest]) * legal[rest]
             drawn = noise.of("answer").random()[rest]
-            classes = np.where(found, classes, 0)
+            classes = np.zeros(len(rest), np.int64)
             classes[rest] = _drawn(chances, drawn)
             actions = np.where(found, actions, self.answers.actions(classes, limits))
-            classes = self.answers.classes(actions, limits)  # as it remembers recorded ones
+        classes = self.answers.classes(actions, limits)  # not those drawn: two may be one amount
         return actions, memory.answered(classes, actions, self.answers)
 
     def _recorded(self, memory: Memory, noise: Noise) -> tuple[Array, Array]:
@@ -147,6 +145,13 @@ class Ghost:
         one = np.minimum(low + (noise.random() * (high - low)).astype(np.int64), last)
         action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[one])
         return same | (high > low), action
+
+    def _allowed(self, actions: Array, limits: Limits, legal: Array) -> Array:
+        """Return which recorded actions are of legal classes now, bool ``(seats, answers)``."""
+        classes = self.answers.classes(actions, limits.tall)
+        inside = (classes >= 0) & (classes < self.answers.count)
+        found: Array = legal[np.arange(len(legal))[:, None], np.where(inside, classes, 0)]
+        return inside & found
 
     def _span(self, key: Array) -> tuple[Array, Array]:
         """Return from where, and to before where, answers stand that were recorded by this key."""
@@ -162,17 +167,13 @@ class Ghost:
         memory = memory.met(numbers)
         low, high = self._span(memory.key)
         place = low[:, None] + np.arange(max(int((high - low).max()), 0))
-        there = place < high[:, None]
         known = self._by_key[np.minimum(place, len(self._by_key) - 1)]
         legal = self.answers.legal(limits)
-        wide = Limits(limits.low[:, None], limits.high[:, None], None)
-        classes = np.where(there, self.answers.classes(known, wide), -1)
-        inside = (classes >= 0) & (classes < self.answers.count)
-        inside[inside] = np.take_along_axis(legal, np.where(inside, classes, 0), 1)[inside]
-        recorded = inside / np.maximum(high - low, 1)[:, None]
+        there = (place < high[:, None]) & self._allowed(known, limits, legal)
+        recorded = there / np.maximum(high - low, 1)[:, None]
         chances = self.mixture.chances(memory.features(numbers, self.answers), memory.last) * legal
         chances *= (1 - recorded.sum(axis=1, keepdims=True)) / chances.sum(axis=1, keepdims=True)
-        every = self.answers.actions(np.arange(self.answers.count)[None], wide)
+        every = self.answers.actions(np.arange(self.answers.count)[None], limits.tall)
         every = np.broadcast_to(every, chances.shape)
         return np.hstack([known, every]), np.hstack([recorded, chances]), memory
 

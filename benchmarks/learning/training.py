@@ -31,8 +31,8 @@ from llm_games.benchmarks.dated import (
     today,
     write,
 )
-from llm_games.benchmarks.ghosts.policy import Named
-from llm_games.benchmarks.runs.api import run
+from llm_games.benchmarks.ghosts.carried import recorded
+from llm_games.registry import rulebook
 from llm_games.wrappers.policy import Policy
 
 FILE = Path(__file__).resolve().with_suffix(".csv")
@@ -108,13 +108,11 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
 def ghost(about: Mapping[str, Any], folder: Path) -> Path:
     """Return a ghost of the player that is to be `recorded`, in games beside a random seat."""
     params = assigned("--param", about["param"], "rounds=5")
-    seats = ["random", *[about["recorded"]] * (params["players"] - 1)]
-    game = {"game": about["game"], "params": params, "seats": seats}
-    raw = {"title": "recorded", "seed": 1, "order": "fixed", "games": [game]}
+    rules = rulebook(about["game"], **params)
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as kept:
-        played = run(raw, Path(kept, "games.db"), use_cache=False, episodes=RECORDED)
-        return Named(played.path, "", 1).ghost().save(folder / f"{about['name']}.ghost")
+        own = recorded(rules, params, about["recorded"], Path(kept, "games.db"), RECORDED)
+        return own.save(folder / f"{about['name']}.ghost")
 
 
 def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float, float]]:
