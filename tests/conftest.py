@@ -1,8 +1,11 @@
 """What all tests share."""
 
+import csv
+import datetime
 import os
 import signal
 import sys
+from pathlib import Path
 
 # Before NumPy is loaded, here or in a worker: the machine's cores are shared out among processes,
 # and threads of each would wait for one another (tests of the embedded player took ten times as
@@ -29,6 +32,46 @@ settings.load_profile("house")
 # press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+NIGHTLY = Path(__file__).parent / "data" / "nightly.csv"
+"""The dated result of the last whole night: a row a test."""
+
+
+def pytest_addoption(parser):
+    """Add the option by which nightly tests run whole."""
+    parser.addoption("--night", action="store_true", help="nightly tests whole, not a slice")
+
+
+@pytest.fixture
+def night(request):
+    """Return the size that a nightly test has by day (in CI) or, with --night, by night."""
+    return lambda by_day, by_night: by_night if request.config.getoption("night") else by_day
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Put the result of a night, with what tests recorded by `record_property`, into the file."""
+    if not config.getoption("night") or hasattr(config, "workerinput"):
+        return
+    rows = {}
+    if NIGHTLY.exists():
+        with NIGHTLY.open(encoding="utf-8", newline="") as file:
+            rows = {row["test"]: row for row in csv.DictReader(file)}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            figures = "; ".join(f"{name} {value}" for name, value in report.user_properties)
+            rows[report.nodeid] = {
+                "test": report.nodeid,
+                "day": datetime.date.today().isoformat(),
+                "outcome": outcome,
+                "seconds": round(report.duration),
+                "figures": figures,
+            }
+    with NIGHTLY.open("w", encoding="utf-8", newline="") as file:
+        columns = ("test", "day", "outcome", "seconds", "figures")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[test] for test in sorted(rows))
 
 
 @pytest.hookimpl(wrapper=True)

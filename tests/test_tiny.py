@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
-from functools import cache
 from itertools import count
 
 import numpy as np
@@ -54,19 +53,6 @@ def prompts():
 
 
 # -- the prompts ---------------------------------------------------------------------------------
-
-
-HASHES = cache(data.prompts_hashes)
-
-
-@pytest.mark.parametrize("game", [*data.VARIANTS, "talk"])
-def test_weights_know_todays_prompts(game):
-    about = json.loads((WEIGHTS / "trained_on.json").read_text("utf-8"))
-    assert about["prompts_sha256"].get(game) == HASHES()[game], (
-        f"a prompt of {game} changed since the tiny model was trained: run "
-        f"`{about['retrain']} --resume --minutes 4 --focus {game}` (or without --resume after "
-        "large changes)"
-    )
 
 
 def test_weights_are_small_and_readable_by_all():
@@ -350,19 +336,24 @@ def test_constrained_play_is_legal(name, reasoning):
     assert {outcome for _, outcome in counts} == {"valid"}
 
 
-# Each setting in one wording, and those of γ-Bench in all.
-CELLS = [(label, WORDINGS[i % 5]) for i, label in enumerate(evaluate.SETTINGS)]
-CELLS += [(name, version) for name in GAMES for version in WORDINGS]
+def cells(game):
+    """Yield the settings of a game with a wording each; those of γ-Bench in all wordings."""
+    for index, (label, (name, _)) in enumerate(evaluate.SETTINGS.items()):
+        if name == game:
+            wordings = WORDINGS if label in GAMES else [WORDINGS[index % 5]]
+            yield from ((label, wording) for wording in wordings)
 
 
 @pytest.mark.toy
-@pytest.mark.parametrize(("label", "version"), sorted({*CELLS}))
-def test_free_play_is_nearly_always_legal(label, version):
-    policy = LLMPolicy(TinyClient(), prompts=version)
-    # Replies of one session are much alike, so a setting of sessions takes more of them.
-    counts = evaluate.validity(policy, label, replies=400 if "econ" in label else 100, seed=100)
+@pytest.mark.parametrize("game", data.VARIANTS)
+def test_free_play_is_nearly_always_legal(game):
+    """A prompt may change without a training; where this fails, the game is trained again."""
+    counts = Counter()
+    for label, wording in cells(game):
+        policy = LLMPolicy(TinyClient(), prompts=wording)
+        counts += evaluate.validity(policy, label, replies=200, seed=100)
     for kind in {kind for kind, _ in counts}:  # moves, what is said, and asked beside
-        assert evaluate.share(counts, kind) >= 0.9, kind
+        assert evaluate.share(counts, kind) >= 0.95, kind
 
 
 @pytest.mark.toy

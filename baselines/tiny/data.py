@@ -6,7 +6,6 @@ one of a few that follow from what stands in the last message, so that a small m
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,16 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games import rooms
 from llm_games.baselines.tiny.chat import render
 from llm_games.baselines.tiny.scripts import answer
 from llm_games.noise import Noise
-from llm_games.questions import Action, Bid, Choice, Integer, Question, Real, Shares, Target
+from llm_games.questions import Action, Real, Target
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
-from llm_games.rulebook import Rulebook, State
+from llm_games.rulebook import Rulebook
 from llm_games.view import View
-from llm_games.words import FOLDER, PERSONAS, Prompts, versions
+from llm_games.words import PERSONAS, Prompts, versions
 
 
 class Sample(NamedTuple):
@@ -32,93 +30,6 @@ class Sample(NamedTuple):
     prefix: str
     prompt: str
     answer: str
-
-
-def prompts_hashes() -> dict[str, str]:
-    """Return a SHA-256 of what players of each game read, which the weights are bound to.
-
-    It is of rendered prompts, because the templates also have words for options that the model
-    never sees; but of the template of words for planning, and as ``talk`` of that of talk.
-    """
-    hashes = {"talk": hashlib.sha256((FOLDER / "talk.j2").read_bytes()).hexdigest()}
-    for name in VARIANTS:
-        digest = hashlib.sha256()
-        for version in versions(name):
-            for settings in FIXED.get(name, [{}]):
-                for text in _readings(Prompts(name, version), rulebook(name, **settings)):
-                    digest.update(text.encode() + b"\0")
-        folder = rooms.wordings(name)
-        if folder is not None and (folder / "planning.j2").is_file():
-            digest.update((folder / "planning.j2").read_bytes())
-        hashes[name] = digest.hexdigest()
-    return hashes
-
-
-_AUCTION = {"preset": "econ_arena_M", "players": 9, "rounds": 3, "reveal": "bids_and_private"}
-FIXED: dict[str, list[dict[str, Any]]] = {
-    "bertrand_competition": [
-        {"first_round": "free", "window": 2},
-        {"players": 4, "personas": ("explorer", "aggressive", "ruthless", "uncooperative")},
-    ],
-    "emergency_evacuation": [
-        {"players": 4, "max_rounds": 3},
-        {"players": 3, "walker": "greedy", "uncooperative": True},
-    ],
-    "battle_royale": [{"hit_rates": (0, 100) * 5}],
-    "beauty_contest": [
-        {},
-        {"preset": "econ_arena", "rounds": 3, "told_rational": True},
-        {"players": 3, "personas": ("agreeable", "disagreeable", "none")},
-    ],
-    "budget_auction": [{**_AUCTION, "valuations": [[500, 410, 620, 333, 480, 555, 701, 290, 450]]}],
-    "water_allocation": [
-        {"supplies": (20, 11, 15, 18) * 5, "persona": who} for who in ("none", "default")
-    ],
-    "english_auction": [
-        {},
-        {"preset": "econ_arena_english_M", "private_values": [[490], [612], [377], [505], [443]]},
-    ],
-}
-"""Settings under which the games of the hash need no chance."""
-
-
-def _readings(prompts: Prompts, game: Rulebook) -> Iterator[str]:
-    """Yield all texts of the first steps of a game in which seats do this and that in turn."""
-    for persona in (None, *PERSONAS):
-        yield from (prompts.rules(game, seat, persona) for seat in range(game.players))
-    state = game.reset(0)
-    for step in range(12 if game.turns else 3):
-        moves: dict[int, Action] = {}
-        for view in _views(game, state):
-            assert view.question is not None
-            moves[view.seat] = _in_turn(view.question, view.seat + step)
-            yield prompts.report(view)
-            yield from (prompts.request(view, reasoning) for reasoning in (False, True))
-            yield prompts.again("so", view.question)
-            asides = (game.asides(state, view.seat, phase) for phase in ("talk", "move"))
-            yield from (prompts.aside(view, aside) for some in asides for aside in some)
-        state, _ = game.step(state, game.assemble(state, moves))
-
-
-def _views(game: Rulebook, state: State) -> list[View]:
-    return [View.of(game, state, seat) for seat in np.flatnonzero(game.asked(state)).tolist()]
-
-
-def _in_turn(question: Question, turn: int) -> Action:
-    if isinstance(question, Integer | Real):
-        return (question.high or 0) * (turn % 3) // 2
-    if isinstance(question, Shares):
-        plan = [0] * question.players
-        plan[question.ranks[turn % len(question.ranks)] - 1] = question.total
-        return tuple(plan)
-    if isinstance(question, Bid):
-        bid = question.floor + turn  # no two bids are equal, so that no draw decides
-        return bid if turn % 3 and bid <= question.budget else -1
-    if isinstance(question, Target):
-        return [-1, *question.names.values()][turn % (len(question.names) + 1)]
-    assert isinstance(question, Choice)
-    words = list(question.words.values())
-    return words[turn // 2 % min(2, len(words))]
 
 
 _MEALS = ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
@@ -273,7 +184,8 @@ def episode(game: Rulebook, rng: np.random.Generator, steps: float = 1.0) -> Ite
     # The table leans towards a character of its own, so that all kinds of histories occur.
     lean, noise = persona_of(rng), rng.choice([0.05, 0.2, 0.6])
     while not state.over:
-        views = _views(game, state)
+        asked = np.flatnonzero(game.asked(state)).tolist()
+        views = [View.of(game, state, seat) for seat in asked]
         if rng.random() < steps:
             for i in rng.permutation(len(views))[:SEATS]:
                 yield sample(prompts, views[i], persona, reasoning, rng)

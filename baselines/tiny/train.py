@@ -21,7 +21,7 @@ import numpy as np
 
 from llm_games.baselines.games.english_auction.thoughts import drills, thoughts
 from llm_games.baselines.tiny.chat import END, SPECIAL, TEMPLATE
-from llm_games.baselines.tiny.data import Sample, prompts_hashes, samples
+from llm_games.baselines.tiny.data import Sample, samples
 from llm_games.baselines.tiny.runtime import WEIGHTS
 
 LIMIT = 2048  # tokens of a prompt and its reply
@@ -262,7 +262,7 @@ def save_tokenizer(folder: Path, drawn: list[Sample], vocabulary: int) -> None:
 
 
 def save(folder: Path, model: Any, sharpen: float) -> None:
-    """Write the weights in half precision, the config, and the hash of the prompts."""
+    """Write the weights in half precision and the config."""
     from safetensors.torch import save_file
 
     tensors = dict(model.state_dict())
@@ -274,9 +274,6 @@ def save(folder: Path, model: Any, sharpen: float) -> None:
     model.config.dtype = "float16"
     model.config.save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
-    again = "python -m llm_games.baselines.tiny.train"
-    about = {"prompts_sha256": prompts_hashes(), "retrain": again}
-    (folder / "trained_on.json").write_text(json.dumps(about, indent=2) + "\n", "utf-8")
     for path in folder.iterdir():
         path.chmod(0o644)
 
