@@ -295,10 +295,10 @@ class LLMPolicy(Policy):
 
     def _exchange(self, now: Sequence[str], answer: str, bench: Bench, again: str) -> Exchange:
         """Return an exchange that has all messages of its last call as they were sent."""
-        *calls, last = ({"role": "user", "content": joined(*now)}, *bench.said)
-        last = last | {"content": joined(last["content"], again)}
-        told, *calls = [(message["role"], message["content"]) for message in (*calls, last)]
-        return Exchange(told[1], answer, calls=tuple(calls))
+        messages = [{"role": "user", "content": joined(*now)}, *bench.said]
+        messages[-1] = messages[-1] | {"content": joined(messages[-1]["content"], again)}
+        calls = tuple((message["role"], message["content"]) for message in messages[1:])
+        return Exchange(messages[0]["content"], answer, calls=calls)
 
     async def _speak(
         self, view: View, memory: ChatMemory, calls: int
