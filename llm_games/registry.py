@@ -113,6 +113,15 @@ def rulebook(
     return talking(game, talk) if talk else game
 
 
+def recorded_rulebook(name: str, parameters: Mapping[str, Any], edition: int) -> Rulebook:
+    """Build the rules that a record of some edition means: with the defaults of then."""
+    kind, former = game_class(name), dict[str, Any]()
+    for last, defaults in sorted(kind.former_defaults.items(), reverse=True):
+        former |= defaults if edition <= last else {}
+    given = {*parameters, *kind.presets.get(parameters.get("preset", ""), ())}
+    return rulebook(name, **{k: v for k, v in former.items() if k not in given}, **parameters)
+
+
 def make(
     name: str,
     *,
