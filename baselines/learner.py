@@ -89,8 +89,8 @@ def _ready(
         key = error.args[1]
         if key in about:  # as Python says it, since callers look for that
             views = ", ".join(sorted({*ours, "scenario"} - {"game", "parameters"}))
-            said = f"unexpected keyword argument {key!r}: {error}; or of the view: {views}"
-            raise UnknownKeyword(said, key) from None
+            message = f"unexpected keyword argument {key!r}: {error}; or of the view: {views}"
+            raise UnknownKeyword(message, key) from None
         raise
     made: dict[str, Policy] = {}  # one player for all seats of a name
 

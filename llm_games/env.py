@@ -97,15 +97,16 @@ class Windows:
             parts["text"] = text_space()
         return parts["observation"] if list(parts) == ["observation"] else spaces.Dict(parts)
 
-    def shows_mask(self, own: Codec) -> bool:
+    def shows_mask(self, codec: Codec) -> bool:
         """Return whether observations of who acts by this codec have a mask."""
-        return own.masked and not self.masks_apart
+        return codec.masked and not self.masks_apart
 
-    def told(self, view: View) -> dict[str, Any]:
-        """Return the mask of a seat whose infos have it."""
-        own = self.codecs[view.seat]
-        apart = own.masked and self.masks_apart
-        return {"action_mask": own.mask(view).astype(np.int8)} if apart else {}
+    def mask_apart(self, view: View) -> dict[str, Any]:
+        """Return the mask of a seat for its infos, if that is where it stands."""
+        codec = self.codecs[view.seat]
+        if not (codec.masked and self.masks_apart):
+            return {}
+        return {"action_mask": codec.mask(view).astype(np.int8)}
 
     def begin(self) -> None:
         """Forget moves under way: another step has come."""
@@ -247,7 +248,9 @@ class TableEnv:
         return {"asked": asked, "broke": broke, **said, **self._mask(seat)}
 
     def _mask(self, seat: int) -> dict[str, Any]:
-        return self.windows.told(self.table.ready().view(seat)) if self.windows.masks_apart else {}
+        if not self.windows.masks_apart:
+            return {}
+        return self.windows.mask_apart(self.table.ready().view(seat))
 
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""

@@ -81,18 +81,18 @@ def beside(seen, infos):
     }
 
 
-def same(one, other):
-    if isinstance(one, dict):
-        assert one.keys() == other.keys()
-        for key in one:
-            same(one[key], other[key])
-    elif isinstance(one, tuple) or (isinstance(one, np.ndarray) and one.dtype == object):
-        assert len(one) == len(other)
-        for a, b in zip(one, other, strict=True):
+def same(first, second):
+    if isinstance(first, dict):
+        assert first.keys() == second.keys()
+        for key in first:
+            same(first[key], second[key])
+    elif isinstance(first, tuple) or (isinstance(first, np.ndarray) and first.dtype == object):
+        assert len(first) == len(second)
+        for a, b in zip(first, second, strict=True):
             same(a, b)
     else:
-        assert np.array_equal(one, other)
-        assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
+        assert np.array_equal(first, second)
+        assert getattr(first, "dtype", None) == getattr(second, "dtype", None)
 
 
 def legal(mask, rng):
@@ -108,14 +108,14 @@ def test_masks_in_infos_are_those_beside_observations(name, more):
     rng, done, seed = np.random.default_rng(1), True, 0
     for _ in range(25):
         if done:
-            one, other, seed = usual.reset(seed=seed), apart.reset(seed=seed), seed + 1
+            first, second, seed = usual.reset(seed=seed), apart.reset(seed=seed), seed + 1
         else:
             action = int(legal(usual.action_masks(), rng))
-            one, other = usual.step(action), apart.step(action)
-            assert one[1:-1] == other[1:-1]
-        done = len(one) > 2 and (one[2] or one[3])
-        same(beside(one[0], one[-1]), (other[0], other[-1]))
-        assert np.array_equal(apart.action_masks(), other[-1]["action_mask"])
+            first, second = usual.step(action), apart.step(action)
+            assert first[1:-1] == second[1:-1]
+        done = len(first) > 2 and (first[2] or first[3])
+        same(beside(first[0], first[-1]), (second[0], second[-1]))
+        assert np.array_equal(apart.action_masks(), second[-1]["action_mask"])
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
@@ -127,14 +127,16 @@ def test_so_they_are_in_copies(name, more, mode):
         [lambda: lg.learner(name, masks="info", seat="rotate", **more)] * 3, autoreset_mode=mode
     )
     rng, envs = np.random.default_rng(1), (usual, apart, loop)
-    one, other, single = (env.reset(seed=2) for env in envs)
+    first, second, single = (env.reset(seed=2) for env in envs)
     for _ in range(25):
-        same(beside(one[0], {}), (other[0], {k: v for k, v in other[-1].items() if "mask" in k}))
-        same(other[0], single[0])
-        same(other[-1], single[-1])
+        same(
+            beside(first[0], {}), (second[0], {k: v for k, v in second[-1].items() if "mask" in k})
+        )
+        same(second[0], single[0])
+        same(second[-1], single[-1])
         action = legal(usual.action_masks(), rng)
-        one, other, single = (env.step(action) for env in envs)
-        for a, b in zip(one[1:-1], other[1:-1], strict=True):
+        first, second, single = (env.step(action) for env in envs)
+        for a, b in zip(first[1:-1], second[1:-1], strict=True):
             same(a, b)
 
 
@@ -144,18 +146,18 @@ def test_so_they_are_where_all_seats_learn(name, more):
     both = [lg.make(name, form="parallel", masks=m, **settings) for m in ("observation", "info")]
     turns = [lg.make(name, form="aec", masks=m, **settings) for m in ("observation", "info")]
     rng = np.random.default_rng(1)
-    (seen, told), (plain, infos) = (env.reset(seed=3) for env in both)
+    (seen, beside_it), (plain, infos) = (env.reset(seed=3) for env in both)
     for env in turns:
         env.reset(seed=3)
     while both[0].agents:
         for agent in seen:
-            same(beside(seen[agent], told[agent]), (plain[agent], infos[agent]))
+            same(beside(seen[agent], beside_it[agent]), (plain[agent], infos[agent]))
         actions = {a: int(legal(seen[a]["action_mask"], rng)) for a in both[0].agents}
-        seen, _, _, _, told = both[0].step(actions)
+        seen, _, _, _, beside_it = both[0].step(actions)
         plain, _, _, _, infos = both[1].step(actions)
     for _ in range(30):
-        last, other = (env.last() for env in turns)
-        same(beside(last[0], last[-1]), (other[0], other[-1]))
+        last, second = (env.last() for env in turns)
+        same(beside(last[0], last[-1]), (second[0], second[-1]))
         over = last[2] or last[3]
         action = None if over else int(legal(last[0]["action_mask"], rng))
         for env in turns:
@@ -167,14 +169,14 @@ def test_so_they_are_where_all_seats_learn(name, more):
 @pytest.mark.parametrize(("name", "more"), [case for case in MASKED if "actions" not in case[1]])
 def test_so_they_are_in_teams(name, more):
     teams = [TeamVectorEnv(name, 2, masks=m, **more) for m in ("observation", "info")]
-    rng, (one, other) = np.random.default_rng(1), (team.reset(seed=3) for team in teams)
+    rng, (first, second) = np.random.default_rng(1), (team.reset(seed=3) for team in teams)
     for _ in range(20):
         for agent in teams[0].agents:
-            seen, masks = dict(one[0][agent]), other[-1][agent]["action_mask"]
+            seen, masks = dict(first[0][agent]), second[-1][agent]["action_mask"]
             same(seen.pop("action_mask"), masks)
-            same(seen["observation"], other[0][agent])
+            same(seen["observation"], second[0][agent])
         actions = {a: legal(m, rng) for a, m in teams[0].action_masks().items()}
-        one, other = (team.step(actions) for team in teams)
+        first, second = (team.step(actions) for team in teams)
 
 
 def test_where_no_index_is_illegal_infos_have_no_mask():

@@ -59,9 +59,9 @@ def typed(name, kind=""):
         steps = 2 * 4 * STEPS
         sys.argv = [name, "--env-id", identity(game, kind), *sizes, "--total-timesteps", str(steps)]
         with contextlib.redirect_stdout(io.StringIO()):
-            found = runpy.run_path(str(fetched(name)), run_name="__main__")
-        assert found["global_step"] == steps
-        assert all(torch.isfinite(p).all() for p in found["agent"].parameters())
+            variables = runpy.run_path(str(fetched(name)), run_name="__main__")
+        assert variables["global_step"] == steps
+        assert all(torch.isfinite(p).all() for p in variables["agent"].parameters())
 
     return attempt
 
