@@ -307,8 +307,9 @@ def _is_text(move: Any) -> bool:
 
 def _asked_alike(sight: Sight, where: Array) -> Iterator[tuple[int, Array]]:
     """Yield seats with tables where they are asked for the same: a word, a plan, or a move."""
-    plans = sight.game.sharers(sight.state).any(axis=0)
-    kinds = np.broadcast_to(np.where(sight.talking, 2, plans), where.shape[1:])
+    game, kinds = sight.game, np.zeros(where.shape[1:], np.int64)
+    if game.division is not None or game.core is not game:
+        kinds = kinds + np.where(sight.talking, 2, game.sharers(sight.state).any(axis=0))
     for kind in np.unique(kinds).tolist() if kinds.any() else [0]:
         of_them = where & (kinds == kind)
         for seat in np.flatnonzero(of_them.any(axis=1)).tolist():
