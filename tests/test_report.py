@@ -83,10 +83,11 @@ def write_run(
 ):
     """Write a run: `steps` stops each episode early, `void` lists the episodes to end as void."""
     rows = []
+    paper = {"preset": "gamma_bench"} if games is GAMES else {}
     for name in games:
-        game = rulebook(name, **(params or {}))
+        game = rulebook(name, **(params or paper))
         names = [seats] * game.players if isinstance(seats, str) else seats
-        rows.append((label or name, name, params or {}, names))
+        rows.append((label or name, name, params or paper, names))
     store = Store.create(
         path, title, {"seed": 5} | (config or {}), rows, [list(range(episodes))] * len(rows)
     )
