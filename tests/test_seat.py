@@ -23,6 +23,7 @@ def an_answer(schema, chance):
     if schema is None:
         return "Hello.", "Hi."
     ((key, of),) = schema["properties"].items()
+    of = of.get("anyOf", [of])[0]  # else null: nobody, no bid
     if names := list(of.get("properties", {})):
         best = chance.choice(names)
         both = [{name: 100 * (name == one) for name in names} for one in (best, names[0])]
