@@ -460,6 +460,18 @@ def test_where_a_firm_is_priced_out_the_equilibrium_is_a_corner():
     assert theory.cartel(game)[0] == 8
 
 
+@pytest.mark.parametrize("preset", ["shall_we_talk_bc_authors", "shall_we_talk_bc_talk_authors"])
+@pytest.mark.parametrize(
+    ("prices", "profits"),
+    [((10, 4), (-1600, 3200)), ((15, 4), (-15600, 4200)), ((1, 6), (0, 1600))],
+)
+def test_the_authors_program_in_a_word(preset, prices, profits):
+    game = lg.rules("bertrand_competition", preset=preset).core
+    _, outcome = game.step(game.reset(0), np.array(prices) * game.unit)
+    assert outcome.rewards.tolist() == list(profits)
+    assert not outcome.broke.any()
+
+
 def test_deviation_and_welfare():
     game = bertrand(rounds=3)
     episode = lg.play(game, [lg.player("fixed:7")] * 2)

@@ -57,7 +57,15 @@ class BattleRoyale(Rulebook):
     turns: ClassVar[bool] = True
     idle: ClassVar[int] = MISS
     picks: ClassVar[bool] = True
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {
+            "reply_keys": "action_target",
+            "bad_target": "wasted_shot",
+            "self_target": "allowed",
+            "target_match": "substring",
+        },
+    }
 
     base_hit_rate: int = param(35, "percentage with which the first player hits", low=0, high=100)
     interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)

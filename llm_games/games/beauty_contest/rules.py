@@ -127,12 +127,22 @@ class BeautyContest(Rounds):
     mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
+        "gamma_bench_authors": {
+            "number_parse": "truncate",
+            "bounds_check": "0_100",
+            "tie_rule": "first_number",
+            "distance": "float",
+        },
         "econ_arena": _ECON_ARENA,
+        "econ_arena_authors": _ECON_ARENA | {"rule_breaker": "include", "distance": "float"},
         "econ_arena_L": _ECON_ARENA | {"max_draw": (10, 100)},
         "econ_arena_M": _ECON_ARENA | {"max_draw": (100, 1000)},
         "econ_arena_H": _ECON_ARENA | {"max_draw": (1000, 10_000)},
         "shall_we_talk": _SHALL_WE_TALK
         | {"rounds": 1, "prize_rule": "amplified", "talk": {"turns": 2}},
+        "shall_we_talk_authors": _SHALL_WE_TALK
+        | {"rounds": 1, "prize_rule": "amplified", "talk": {"turns": 2, "order": "fixed"}}
+        | {"tie_rule": "first_number", "bounds_check": "none"},
         "shall_we_talk_rounds": _SHALL_WE_TALK
         | {"rounds": 4, "prize": 100, "prize_rule": "independent", "talk": _IN_ROUNDS},
     }

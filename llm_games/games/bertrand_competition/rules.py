@@ -28,6 +28,13 @@ _PAST = ("past_prices", "past_demands", "past_profits")
 _MEANS = ("mean_prices", "mean_demands", "mean_profits")
 WRITTEN = 6  # decimals of a price that has no end
 _TALK: dict[str, Any] = {"talk": {"turns": 3, "order": "shuffled_per_round"}}
+_AUTHORS: dict[str, Any] = {
+    "demand_clip": "none",
+    "price_floor": "cost",
+    "price_cap": "none",
+    "profit_rounding": "truncate",
+}
+"""What the authors' program does otherwise than the paper says."""
 
 
 def nearest(value: Fraction) -> int:
@@ -180,6 +187,8 @@ class BertrandCompetition(Rounds):
         "shall_we_talk_bc_silent": {},
         "shall_we_talk_bc_talk": _TALK,
         "shall_we_talk_bc_uncooperative": _TALK | {"switch_round": 401},
+        "shall_we_talk_bc_authors": _AUTHORS,
+        "shall_we_talk_bc_talk_authors": _TALK | _AUTHORS,
         "logit": {"demand": "logit", "cost": 1, "a": 3, "tick": "1/10000", "decimals": 4},
     }
 
@@ -235,7 +244,11 @@ class BertrandCompetition(Rounds):
         "forced", forced="at `initial_price`", free="firms set its prices", hidden=True
     )
     profit_rounding: str = param(
-        "exact", exact="not rounded", truncate="cut towards 0 to whole units", hidden=True
+        "exact",
+        "the authors' program cuts doubles, so that some 4 % of its profits are 1 off",
+        exact="not rounded",
+        truncate="cut towards 0 to whole units",
+        hidden=True,
     )
     decimals: int = param(2, "decimals of what firms are told", low=0, high=9)
     history: bool = param(False, "numbers, too, tell the rounds and blocks that words tell",

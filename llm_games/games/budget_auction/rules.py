@@ -56,6 +56,8 @@ class BudgetAuction(Rounds):
     mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "econ_arena": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_authors": _ARENA
+        | {"mu": 500, "sigma": 100, "assets": 1000, "rule_breaker": "include"},
         "econ_arena_L": _ARENA | {"mu": 50, "sigma": 10, "assets": 100},
         "econ_arena_M": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
         "econ_arena_H": _ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},

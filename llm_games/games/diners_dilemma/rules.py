@@ -43,7 +43,10 @@ class DinersDilemma(Rounds):
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
     state_type: ClassVar[type[State]] = DinersDilemmaState
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {"unknown_dish": "costly"},
+    }
 
     cheap_price: int | Fraction = param(10, "price of the cheap dish", read=exact_of)
     cheap_utility: int | Fraction = param(15, "its utility, in units of money", read=exact_of)

@@ -147,6 +147,11 @@ class EnglishAuction(Rulebook):
     personal = ("budgets", "overestimate_pct", "objective", "private_values")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "auc_arena": {},
+        "auc_arena_authors": {
+            "tie_rule": "authors",
+            "reask_limit": "unlimited",
+            "terse_rules": True,
+        },
         "auc_arena_20": {"players": 6, "items": "items_20", "item_order": "shuffled"},
         **{
             f"econ_arena_english_{group}": {

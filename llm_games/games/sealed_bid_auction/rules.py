@@ -48,7 +48,14 @@ class SealedBidAuction(Rounds):
     title: ClassVar[str] = "Sealed-bid auction"
     source: ClassVar[str] = "γ-Bench"
     narrows: ClassVar[bool] = True
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {
+            "bid_range": "unbounded",
+            "number_parse": "truncate",
+            "tie_rng": "shared",
+        },
+    }
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
     valuation_min: int = param(0, "smallest possible valuation", low=0, hidden="tell_prior")

@@ -111,6 +111,16 @@ def price_of(bids: PerPlayer, won: PerPlayer) -> PerTable:
     return np.where(price < UNSOLD, price, NO_BID)
 
 
+_AUTHORS: dict[str, Any] = {
+    "supply_upper_inclusive": False,
+    "no_bid": "zero",
+    "tie_rule": "index",
+    "reset_balance_on_death": False,
+    "shown_dry_counter": "next_loss",
+}
+"""What the authors' program does otherwise than the paper says."""
+
+
 @dataclass(frozen=True)
 class WaterAllocation(Rulebook):
     """Water allocation challenge. Source: Alympics (arXiv 2311.03220), sections 3.1 and 4.
@@ -132,7 +142,9 @@ class WaterAllocation(Rulebook):
     source: ClassVar[str] = "Alympics"
     fewest_players: ClassVar[int] = 1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        f"setting_{i}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
+        f"setting_{i}{whose}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
+        | otherwise
+        for whose, otherwise in (("", {}), ("_authors", _AUTHORS))
         for i, (persona, low) in enumerate(product(("none", "default"), (10, 15, 20)), start=1)
     }
 
