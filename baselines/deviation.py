@@ -130,6 +130,29 @@ def claimed(game: Rulebook) -> str:
     return f"{ARTICLES[kind]} {kind}: {sentence}"
 
 
+def caveats(game: Rulebook) -> list[str]:
+    """Return what claims and scores of a game hang on that its players do not read, in sentences.
+
+    That is what they are not told though it pays, what they are told though it need not be so, and
+    what stands for chance but is the same in every episode.
+    """
+    rules, said = game.core, []
+    if rules.silent:
+        names = ", ".join(rules.silent)
+        said.append(
+            f"Payoffs, and what is claimed of them, depend on what players are not told: {names}."
+        )
+    if rules.fictions:
+        said.append(f"Players are told, as in the paper, {'; and '.join(rules.fictions)}.")
+    return said + [conditional(game)] * bool(conditional(game))
+
+
+def conditional(game: Rulebook, given: Any = None) -> str:
+    """Say that scores are of one draw, or of chance that was given; "" where there are others."""
+    same = game.core.repeated or "chance, as it was given" * bool(given)
+    return f"All episodes have the same {same}: intervals hold for these alone." if same else ""
+
+
 def replies(game: Rulebook) -> tuple[str, ...]:
     """Return the names of rule players among which a best reply is looked for."""
     return tuple(_of(game, "replies")(game.core))

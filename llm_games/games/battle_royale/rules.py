@@ -71,7 +71,7 @@ class BattleRoyale(Rulebook):
     interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)
     hit_rates: tuple[int, ...] | None = param(None, "percentages by seat", none="the two above")
     max_shots: int | None = param(
-        20, "shots at most", low=1, none="until one is left", hidden="announce_cap"
+        20, "shots at most", low=1, none="until one is left", hidden="announce_cap", stakes="always"
     )
     announce_cap: bool = param(False, "whether the players are told `max_shots`")
     reply_keys: str = param("target", target="one key", action_target="two, the target decides")

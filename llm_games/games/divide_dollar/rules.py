@@ -43,7 +43,11 @@ class DivideDollar(Rounds):
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
     number_parse: str = param(
-        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+        "strict",
+        strict="whole numbers only",
+        truncate="fractions are cut",
+        hidden=True,
+        stakes="changed",
     )
 
     @property

@@ -16,6 +16,7 @@ from llm_games.arrays import Array, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, SealedBid
+from llm_games.rounds import MOST_ROUNDS
 from llm_games.rulebook import (
     Chance,
     Goal,
@@ -152,7 +153,7 @@ class WaterAllocation(Rulebook):
     residents: tuple[Resident, ...] | None = param(
         None, "rows ``(name, units a day, dollars a day)``", none="the paper's"
     )
-    days: int = param(20, "days of a game, known to the players", low=1)
+    days: int = param(20, "days of a game, known to the players", low=1, high=MOST_ROUNDS)
     supply_low: int = param(10, "smallest daily supply, units of water", low=0)
     supply_high: int = param(20, "largest one; all integers from `supply_low` are equally likely")
     supply_upper_inclusive: bool = param(True, "whether `supply_high` can occur, as in the paper")
@@ -288,6 +289,10 @@ class WaterAllocation(Rulebook):
         return self.days
 
     # -- a day -------------------------------------------------------------------------------------
+
+    @property
+    def repeated(self) -> str:
+        return "" if self.supplies is None else "supplies"
 
     def draws(self) -> Sequence[Draw]:
         low, top = self.supply_low, self.supply_top
