@@ -150,7 +150,9 @@ def test_the_benchmark_by_name():
     plan = resolve(parse(load("gamma-bench"), "x"), "x")
     assert tuple(game.game for game in plan.games) == GAMES
     assert all(len(game.seats) == 10 and len(game.seeds) == 5 for game in plan.games)
-    assert all(game.params == {} for game in plan.games)
+    for game in plan.games:
+        paper = rulebook(game.game, preset="gamma_bench")
+        assert rulebook(game.game, **game.params) == paper
     assert {seat.player for game in plan.games for seat in game.seats} == {"tiny"}
 
 
@@ -396,3 +398,22 @@ SOURCES = [f"{group}/{name}" for group, names in experiments().items() for name 
 @pytest.mark.parametrize("name", SOURCES)
 def test_rational_can_be_seated_in_every_experiment(name):
     players(planned_with(name, "rational"))
+
+
+KEY = "sk-verysecretkey1234567890"
+SECRET = [
+    f'headers = {{ authorization = "Bearer {KEY}" }}',
+    f'headers = {{ x = 5, authorization = "{KEY}" }}',
+    f'headers = "{KEY}"',
+    f'base_url = "http://user:{KEY}@127.0.0.1/v1"',
+    f'api_key = "{KEY}"',
+    f'apiKey = "{KEY}"',
+]
+
+
+@pytest.mark.parametrize("line", SECRET)
+def test_an_error_shows_no_secret(line):
+    text = f'seats = ["openai:m"]\n[models.m]\n{line}\n[[games]]\ngame = "public_goods"\n'
+    with pytest.raises(ConfigError) as caught:
+        parse(load(text), "x.toml")
+    assert KEY[:12] not in str(caught.value)

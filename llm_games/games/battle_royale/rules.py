@@ -14,6 +14,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, once, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
+from llm_games.rounds import MOST_ROUNDS
 from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 MISS = -1
@@ -57,9 +58,12 @@ class BattleRoyale(Rulebook):
     turns: ClassVar[bool] = True
     idle: ClassVar[int] = MISS
     picks: ClassVar[bool] = True
+    edition: ClassVar[int] = 3
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {2: {"announce_cap": False}}
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "gamma_bench": {},
+        "gamma_bench": {"announce_cap": False},
         "gamma_bench_authors": {
+            "announce_cap": False,
             "reply_keys": "action_target",
             "bad_target": "wasted_shot",
             "self_target": "allowed",
@@ -71,9 +75,17 @@ class BattleRoyale(Rulebook):
     interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)
     hit_rates: tuple[int, ...] | None = param(None, "percentages by seat", none="the two above")
     max_shots: int | None = param(
-        20, "shots at most", low=1, none="until one is left", hidden="announce_cap", stakes="always"
+        20,
+        "shots at most",
+        low=1,
+        high=MOST_ROUNDS,
+        none="until one is left",
+        hidden="announce_cap",
+        stakes="always",
     )
-    announce_cap: bool = param(False, "whether the players are told `max_shots`")
+    announce_cap: bool = param(
+        True, "whether the players are told `max_shots`; the paper is silent about it"
+    )
     reply_keys: str = param("target", target="one key", action_target="two, the target decides")
     bad_target: str = param("rule_break", rule_break="is illegal", wasted_shot="hits nobody")
     self_target: str = param("rule_break", rule_break="nobody may aim at itself", allowed="one may")
