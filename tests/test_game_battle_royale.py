@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, BadReply
+from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts, versions

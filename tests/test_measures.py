@@ -483,7 +483,7 @@ def test_interim_regret_while_prices_rise():
 
 
 def test_a_shot_is_judged_by_its_chance_not_by_its_hit():
-    game = rulebook("battle_royale", players=4, max_shots=None)
+    game = rulebook("battle_royale", players=4, preset="gamma_bench")
     steps, _ = steps_of(game, ["fixed:strongest"] * 4)
     assert np.array_equal(interim(game, steps), deviation(game, steps).regret)
     assert interim(game, steps_of(game, ["rational"] * 4)[0]).max() == pytest.approx(0, abs=1e-9)

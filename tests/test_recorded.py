@@ -1,5 +1,4 @@
-"""A file that llm-games 0.1.0 recorded still reads, reports, compares and exports as it did then.from llm_games.registry import recorded_rulebook, rulebook
-
+"""A file that llm-games 0.1.0 recorded still reads, reports, compares and exports as it did then.
 
 `data/recorded_0_1_0` has the file, and what that version printed and wrote of it.
 """
@@ -17,6 +16,7 @@ from llm_games.benchmarks.runs.editions import OtherEdition, editions, maker, pa
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.store import Store
+from llm_games.registry import recorded_rulebook, rulebook
 
 DATA = Path(__file__).parent / "data" / "recorded_0_1_0"
 FILE = "recorded_0_1_0.db"
